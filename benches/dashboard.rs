@@ -4,10 +4,10 @@
 
 use crawlgate::internals::admin::dashboard::{Overview, Period, report_page};
 use crawlgate::internals::clock::Moment;
+use crawlgate::internals::record::{CountedAction, Counts};
 use crawlgate::internals::state::StateStore;
-use crawlgate::internals::state::history::{
-    Counts, HistoryBatch, HistoryReader, Sample, SampleFilter,
-};
+use crawlgate::internals::state::history::{HistoryBatch, HistoryReader, Sample, SampleFilter};
+use crawlgate::internals::verdict::{Kind, KnownIdentity};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -20,24 +20,27 @@ const NOW: Timestamp = Timestamp(1_795_305_600);
 /// More than are kept in 35 days.
 const SAMPLES_A_DAY: usize = 3_000;
 
-fn sample(at: Timestamp, number: usize, sites: usize) -> Sample {
-    Sample {
-        at,
-        site: format!("site-{}", number % sites),
-        crawler: format!("crawler-{}", number % CRAWLERS),
-        kind: "violation".into(),
-        rule: format!("Disallow: /{}/", number % 7),
-        source: "policies/shop.yaml:7:20".into(),
-        client: "192.0.2.0/24".into(),
-        identity: "unproven".into(),
-        method: "GET".into(),
-        host: "shop.example".into(),
-        target: format!("/{}/{number}", number % 7),
-        user_agent: "Mozilla/5.0 (compatible; Examplebot/1.0; +https://bot.example/)".into(),
-        action: "would_block".into(),
-        status: 200,
-        version: "3f2a9c11".into(),
-    }
+fn sample(at: Timestamp, number: usize, sites: usize) -> Row {
+    let fields = [
+        (Field::Site, &*format!("site-{}", number % sites)),
+        (Field::Crawler, &format!("crawler-{}", number % CRAWLERS)),
+        (Field::Kind, Kind::Violation.name()),
+        (Field::Rule, &format!("Disallow: /{}/", number % 7)),
+        (Field::RuleSource, "policies/shop.yaml:7:20"),
+        (Field::Client, "192.0.2.0/24"),
+        (Field::Identity, KnownIdentity::Unverified.name()),
+        (Field::Method, "GET"),
+        (Field::Host, "shop.example"),
+        (Field::Target, &format!("/{}/{number}", number % 7)),
+        (
+            Field::UserAgent,
+            "Mozilla/5.0 (compatible; Examplebot/1.0; +https://bot.example/)",
+        ),
+        (Field::Action, "pass"),
+        (Field::Would, "block"),
+        (Field::Version, "3f2a9c11"),
+    ];
+    Row::of_texts(at, &fields)
 }
 
 fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader {
@@ -48,9 +51,9 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
     let (store, _) = StateStore::open(Some(directory), now).expect("a store");
     store.begin(Vec::new()).expect("begun");
     let mut counts = Counts::default();
-    counts.add("allowed", "pass", 90);
-    counts.add("violation", "would_block", 7);
-    counts.add("allowed", "robots_txt", 3);
+    counts.add(Kind::Allowed, CountedAction::Pass, 90);
+    counts.add(Kind::Violation, CountedAction::WouldBlock, 7);
+    counts.add(Kind::Allowed, CountedAction::RobotsTxt, 3);
     for day in (0..days).rev() {
         let mut batch = HistoryBatch::default();
         for site in 0..sites {
@@ -60,7 +63,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
                     Timestamp(NOW.0 - day * 86_400),
                     &site,
                     &crawler,
-                    "unverified",
+                    Some(KnownIdentity::Unverified),
                     &counts,
                 );
             }

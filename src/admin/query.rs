@@ -2,7 +2,7 @@
 //! mistakes in them. An unknown parameter or value is refused, because the answer to another
 //! question would mislead.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -116,27 +116,32 @@ impl<'q> Query<'q> {
         self.get(name).is_none_or(|wanted| wanted == value)
     }
 
-    /// The value of a parameter that has to be one of these; `None` if the query does not have it.
+    /// Which of these a parameter names; `None` if the query does not have it.
     ///
     /// # Errors
-    /// The value is another one.
-    pub fn one_of<S: Borrow<str>>(
+    /// The value names none of them.
+    pub fn one_of<T: fmt::Display>(
         &self,
         name: &'static str,
-        expected: &[S],
-    ) -> Result<Option<&str>, QueryError> {
-        match self.get(name) {
-            Some(value) if !expected.iter().any(|known| known.borrow() == value) => {
-                let expected = expected.join(", ");
-                Err(Mistake::UnknownValue {
-                    name,
-                    value: value.to_owned(),
-                    expected,
-                }
-                .into())
+        expected: impl IntoIterator<Item = T>,
+    ) -> Result<Option<T>, QueryError> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        let mut names = Vec::new();
+        for known in expected {
+            let known_name = known.to_string();
+            if known_name == value {
+                return Ok(Some(known));
             }
-            value => Ok(value),
+            names.push(known_name);
         }
+        Err(Mistake::UnknownValue {
+            name,
+            value: value.to_owned(),
+            expected: names.join(", "),
+        }
+        .into())
     }
 
     /// The number that a parameter gives; `None` if the query does not have it.

@@ -5,30 +5,16 @@
 use super::Operations;
 use super::query::{Mistake, Query, QueryError};
 use crate::crawlers::{Claim, Registry};
-use crate::record::{Field, Row};
+use crate::record::{Field, Row, ViolationKind};
 use crate::telemetry::{Events, UNCLAIMED};
+use crate::verdict::KnownIdentity;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use strum::VariantArray;
 
 /// Events that are listed where the query has no `limit`.
 const LISTED: usize = 100;
-/// What `identity` of the violations may select.
-const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
-/// What `kind` of the violations may select; `never_fetched` are violations of crawlers that were
-/// served no robots.txt within the time that they may use a copy.
-const KINDS: [&str; 9] = [
-    "violation",
-    NEVER_FETCHED,
-    "unproven",
-    "ambiguous",
-    "not_bound",
-    "impostor",
-    "trapped",
-    "too_fast",
-    "unverified",
-];
-const NEVER_FETCHED: &str = "never_fetched";
 /// The crawler label of requests that claim to be no crawler. It is never proposed for a mistyped
 /// name.
 const NO_CRAWLER: &str = "none";
@@ -54,18 +40,18 @@ pub struct Violations {
 /// The query has mistakes.
 pub fn violations(operations: &Operations, query: &str) -> Result<Violations, QueryError> {
     let query = Query::read(query, &["site", "crawler", "kind", "identity", "limit"])?;
-    let kind = query.one_of("kind", &KINDS)?;
-    let identity = query.one_of("identity", &IDENTITIES)?;
+    let kind = query.one_of("kind", ViolationKind::of_events())?;
+    let identity = query.one_of("identity", KnownIdentity::VARIANTS)?;
     let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
     let mut events = operations.instance.events.recent();
     check_names(&query, operations, &events)?;
     events.retain(|event| {
         query.selects("site", &event.text(Field::Site))
             && query.selects("crawler", &event.text(Field::Crawler))
-            && identity.is_none_or(|identity| event.text(Field::Identity) == identity)
-            && kind.is_none_or(|kind| {
-                event.text(Field::Kind) == kind
-                    || (kind == NEVER_FETCHED && event.get(Field::NeverFetched).is_some())
+            && identity.is_none_or(|identity| event.text(Field::Identity) == identity.name())
+            && kind.is_none_or(|kind| match kind {
+                ViolationKind::Of(kind) => event.text(Field::Kind) == kind.name(),
+                ViolationKind::NeverFetched => event.get(Field::NeverFetched).is_some(),
             })
     });
     events.truncate(limit);

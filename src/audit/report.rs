@@ -6,13 +6,13 @@
 use super::input::Input;
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
-use super::tally::{ClientIdentity, Counts, DayCounts, Row, Rows, RuleKey, Tally};
+use super::tally::{ClientIdentity, DayCounts, Row, Rows, RuleKey, Tally};
 use super::worker::{ListsUsed, PublishedNetworks};
 use crate::crawlers::{Purpose, Registry};
 use crate::policy::Site;
 use crate::printable::printable;
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::source_place;
+use crate::verdict::{Kind, source_place};
 use ahash::AHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -118,6 +118,43 @@ pub struct IdentityCounts {
     pub certain: u64,
 }
 
+/// The requests of one row in numbers, and the bytes that were sent.
+#[derive(Serialize)]
+pub struct CrawlerCounts {
+    pub requests: u64,
+    pub robots_txt: u64,
+    pub disallowed: u64,
+    pub certain: u64,
+    pub stale: u64,
+    pub unproven: u64,
+    pub not_bound: u64,
+    pub exempt: u64,
+    pub ambiguous: u64,
+    pub bytes: u64,
+    pub bytes_disallowed: u64,
+}
+
+impl CrawlerCounts {
+    fn new(row: &Row) -> CrawlerCounts {
+        let Row {
+            all, disallowed, ..
+        } = row;
+        CrawlerCounts {
+            requests: all.requests(),
+            robots_txt: all.robots_txt(),
+            disallowed: disallowed.requests(),
+            certain: row.certain(),
+            stale: disallowed.of_kind(Kind::StaleCopy),
+            unproven: disallowed.of_kind(Kind::Unproven),
+            not_bound: disallowed.of_kind(Kind::NotBound),
+            exempt: disallowed.of_kind(Kind::Exempt),
+            ambiguous: all.of_kind(Kind::Ambiguous),
+            bytes: all.bytes(),
+            bytes_disallowed: disallowed.bytes(),
+        }
+    }
+}
+
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Serialize)]
 pub struct Crawler {
@@ -128,7 +165,7 @@ pub struct Crawler {
     /// Whether robots.txt concerns it: tools that no group names are not judged.
     pub judged: bool,
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: CrawlerCounts,
     /// The first and the last disallowed request.
     #[serde(serialize_with = "rfc3339")]
     pub first_disallowed: Option<Timestamp>,
@@ -353,7 +390,7 @@ fn crawler(
         name: name.to_owned(),
         purpose: known.map(|crawler| crawler.purpose),
         judged: row.judged,
-        counts: row.counts,
+        counts: CrawlerCounts::new(row),
         first_disallowed: row.span.first,
         last_disallowed: row.span.last,
         identity,

@@ -3,6 +3,7 @@
 
 use super::sketch::Sketch;
 use crate::logs::Unreadable;
+use crate::record::{CountedAction, Counts};
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
@@ -13,6 +14,14 @@ use strum::{IntoStaticStr, VariantArray};
 
 /// Lines that cannot be read and are shown.
 pub const EXAMPLES: usize = 3;
+
+/// Kinds of disallowed requests that are not certainly against the rules.
+const UNCERTAIN: [Kind; 4] = [
+    Kind::StaleCopy,
+    Kind::Unproven,
+    Kind::NotBound,
+    Kind::Exempt,
+];
 
 /// Days that are counted by themselves; a log with wrong times may hold any number.
 const DAYS: usize = 4_000;
@@ -40,22 +49,6 @@ pub struct RuleKey {
     pub group: u16,
     /// The index of the rule in the group.
     pub rule: u32,
-}
-
-/// The requests of one crawler in numbers, and the octets that it was sent.
-#[derive(AddAssign, Clone, Copy, Default, Serialize)]
-pub struct Counts {
-    pub requests: u64,
-    pub robots_txt: u64,
-    pub disallowed: u64,
-    pub certain: u64,
-    pub stale: u64,
-    pub unproven: u64,
-    pub not_bound: u64,
-    pub exempt: u64,
-    pub ambiguous: u64,
-    pub bytes: u64,
-    pub bytes_disallowed: u64,
 }
 
 /// Who sent a request under a crawler's name, as far as the networks say that its operator
@@ -113,8 +106,10 @@ impl Span {
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Default)]
 pub struct Row {
-    /// Its requests by kind.
-    pub counts: Counts,
+    /// Its requests by kind, and the bytes that it was sent.
+    pub all: Counts,
+    /// Those of them that are disallowed, without ambiguous ones.
+    pub disallowed: Counts,
     /// What enforcement would have done, by the name of the action.
     pub would: BTreeMap<&'static str, u64>,
     pub rules: AHashMap<RuleKey, u64>,
@@ -144,7 +139,7 @@ impl Rows {
             .chain([None]);
         identities
             .zip(&self.0)
-            .filter(|(_, row)| row.counts.requests > 0)
+            .filter(|(_, row)| row.all.requests() > 0)
     }
 
     fn merge(&mut self, other: Rows) {
@@ -207,11 +202,14 @@ impl Row {
         time: Timestamp,
         bytes: u64,
     ) -> (bool, bool) {
-        self.counts.requests += 1;
-        self.counts.bytes += bytes;
-        self.counts.robots_txt += u64::from(decision.robots_txt);
+        let action = if decision.robots_txt {
+            CountedAction::RobotsTxt
+        } else {
+            CountedAction::from_decision(decision)
+        };
+        self.all.add(decision.kind, action, 1);
+        self.all.add_bytes(bytes);
         self.judged |= decision.verdict != Verdict::NotACrawler;
-        self.counts.ambiguous += u64::from(decision.kind == Kind::Ambiguous);
         let would = decision
             .would
             .or(Some(decision.action))
@@ -222,17 +220,9 @@ impl Row {
         if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
             return (false, false);
         }
-        self.counts.disallowed += 1;
-        self.counts.bytes_disallowed += bytes;
+        self.disallowed.add(decision.kind, action, 1);
+        self.disallowed.add_bytes(bytes);
         self.span.add(Span::at(time));
-        let certain = self.counts.certain;
-        match decision.kind {
-            Kind::StaleCopy => self.counts.stale += 1,
-            Kind::Unproven => self.counts.unproven += 1,
-            Kind::NotBound => self.counts.not_bound += 1,
-            Kind::Exempt => self.counts.exempt += 1,
-            _ => self.counts.certain += 1,
-        }
         if let Some(deciding) = decision.rule
             && let Some(rule) = deciding.rule
         {
@@ -240,12 +230,19 @@ impl Row {
             let key = RuleKey { site, group, rule };
             *self.rules.entry(key).or_default() += 1;
         }
-        (true, self.counts.certain > certain)
+        (true, !UNCERTAIN.contains(&decision.kind))
+    }
+
+    /// Requests that are certainly against the rules.
+    pub fn certain(&self) -> u64 {
+        let uncertain = UNCERTAIN.iter().map(|kind| self.disallowed.of_kind(*kind));
+        self.disallowed.requests() - uncertain.sum::<u64>()
     }
 
     /// Adds what another worker has counted.
     fn merge(&mut self, other: Row) {
-        self.counts += other.counts;
+        self.all.add_all(&other.all);
+        self.disallowed.add_all(&other.disallowed);
         self.span.add(other.span);
         self.judged |= other.judged;
         for (name, number) in other.would {

@@ -81,7 +81,7 @@ impl ReportText<'_> {
     /// The sums over all crawlers, by identity.
     fn all(&self) -> Vec<CrawlerRow> {
         let mut all = Vec::new();
-        for (identity, counts) in self.overview.by_identity.each() {
+        for (identity, counts) in self.overview.by_identity.iter() {
             if counts.requests() > 0 {
                 all.push(CrawlerRow::new("all", identity, *counts));
             }

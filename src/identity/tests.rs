@@ -259,7 +259,10 @@ fn a_visit_from_outside_of_the_list_is_suspected_while_dns_is_not_asked() {
         (found.identity, found.doubt),
         (Identity::Pending, Some(Doubt::DnsNotAsked))
     );
-    assert_eq!(found.identity.outcome(found.doubt), "suspected");
+    assert_eq!(
+        found.identity.outcome(found.doubt),
+        crate::verdict::IdentityOutcome::Suspected
+    );
     let behind_a_proxy = Claimed {
         may_accuse: false,
         ..outside

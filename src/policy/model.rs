@@ -4,6 +4,7 @@
 
 mod enforcement;
 mod indexing;
+mod judgement;
 mod signals;
 
 pub use enforcement::{
@@ -14,6 +15,7 @@ pub use indexing::{
     Conditions, HtmlPolicy, IndexingRule, OriginTags, RetirePolicy, StatusCondition,
     WrittenDirectives,
 };
+pub use judgement::{Kind, KnownIdentity, Verdict};
 pub use signals::{
     ContentSignal, ContentUsage, Emission, GroupSignals, LicensePolicy, SignalCategory,
     SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
@@ -27,7 +29,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use strum::{EnumString, VariantNames};
+use strum::{Display, EnumString, VariantNames};
 
 /// A value that has a default: its place when it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,7 +348,7 @@ pub struct PolicyTest {
     /// The address of the client.
     pub ip: Option<IpAddr>,
     /// The identity of the crawler; by the policy's networks and `ip` when absent.
-    pub identity: Option<IdentityByTest>,
+    pub identity: Option<KnownIdentity>,
     /// The copy that the crawler has cached; not known when absent.
     pub held: Option<CachedByTest>,
     /// The expected result.
@@ -355,14 +357,19 @@ pub struct PolicyTest {
     pub span: Span,
 }
 
-/// The identity of the crawler of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
-#[strum(serialize_all = "lowercase")]
+/// The action that a test expects. None expects `slow`: a test is one request, which is never too
+/// fast.
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum IdentityByTest {
-    Unverified,
-    Verified,
-    Impostor,
+pub enum ExpectedAction {
+    Pass,
+    Block,
+    License,
+    Pause,
+    RobotsTxt,
+    #[strum(serialize = "tdmrep")]
+    TdmRep,
 }
 
 /// The copy of robots.txt that the crawler of a test has cached.
@@ -379,14 +386,14 @@ pub enum CachedByTest {
 /// What a test expects; absent fields are not compared.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
-    /// `allowed`, `disallowed`, `not_bound`, `not_a_crawler`.
-    pub verdict: Option<Located<String>>,
-    /// `allowed`, `violation`, `unproven`, `ambiguous`, `not_bound`, ...
-    pub kind: Option<Located<String>>,
+    /// The verdict of the rules.
+    pub verdict: Option<Located<Verdict>>,
+    /// The kind of the request.
+    pub kind: Option<Located<Kind>>,
     /// Whether a violation is one of a crawler that never fetched robots.txt.
     pub never_fetched: Option<Located<bool>>,
-    /// `pass`, `block`, `license`, `pause`, `robots_txt`, `tdmrep`.
-    pub action: Option<Located<String>>,
+    /// What is done.
+    pub action: Option<Located<ExpectedAction>>,
     /// The status of an answer that is made here.
     pub answer_status: Option<Located<u16>>,
     /// The X-Robots-Tag lines, in order; an empty list means none.

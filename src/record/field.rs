@@ -1,7 +1,7 @@
 //! [`Field`]: every field that a log, a table or a page shows of a request. A new one is added here:
 //! a variant, its description and its value. A sink that lists it writes it.
 
-use super::{Judged, RequestRecord, Value};
+use super::{Judged, RecordedKind, RequestRecord, Value};
 use crate::crawlers::{Claim, calls_itself};
 use crate::settings::AddressDetail;
 use crate::verdict::{Decision, PassReason};
@@ -238,7 +238,7 @@ impl Field {
             Field::Signature => Value::of(judged.signature, Value::Word),
             Field::Verdict => Value::Word(decision.verdict.name()),
             Field::Readings => Value::Word(decision.readings.name()),
-            Field::Kind => Value::Word(decision.recorded_kind()),
+            Field::Kind => Value::Word(RecordedKind::from_decision(decision).name()),
             Field::OlderUntil => Value::of(judged.older_until, Value::Moment),
             Field::NeverFetched => Value::Flag(decision.never_fetched && decision.recorded),
             Field::Rule => Value::of(judged.rule(), Value::text_of),

@@ -2,6 +2,7 @@
 //! that all later steps of the request use the same policies, even if a reload replaces them
 //! meanwhile.
 
+use super::CountedAction;
 use crate::crawlers::Claim;
 use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
 use crate::robots::seconds;
@@ -15,9 +16,9 @@ use std::time::Duration;
 /// What was decided about a request.
 #[derive(Clone, Debug)]
 pub enum Judgement {
-    /// It was answered before it was judged. The word is that of metrics and logs: `refuse` for a
-    /// malformed head, `challenge` of a certificate authority, `redirect` to https.
-    Unjudged(&'static str),
+    /// It was answered before it was judged: its head was refused, or it got the file of a challenge
+    /// of a certificate authority, or a redirect to https.
+    Unjudged(CountedAction),
     /// No site claims the host: the request is forwarded untouched.
     Unclaimed {
         /// The claimed crawler, by the registry alone.

@@ -2,16 +2,24 @@
 //! arrives ([`RequestFacts`]), gets its [`Judgement`], and at the end what was sent
 //! ([`ResponseFacts`]). It is then given to every [`Sink`]: metrics, access log, event log,
 //! evidence, and what an application adds. A sink is a list of [`Field`]s and a place to write them.
+//! [`Counts`] are the numbers of requests that metrics, history, reports and audits share;
+//! [`CountTable`] counts the requests of a running crawlgate.
 
+mod count_table;
+mod counts;
 mod field;
 mod judgement;
+mod names;
 mod proxy_path;
 mod request;
 mod row;
 mod value;
 
+pub use count_table::{CountTable, CountedRequest, MAX_SERIES, OVERFLOW, cut_label};
+pub use counts::{ByIdentity, Counts};
 pub use field::{Field, SAMPLE_FIELDS};
 pub use judgement::{GoodSignature, Judged, Judgement};
+pub use names::{CountedAction, RecordedKind, ViolationKind, identity_name};
 pub use proxy_path::ProxyPath;
 pub use request::{Arrival, RequestFacts};
 pub use row::{Line, Row};
@@ -68,7 +76,7 @@ impl RequestRecord {
         RequestRecord {
             registry: Registry::builtin(),
             request,
-            judgement: Judgement::Unjudged("refuse"),
+            judgement: Judgement::Unjudged(CountedAction::Refuse),
             response: ResponseFacts::default(),
         }
     }
@@ -100,7 +108,7 @@ impl RequestRecord {
     /// The word for what crawlgate did.
     pub fn action(&self) -> &'static str {
         match &self.judgement {
-            Judgement::Unjudged(action) => action,
+            Judgement::Unjudged(action) => action.name(),
             Judgement::Unclaimed { .. } => Action::Pass.name(),
             Judgement::Judged(judged) => judged.decision.action.name(),
         }

@@ -2,6 +2,7 @@
 
 use super::{Field, RequestRecord, Value};
 use crate::settings::AddressDetail;
+use crate::time::Timestamp;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
@@ -45,6 +46,24 @@ impl Serialize for Line<'_> {
 pub struct Row(Vec<(Field, Value<'static>)>);
 
 impl Row {
+    /// A row with these texts, at this moment.
+    pub fn of_texts(time: Timestamp, texts: &[(Field, &str)]) -> Row {
+        let mut row = Row(vec![(Field::Time, Value::Moment(time))]);
+        for (field, text) in texts {
+            row.push(*field, Value::text_of((*text).to_owned()));
+        }
+        row
+    }
+
+    /// When the request arrived; 1970 without a time.
+    pub fn moment(&self) -> Timestamp {
+        match self.get(Field::Time) {
+            Some(Value::Time(time)) => Timestamp::from(*time),
+            Some(Value::Moment(moment)) => *moment,
+            _ => Timestamp(0),
+        }
+    }
+
     /// Adds a field at the end.
     pub fn push(&mut self, field: Field, value: Value<'static>) {
         self.0.push((field, value));

@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::forwarding::{Client, Forwarded};
 use crate::heads::{ForwardingFields, is_request_id, trace_id};
 use crate::judge::{Judge, Recorder};
-use crate::record::{Arrival, Judgement, RequestFacts};
+use crate::record::{Arrival, CountedAction, Judgement, RequestFacts};
 use crate::settings::{ClientAddress, Limits};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
@@ -263,7 +263,7 @@ impl Requests {
         let host = ticket.host();
         let target = ticket.target();
         if let Some(file) = self.settings.challenges.file(method, target) {
-            ticket.set_judgement(Judgement::Unjudged("challenge"));
+            ticket.set_judgement(Judgement::Unjudged(CountedAction::Challenge));
             return Some(head.asked(|asked| challenge(file, asked)));
         }
         let redirect_to = connection.redirect.filter(|_| {
@@ -275,7 +275,7 @@ impl Requests {
         if let Some(location) = redirect_to.and_then(|to| to.location(method, host, target))
             && let Some(answer) = head.asked(|asked| redirect(&location, asked))
         {
-            ticket.set_judgement(Judgement::Unjudged("redirect"));
+            ticket.set_judgement(Judgement::Unjudged(CountedAction::Redirect));
             return Some(answer);
         }
         let judgement = self

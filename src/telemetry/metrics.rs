@@ -6,6 +6,7 @@
 mod counters;
 mod edge;
 mod register;
+mod requests;
 mod sites;
 mod upstream;
 
@@ -14,14 +15,17 @@ pub use sites::SiteGauges;
 pub use upstream::{ServerPlace, UpstreamMetrics};
 
 use crate::locks::lock;
-use counters::{Counters, cut_label};
+use crate::record::{CountTable, cut_label};
+use counters::Counters;
 use http::StatusCode;
 use prometheus::{
     Encoder, Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
     TextEncoder,
 };
 use register::Register;
+use requests::RequestSeries;
 use sites::SiteMetrics;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// The site label of requests for hosts that no site claims, and of requests that were refused
@@ -35,11 +39,10 @@ const DECISION_BUCKETS: [f64; 9] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5
 #[allow(missing_docs)]
 pub struct Metrics {
     registry: Registry,
-    /// By site, crawler, identity, kind and action. The counters with a crawler share one cap.
-    pub requests: Counters<5>,
+    /// The counters with a crawler share one cap.
+    pub counts: CountTable,
+    requests: RequestSeries,
     robots_txt: Counters<3>,
-    /// By site, crawler, identity and kind.
-    pub violations: Counters<4>,
     /// By crawler and outcome. Without a site: whether a crawler is the one that it claims to be
     /// does not depend on the site. The crawler is one of the registry or `other`: these series
     /// stay when sites go, so they must be few.
@@ -84,11 +87,12 @@ impl Metrics {
         let _ = registry.register(Box::new(
             prometheus::process_collector::ProcessCollector::for_self(),
         ));
-        let (requests, robots_txt, violations, identity) = by_crawler(register);
+        let series = &Arc::default();
+        let (robots_txt, identity) = by_crawler(register, series);
         Arc::new(Metrics {
-            requests,
+            counts: CountTable::new(series),
+            requests: RequestSeries::new(register),
             robots_txt,
-            violations,
             identity,
             proofs: IdentityMetrics::new(register),
             sites: SiteMetrics::new(register),
@@ -183,6 +187,7 @@ impl Metrics {
     /// All metrics in the text exposition format of Prometheus.
     pub fn render(&self) -> String {
         let _one = self.setting();
+        self.requests.replace(&self.counts);
         let mut text = Vec::new();
         // Writing into memory does not fail, and all names are valid.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
@@ -293,32 +298,15 @@ impl StoreMetrics {
     }
 }
 
-/// The counters with a `crawler` label: requests, requests for robots.txt, violations and
-/// identities. Together they share one limit of series.
-fn by_crawler(register: Register<'_>) -> (Counters<5>, Counters<3>, Counters<4>, Counters<2>) {
-    let series = &Arc::default();
+/// The counters of requests for robots.txt and of identities, which share the limit of `series`.
+fn by_crawler(register: Register<'_>, series: &Arc<AtomicUsize>) -> (Counters<3>, Counters<2>) {
     (
-        Counters::new(
-            register,
-            series,
-            "crawlgate_requests_total",
-            "Requests, by what is proven of the crawler's name, by kind and by the action that crawlgate took.",
-            ["site", "crawler", "identity", "kind", "action"],
-        ),
         Counters::new(
             register,
             series,
             "crawlgate_robots_txt_total",
             "Responses to requests for robots.txt, by status.",
             ["site", "crawler", "status"],
-        ),
-        Counters::new(
-            register,
-            series,
-            "crawlgate_violations_total",
-            "Requests that crawlgate refused as against the rules, or would have under enforcement, by kind and by what \
-             is proven of the crawler's name. Without ambiguous, not_bound and unverified.",
-            ["site", "crawler", "identity", "kind"],
         ),
         Counters::new(
             register,

@@ -2,8 +2,11 @@
 
 use super::{Metrics, Traffic, UNCLAIMED};
 use crate::crawlers::{Claim, calls_itself};
-use crate::record::{Judged, Judgement, NO_CRAWLER, RequestRecord, Sink};
-use crate::verdict::{Action, Decision, Identity, Kind, claim_label};
+use crate::record::{
+    CountedAction, CountedRequest, Judged, Judgement, NO_CRAWLER, RecordedKind, RequestRecord, Sink,
+    ViolationKind,
+};
+use crate::verdict::{Decision, Identity, Kind, KnownIdentity, claim_label};
 use std::sync::Arc;
 
 /// What a bot is called that does not say its name.
@@ -42,20 +45,21 @@ impl RequestMetrics {
         let decision = &judged.decision;
         let site = judged.entry().site.name.as_str();
         let crawler = record.crawler().unwrap_or(NO_CRAWLER);
-        let identity = record.identity().map_or(NO_CRAWLER, Identity::name);
-        metrics.requests.count([
+        metrics.counts.count(&CountedRequest {
             site,
             crawler,
-            identity,
-            decision.recorded_kind(),
-            counted_action(decision),
-        ]);
+            identity: record.identity().map(Identity::known),
+            kind: RecordedKind::from_decision(decision),
+            action: CountedAction::from_decision(decision),
+            violation: violation(decision),
+            ..unclaimed(record, CountedAction::Pass)
+        });
         if decision.claim != Claim::Nobody {
             // The registry's id or `other`. No operator publishes how a token of a policy is
             // proven, and the label would outlive the site.
             metrics.identity.count([
                 claim_label(decision.claim, record.registry, None).unwrap_or("other"),
-                judged.identity.outcome(judged.doubt),
+                judged.identity.outcome(judged.doubt).name(),
             ]);
         }
         if decision.claim == Claim::Other {
@@ -68,8 +72,6 @@ impl RequestMetrics {
             let has_got_it = record.response.error.is_none();
             let served = has_got_it.then_some(record.request.now().0);
             metrics.robots_txt(site, crawler, record.response.status, served);
-        } else if let Some(kind) = violation(decision) {
-            metrics.violations.count([site, crawler, identity, kind]);
         }
     }
 }
@@ -77,7 +79,7 @@ impl RequestMetrics {
 impl Sink for RequestMetrics {
     /// Counts a request. One for a host of no site counts as forwarded under its claim.
     fn record(&self, record: &RequestRecord) {
-        let (crawler, identity) = match &record.judgement {
+        let counted = match &record.judgement {
             Judgement::Judged(judged) => {
                 self.count_traffic(record);
                 return self.count_judged(record, judged);
@@ -86,49 +88,44 @@ impl Sink for RequestMetrics {
                 self.count_traffic(record);
                 let host = record.request.host();
                 self.traffic.unclaimed(host, record.request.arrival.lived);
-                let identity = if *claim == Claim::Nobody {
-                    NO_CRAWLER
-                } else {
-                    Identity::Unverified.name()
-                };
-                (record.crawler().unwrap_or(NO_CRAWLER), identity)
+                let is_crawler = *claim != Claim::Nobody;
+                CountedRequest {
+                    crawler: record.crawler().unwrap_or(NO_CRAWLER),
+                    identity: is_crawler.then_some(KnownIdentity::Unverified),
+                    ..unclaimed(record, CountedAction::Pass)
+                }
             }
-            Judgement::Unjudged(_) => (NO_CRAWLER, NO_CRAWLER),
+            Judgement::Unjudged(action) => unclaimed(record, *action),
         };
-        self.metrics.requests.count([
-            UNCLAIMED,
-            crawler,
-            identity,
-            Kind::NotACrawler.name(),
-            record.action(),
-        ]);
+        self.metrics.counts.count(&counted);
+    }
+}
+
+/// A visitor's request for a host of no site, or one that was answered before it was judged.
+fn unclaimed(record: &RequestRecord, action: CountedAction) -> CountedRequest<'_> {
+    let response = &record.response;
+    let origin_elapsed = response.origin_elapsed.unwrap_or_default();
+    CountedRequest {
+        site: UNCLAIMED,
+        crawler: NO_CRAWLER,
+        identity: None,
+        kind: Kind::NotACrawler.into(),
+        action,
+        violation: None,
+        status: response.status,
+        bytes: response.body_bytes,
+        origin_milliseconds: origin_elapsed.as_millis() as u64,
     }
 }
 
 /// The kind under which the request counts as a violation; `None` if it is no event. No violations
 /// either: a path that only its resolved form disallows, rules that the operator never promised to
 /// follow, and a missing proof.
-fn violation(decision: &Decision) -> Option<&'static str> {
-    let counts = !matches!(
-        decision.kind,
-        Kind::Ambiguous | Kind::NotBound | Kind::Unverified
-    );
-    let name = if decision.never_fetched {
-        "never_fetched"
-    } else {
-        decision.kind.name()
-    };
-    (decision.is_event() && counts).then_some(name)
-}
-
-/// The action by which the request counts: what was done, or `would_...` for what would have been
-/// done without observation.
-fn counted_action(decision: &Decision) -> &'static str {
-    match (decision.action, decision.would) {
-        (Action::Pass, Some(Action::Block(_))) => "would_block",
-        (Action::Pass, Some(Action::Slow { .. })) => "would_slow",
-        (Action::Pass, Some(Action::Pause { .. })) => "would_pause",
-        (Action::Pass, Some(Action::License { .. })) => "would_license",
-        (action, _) => action.name(),
-    }
+fn violation(decision: &Decision) -> Option<ViolationKind> {
+    let counts = !decision.robots_txt
+        && !matches!(
+            decision.kind,
+            Kind::Ambiguous | Kind::NotBound | Kind::Unverified
+        );
+    (counts && decision.is_event()).then(|| ViolationKind::from_decision(decision))
 }

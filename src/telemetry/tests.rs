@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::heads::HeadFields;
-use crate::record::{RequestFacts, RequestRecord, Sink};
+use crate::record::{CountedAction, CountedRequest, RequestFacts, RequestRecord, Sink, ViolationKind};
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
+use crate::verdict::{Kind, KnownIdentity};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,22 +20,48 @@ fn gauges(site: &str) -> SiteGauges {
     }
 }
 
+/// An allowed request that was forwarded.
+fn passed<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
+    CountedRequest {
+        site,
+        crawler,
+        identity: Some(KnownIdentity::Unverified),
+        kind: Kind::Allowed.into(),
+        action: CountedAction::Pass,
+        violation: None,
+        status: 200,
+        bytes: 0,
+        origin_milliseconds: 0,
+    }
+}
+
+/// An unproven request that was blocked.
+fn blocked<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
+    CountedRequest {
+        kind: Kind::Unproven.into(),
+        action: CountedAction::Block,
+        ..passed(site, crawler)
+    }
+}
+
 #[test]
 fn series_go_with_their_site() {
     let metrics = Metrics::new();
     metrics.set_sites(&[gauges("one"), gauges("two")], 7);
     for site in ["one", "two"] {
-        metrics
-            .requests
-            .count([site, "gptbot", "unverified", "unproven", "block"]);
+        metrics.counts.count(&blocked(site, "gptbot"));
         metrics.robots_txt(site, "gptbot", 200, Some(5));
-        metrics
-            .violations
-            .count([site, "gptbot", "impostor", "unproven"]);
+        metrics.counts.count(&CountedRequest {
+            identity: Some(KnownIdentity::Impostor),
+            violation: Some(ViolationKind::Of(Kind::Unproven)),
+            ..blocked(site, "gptbot")
+        });
     }
-    metrics
-        .requests
-        .count([UNCLAIMED, "none", "none", "not_a_crawler", "pass"]);
+    metrics.counts.count(&CountedRequest {
+        identity: None,
+        kind: Kind::NotACrawler.into(),
+        ..passed(UNCLAIMED, "none")
+    });
     metrics.set_sites(&[gauges("two")], 8);
     let text = metrics.render();
     assert!(!text.contains("site=\"one\""), "{text}");
@@ -49,13 +76,11 @@ fn series_go_with_their_site() {
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
-    metrics
-        .requests
-        .count(["two", "gptbot", "unverified", "unproven", "block"]);
+    metrics.counts.count(&blocked("two", "gptbot"));
     assert!(
         metrics
             .render()
-            .contains(r#"kind="unproven",site="two"} 2"#),
+            .contains(r#"identity="unverified",kind="unproven",site="two"} 2"#),
         "counting goes on"
     );
 }
@@ -92,13 +117,8 @@ fn identities_are_counted_without_sites_within_the_cap() {
 fn series_are_capped() {
     let metrics = Metrics::new();
     for crawler in 0..20_100 {
-        metrics.requests.count([
-            "site",
-            &format!("token-{crawler}"),
-            "unverified",
-            "allowed",
-            "pass",
-        ]);
+        let token = format!("token-{crawler}");
+        metrics.counts.count(&passed("site", &token));
     }
     let text = metrics.render();
     assert!(
@@ -198,13 +218,8 @@ fn the_cap_outlasts_scrapes() {
     for round in 0..3 {
         metrics.set_sites(&[gauges("site")], 1);
         for crawler in 0..10_000 {
-            metrics.requests.count([
-                "site",
-                &format!("token-{round}-{crawler}"),
-                "unverified",
-                "allowed",
-                "pass",
-            ]);
+            let token = format!("token-{round}-{crawler}");
+            metrics.counts.count(&passed("site", &token));
         }
     }
     let text = metrics.render();
@@ -225,9 +240,7 @@ fn the_cap_outlasts_scrapes() {
         "one cap for all, the time of the last fetch included"
     );
     metrics.set_sites(&[gauges("other")], 1);
-    metrics
-        .requests
-        .count(["other", "late", "unverified", "allowed", "pass"]);
+    metrics.counts.count(&passed("other", "late"));
     assert!(
         metrics
             .render()

@@ -2,13 +2,11 @@
 //! directory, and put planned changes of policies into force. Each is a [`Repeated`].
 
 use super::instance::Instance;
-use crate::record::{Field, Row, Value};
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
-use crate::state::history::{Counts, HistoryBatch, Sample};
+use crate::state::history::HistoryBatch;
 use crate::threads::spawn;
 use crate::time::Timestamp;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -117,62 +115,30 @@ fn store_ledger(instance: &Instance) {
 fn keep_history(instance: &Instance, store: &StateStore) {
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
-    let mut counts: BTreeMap<(String, String, String), Counts> = BTreeMap::new();
     instance
         .metrics
-        .requests
-        .each_new(|[site, crawler, identity, kind, action], requests| {
-            let key = (site.to_string(), crawler.to_string(), identity.to_string());
-            counts.entry(key).or_default().add(kind, action, requests);
+        .counts
+        .for_each(|site, crawler, identity, cells| {
+            if let Some(counts) = cells.take_new() {
+                batch.requests(now, site, crawler, identity, &counts);
+            }
         });
     instance
         .metrics
         .identity
-        .each_new(|[crawler, outcome], requests| batch.identity(now, crawler, outcome, requests));
-    for ((site, crawler, identity), counts) in &counts {
-        batch.requests(now, site, crawler, identity, counts);
-    }
+        .each_new(|[crawler, outcome], requests| {
+            if let Ok(outcome) = outcome.parse() {
+                batch.identity(now, crawler, outcome, requests);
+            }
+        });
     for (name, requests) in instance.traffic.take_unlisted() {
         batch.unlisted(now, &name, requests);
     }
-    for event in instance.events.take_samples() {
-        batch.sample(sample(&event));
+    for sample in instance.events.take_samples() {
+        batch.sample(sample);
     }
     if !batch.is_empty() {
         store.put_history(batch, now);
-    }
-}
-
-/// The row as a sample of the history. Its action is `would_...` where crawlgate only observed.
-fn sample(row: &Row) -> Sample {
-    let text = |field| row.text(field).into_owned();
-    let would = text(Field::Would);
-    Sample {
-        at: match row.get(Field::Time) {
-            Some(Value::Time(time)) => Timestamp::from(*time),
-            _ => Timestamp(0),
-        },
-        site: text(Field::Site),
-        crawler: text(Field::Crawler),
-        kind: text(Field::Kind),
-        rule: text(Field::Rule),
-        source: text(Field::RuleSource),
-        client: text(Field::Client),
-        identity: text(Field::Identity),
-        method: text(Field::Method),
-        host: text(Field::Host),
-        target: text(Field::Target),
-        user_agent: text(Field::UserAgent),
-        action: if would.is_empty() {
-            text(Field::Action)
-        } else {
-            format!("would_{would}")
-        },
-        status: match row.get(Field::Status) {
-            Some(Value::Number(status)) => *status as u16,
-            _ => 0,
-        },
-        version: text(Field::Version),
     }
 }
 

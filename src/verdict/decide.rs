@@ -3,11 +3,11 @@
 //! reads a clock.
 
 use super::challenge::is_challenge;
-use super::decision::{Action, Decision, Kind, Readings, RuleRef, Verdict};
+use super::decision::{Action, Decision, Readings, RuleRef};
 use super::identity::Identity;
 use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
 use crate::crawlers::{Binds, Claim, Registry};
-use crate::policy::model::{Audience, Mode, Unverified};
+use crate::policy::model::{Audience, Kind, Mode, Unverified, Verdict};
 use crate::policy::site::{
     ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, SecondReading,
     Site, Snapshot,

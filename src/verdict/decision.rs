@@ -2,56 +2,9 @@
 //! of the request, and the [`Action`].
 
 use crate::crawlers::Claim;
+use crate::policy::model::{Kind, Verdict};
 use crate::policy::site::{PathRules, PathSignals};
 use strum::IntoStaticStr;
-
-/// The verdict of the rules about a URL.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-#[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
-pub enum Verdict {
-    Allowed,
-    Disallowed,
-    NotBound,
-    #[default]
-    NotACrawler,
-}
-
-/// The kind of a request, as far as it can be known (see `docs/semantics.md`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
-pub enum Kind {
-    /// Not judged.
-    #[default]
-    NotACrawler,
-    /// Allowed by the version in force.
-    Allowed,
-    /// Disallowed now, allowed by a version that the crawler may have cached.
-    StaleCopy,
-    /// Disallowed by every version that the crawler may have cached.
-    Violation,
-    /// Disallowed, or sooner than the crawl delay, on a host that is not observed for long enough:
-    /// the crawler may have cached an unknown version.
-    Unproven,
-    /// Only what the path resolves to is disallowed.
-    Ambiguous,
-    /// Its operator says the rules do not bind it.
-    NotBound,
-    /// Against no rule, but sooner than the crawl delay lets it come.
-    TooFast,
-    /// Proven not to be the crawler that it says it is.
-    Impostor,
-    /// It requests a trap, or the client did recently.
-    Trapped,
-    /// Against no rule, but the policy refuses crawlers that are not verified.
-    Unverified,
-    /// Disallowed, but the policy exempts the crawler: no violation.
-    Exempt,
-}
 
 /// The readings of robots.txt that the verdict rests on. For a crawler whose operator publishes its
 /// parser, that parser's reading counts beside RFC 9309's: what only one of them disallows is no
@@ -149,22 +102,8 @@ pub struct Decision {
     pub recorded: bool,
 }
 
-impl Verdict {
-    /// Its name in reports and tests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 impl Readings {
     /// Their name in reports, logs and tests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Kind {
-    /// Its name in reports, metrics and tests.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -178,16 +117,6 @@ impl Action {
 }
 
 impl Decision {
-    /// The name of the kind for records: `off` for a crawler of which the policy wants no record
-    /// (`mode: off`).
-    pub fn recorded_kind(&self) -> &'static str {
-        if self.recorded || self.kind == Kind::NotACrawler {
-            self.kind.name()
-        } else {
-            "off"
-        }
-    }
-
     /// Whether the request does not count because the crawler may use another robots.txt than the
     /// one in force. False with `mode: off`.
     pub fn is_in_doubt(&self) -> bool {

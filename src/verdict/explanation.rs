@@ -1,10 +1,10 @@
 //! [`Explanation`]: a decision with its reasons, in values that `explain --json` prints. `report`
 //! fills it in, `render` writes it as text.
 
-use super::HistoryBasis;
-use super::decision::{Kind, Readings, Verdict};
+use super::decision::Readings;
 use super::identity::{Doubt, Evidence, Identity};
 use super::pass_reason::PassReason;
+use super::{HistoryBasis, Kind, Verdict};
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Span;
 use serde::Serialize;

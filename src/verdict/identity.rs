@@ -5,8 +5,9 @@
 use super::Facts;
 use crate::crawlers::{Claim, is_public};
 use crate::policy::Site;
+use crate::policy::model::KnownIdentity;
 use std::net::IpAddr;
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr};
 
 /// What one means of proof says about an address.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -143,23 +144,55 @@ impl Doubt {
     }
 }
 
-impl Identity {
-    /// Its name in reports.
+/// What a finding is counted as: its [`KnownIdentity`], or why an unverified crawler may be an
+/// impostor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum IdentityOutcome {
+    /// It is the crawler.
+    Verified,
+    /// Nothing is proven.
+    Unverified,
+    /// It is not the crawler.
+    Impostor,
+    /// It would be an impostor, but the network list that says so verified no visit lately.
+    Suspended,
+    /// Only reverse DNS could prove an impostor, and it is not asked.
+    Suspected,
+}
+
+impl IdentityOutcome {
+    /// Its name in metrics.
     pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Identity {
+    /// What is known of the name: suspended and pending findings are unverified.
+    pub(crate) fn known(self) -> KnownIdentity {
         match self {
-            Identity::Unverified | Identity::Suspended | Identity::Pending => "unverified",
-            Identity::Verified => "verified",
-            Identity::Impostor => "impostor",
+            Identity::Unverified | Identity::Suspended | Identity::Pending => {
+                KnownIdentity::Unverified
+            }
+            Identity::Verified => KnownIdentity::Verified,
+            Identity::Impostor => KnownIdentity::Impostor,
         }
     }
 
-    /// The name under which a finding is counted: that of reports, but `suspended` for a suspended
-    /// finding, and `suspected` for one that only reverse DNS could make.
-    pub(crate) fn outcome(self, doubt: Option<Doubt>) -> &'static str {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        self.known().name()
+    }
+
+    /// What it is counted as, with the doubt about it.
+    pub(crate) fn outcome(self, doubt: Option<Doubt>) -> IdentityOutcome {
         match (self, doubt) {
-            (Identity::Suspended, _) => "suspended",
-            (_, Some(Doubt::DnsNotAsked)) => "suspected",
-            _ => self.name(),
+            (Identity::Suspended, _) => IdentityOutcome::Suspended,
+            (_, Some(Doubt::DnsNotAsked)) => IdentityOutcome::Suspected,
+            (Identity::Verified, _) => IdentityOutcome::Verified,
+            (Identity::Impostor, _) => IdentityOutcome::Impostor,
+            (Identity::Unverified | Identity::Pending, _) => IdentityOutcome::Unverified,
         }
     }
 }

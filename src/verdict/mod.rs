@@ -15,15 +15,16 @@ mod report;
 mod suite;
 
 pub(crate) use crate::crawlers::is_public;
+pub use crate::policy::model::{Kind, KnownIdentity, Verdict};
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, Kind, Readings, Verdict};
+pub use decision::{Action, Decision, Readings};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,
 };
 pub(crate) use identity::Evidence;
-pub use identity::{Doubt, Identity, Proof, identity_by_policy};
+pub use identity::{Doubt, Identity, IdentityOutcome, Proof, identity_by_policy};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_place, source_place};
 pub use load::{Surroundings, load, load_with};
 pub use pass_reason::{LINE_FOR_ALL, PassReason};

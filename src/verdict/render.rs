@@ -1,12 +1,12 @@
 //! An [`Explanation`] as text for a person: several lines, then the line of the policy that
 //! decided.
 
-use super::HistoryBasis;
 use super::challenge::is_challenge;
-use super::decision::{Kind, Readings, Verdict};
+use super::decision::Readings;
 use super::explanation::{ActionReport, Explanation, RuleReport};
 use super::identity::{Doubt, Identity};
 use super::pass_reason::{LINE_FOR_ALL, PassReason};
+use super::{HistoryBasis, Kind, Verdict};
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Display;

@@ -6,7 +6,7 @@ use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
 use super::{CachedVersions, Case, Claimant, Facts, HistoryBasis};
 use crate::crawlers::Registry;
-use crate::policy::model::{CachedByTest, IdentityByTest, Policy, PolicyTest};
+use crate::policy::model::{CachedByTest, KnownIdentity, Policy, PolicyTest};
 use crate::policy::planned_pause::pauses_around;
 use crate::policy::site::{ParsedVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
@@ -120,9 +120,9 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         return report_unclaimed(registry, &facts, &response);
     };
     facts.identity = match test.identity {
-        Some(IdentityByTest::Verified) => Identity::Verified,
-        Some(IdentityByTest::Impostor) => Identity::Impostor,
-        Some(IdentityByTest::Unverified) => Identity::Unverified,
+        Some(KnownIdentity::Verified) => Identity::Verified,
+        Some(KnownIdentity::Impostor) => Identity::Impostor,
+        Some(KnownIdentity::Unverified) => Identity::Unverified,
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let superseded;

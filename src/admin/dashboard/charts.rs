@@ -3,6 +3,7 @@
 //! tables.
 
 use super::format::thousands;
+use crate::verdict::KnownIdentity;
 use std::fmt::Write;
 
 /// Requests of one period.
@@ -111,11 +112,11 @@ pub fn bars(shown: &[Bar]) -> String {
 /// A small bar for each period of a crawler, as SVG: the share of requests that broke the rules, in
 /// the colour of the identity. `shares` are pairs of judged requests and those that broke a rule. A
 /// line below marks the periods with judged requests.
-pub fn trend(shares: &[(u64, u64)], identity: &str) -> String {
+pub fn trend(shares: &[(u64, u64)], identity: KnownIdentity) -> String {
     let class = match identity {
-        "verified" => "bad",
-        "impostor" => "impostor",
-        _ => "claimed",
+        KnownIdentity::Verified => "bad",
+        KnownIdentity::Impostor => "impostor",
+        KnownIdentity::Unverified => "claimed",
     };
     let with_requests = shares.iter().filter(|(judged, _)| *judged > 0).count();
     let broken = shares.iter().filter(|(_, broke)| *broke > 0).count();

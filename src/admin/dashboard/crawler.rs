@@ -9,20 +9,13 @@ use super::rows::{self, Row, claims_nothing};
 use super::{Dashboard, Page, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Crawler;
-use crate::state::history::ByIdentity;
+use crate::record::{ByIdentity, RecordedKind};
+use crate::state::history::HistoryError;
+use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
 use askama::Template;
 
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 100;
-/// Columns of the history that are not kinds of requests.
-const NO_KINDS: [&str; 6] = [
-    "requests",
-    "robots_txt",
-    "refused",
-    "would_refuse",
-    "paused",
-    "not_a_crawler",
-];
 
 #[derive(Template)]
 #[template(path = "crawler.html")]
@@ -38,7 +31,7 @@ struct CrawlerPage<'a> {
     identities: Vec<Row>,
     sites: Vec<Row>,
     /// Identities and kinds of requests.
-    kinds: Vec<(&'static str, &'static str, u64)>,
+    kinds: Vec<(KnownIdentity, RecordedKind, u64)>,
     /// Requests from outside of all lists of the operator, where reverse DNS is not asked; by whole
     /// days.
     suspected: u64,
@@ -65,13 +58,14 @@ impl Dashboard {
         }
         let mut totals = ByIdentity::default();
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
-        let mut doubtful = [0; 2];
-        for (outcome, number) in ["suspected", "suspended"].iter().zip(&mut doubtful) {
+        let with_outcome = |outcome| {
             let crawlers = history.with_outcome(outcome, period.from)?.into_iter();
             let mut of_crawler = crawlers.filter(|(crawler, _)| crawler == id);
-            *number = of_crawler.next().map_or(0, |(_, requests)| requests);
-        }
-        let [suspected, suspended] = doubtful;
+            let requests = of_crawler.next().map_or(0, |(_, requests)| requests);
+            Ok::<u64, HistoryError>(requests)
+        };
+        let suspected = with_outcome(IdentityOutcome::Suspected)?;
+        let suspended = with_outcome(IdentityOutcome::Suspended)?;
         let sites = history.sites(id, period.from, period.step)?;
         let name = rows::name(id);
         let page = CrawlerPage {
@@ -126,16 +120,24 @@ fn on_site(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
     rows
 }
 
-/// The requests by identity and kind: triples of identity, kind and count, without the columns that
-/// are no kinds.
-fn kinds(counts: &ByIdentity) -> Vec<(&'static str, &'static str, u64)> {
-    let each = counts.each().into_iter();
-    let kinds = each.flat_map(|(identity, counts)| {
-        counts
-            .each()
-            .map(move |(kind, count)| (identity, kind, count))
-    });
+/// The requests by identity and kind: triples of identity, kind and count.
+fn kinds(counts: &ByIdentity) -> Vec<(KnownIdentity, RecordedKind, u64)> {
+    let mut kinds = Vec::new();
+    for (identity, counts) in counts.iter() {
+        for kind in RecordedKind::all() {
+            let count = counts.of_kind(kind);
+            if count > 0 && kind != RecordedKind::Of(Kind::NotACrawler) {
+                kinds.push((identity, kind, count));
+            }
+        }
+    }
     kinds
-        .filter(|(_, kind, _)| !NO_KINDS.contains(kind))
-        .collect()
+}
+
+/// Whether requests of a kind may have samples.
+fn has_samples(kind: &RecordedKind) -> bool {
+    !matches!(
+        kind,
+        RecordedKind::Off | RecordedKind::Of(Kind::Allowed | Kind::Exempt)
+    )
 }

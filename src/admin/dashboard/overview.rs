@@ -11,19 +11,20 @@ use super::summary::sentences;
 use super::{Dashboard, Page, STYLE};
 use crate::admin::problem::Problem;
 use crate::admin::query::Query;
-use crate::state::history::{ByIdentity, Counts, HistoryError, HistoryReader};
+use crate::record::{ByIdentity, Counts};
+use crate::state::history::{HistoryError, HistoryReader};
 use crate::time::Timestamp;
+use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
 use askama::Template;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use strum::VariantArray;
 
 /// The most crawlers that the page shows, unless the query asks for all.
 const SHOWN: usize = 40;
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 20;
-/// What can be proven of a name, in the order of tables.
-const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
 
 /// What crawlers did on all sites in a period.
 #[derive(Debug, Serialize)]
@@ -77,7 +78,7 @@ impl SiteRow {
     fn share(&self) -> f64 {
         match self.counts.judged() {
             0 => 0.0,
-            judged => 100.0 * self.counts.get("would_refuse") as f64 / judged as f64,
+            judged => 100.0 * self.counts.would_refuse() as f64 / judged as f64,
         }
     }
 }
@@ -91,7 +92,7 @@ impl Overview {
     /// The history cannot be read.
     pub fn read(history: &HistoryReader, period: Period) -> Result<Overview, HistoryError> {
         let Period { from, to, step } = period;
-        let mut seen: HashMap<String, [Trend; 3]> = HashMap::new();
+        let mut seen: HashMap<String, Trends> = HashMap::new();
         let mut series = Vec::new();
         let mut by_identity = ByIdentity::default();
         let mut people = 0;
@@ -108,22 +109,19 @@ impl Overview {
                 }
                 "none" => people += counts.requests(),
                 crawler => {
-                    let place = IDENTITIES
-                        .iter()
-                        .position(|known| *known == identity)
-                        .unwrap_or(1);
-                    seen.entry(crawler.to_owned()).or_default()[place].add(&period, start, counts);
+                    let trends = seen.entry(crawler.to_owned()).or_default();
+                    trends[identity as usize].add(&period, start, counts);
                 }
             },
         )?;
         let suspected: HashMap<String, u64> = history
-            .with_outcome("suspected", from)?
+            .with_outcome(IdentityOutcome::Suspected, from)?
             .into_iter()
             .collect();
         let mut crawlers = crawler_rows(seen, &period);
         for row in crawlers
             .iter_mut()
-            .filter(|row| row.identity == "unverified")
+            .filter(|row| row.identity == KnownIdentity::Unverified)
         {
             row.suspected = suspected
                 .get(&row.id)
@@ -133,7 +131,7 @@ impl Overview {
             history.sites(UNLISTED, from, step)?.into_iter().collect();
         let unlisted_would_refuse = of_unlisted
             .values()
-            .map(|unlisted| by_identity.take_out("would_refuse", unlisted))
+            .map(|unlisted| by_identity.subtract_would_refuse(unlisted))
             .sum();
         let mut unclaimed = 0;
         let mut sites = Vec::new();
@@ -145,7 +143,7 @@ impl Overview {
             sites.push(SiteRow {
                 unlisted_would_refuse: of_unlisted
                     .get(&site)
-                    .map_or(0, |unlisted| by_identity.take_out("would_refuse", unlisted)),
+                    .map_or(0, |unlisted| by_identity.subtract_would_refuse(unlisted)),
                 counts: by_identity.all(),
                 by_identity,
                 site,
@@ -174,14 +172,14 @@ impl Overview {
 /// Rows of crawlers, one for each identity that has requests; those of one crawler stand together.
 /// Crawlers come in the order of rules that they broke as verified, then of all rules that they
 /// broke, then of requests that would be refused, then of requests. `seen` has the trends of each
-/// crawler in the order of `IDENTITIES`.
-fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<CrawlerRow> {
+/// crawler by identity.
+fn crawler_rows(seen: HashMap<String, Trends>, period: &Period) -> Vec<CrawlerRow> {
     let mut crawlers: Vec<Vec<CrawlerRow>> = Vec::new();
     for (id, trends) in seen {
         let mut rows = Vec::new();
-        for (identity, trend) in IDENTITIES.into_iter().zip(trends) {
+        for (identity, trend) in KnownIdentity::VARIANTS.iter().zip(trends) {
             if trend.counts.requests() > 0 {
-                rows.push(trend.row(&id, identity, period));
+                rows.push(trend.row(&id, *identity, period));
             }
         }
         crawlers.push(rows);
@@ -190,19 +188,22 @@ fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<Crawl
         let sum = |of: fn(&Counts) -> u64| rows.iter().map(|row| of(&row.counts)).sum::<u64>();
         let proven: u64 = rows
             .iter()
-            .filter(|row| row.identity == "verified")
+            .filter(|row| row.identity == KnownIdentity::Verified)
             .map(|row| row.counts.broke())
             .sum();
         let weight = (
             proven,
             sum(Counts::broke),
-            sum(|counts| counts.get("would_refuse")),
+            sum(Counts::would_refuse),
             sum(Counts::requests),
         );
         (Reverse(weight), rows.first().map(|row| row.id.clone()))
     });
     crawlers.into_iter().flatten().collect()
 }
+
+/// The trends of one crawler name by identity.
+type Trends = [Trend; KnownIdentity::VARIANTS.len()];
 
 /// The requests of one crawler name and one identity over time.
 #[derive(Default)]
@@ -219,7 +220,7 @@ impl Trend {
     fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {
         self.counts.add_all(counts);
         self.shares.resize(period.len(), (0, 0));
-        let broke = counts.broke() + counts.get("impostor");
+        let broke = counts.broke() + counts.of_kind(Kind::Impostor);
         if let Some(share) = period
             .place(start)
             .and_then(|place| self.shares.get_mut(place))
@@ -233,7 +234,7 @@ impl Trend {
     }
 
     /// The row of this crawler and identity, with the times when it first and last broke a rule.
-    fn row(self, id: &str, identity: &'static str, period: &Period) -> CrawlerRow {
+    fn row(self, id: &str, identity: KnownIdentity, period: &Period) -> CrawlerRow {
         CrawlerRow {
             broke: self
                 .first

@@ -3,8 +3,10 @@
 use super::charts::Bar;
 use super::layout::Link;
 use crate::admin::query::{Query, QueryError};
-use crate::state::history::{ByIdentity, DAY, Step};
+use crate::record::ByIdentity;
+use crate::state::history::{DAY, Step};
 use crate::time::Timestamp;
+use crate::verdict::Kind;
 use std::time::Duration;
 
 /// The time that a page is about, up to now.
@@ -57,11 +59,7 @@ impl Period {
     /// The period that `days` of a query asks for; 30 days without it. Fails unless the number is
     /// one of `DAYS`.
     pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
-        let given = query.one_of("days", &DAYS.map(|days| days.to_string()))?;
-        Ok(Period::days(
-            given.and_then(|days| days.parse().ok()).unwrap_or(30),
-            now,
-        ))
+        Ok(Period::days(query.one_of("days", DAYS)?.unwrap_or(30), now))
     }
 
     /// How many hours, days or weeks it has.
@@ -125,7 +123,7 @@ impl Period {
                 bar.uncounted += own.uncounted();
                 bar.broke += own.broke();
                 bar.broke_unverified += counts.unverified.broke();
-                bar.impostor += counts.impostor.get("impostor");
+                bar.impostor += counts.impostor.of_kind(Kind::Impostor);
             }
         }
         bars

@@ -4,7 +4,8 @@
 //! crawler.
 
 use crate::crawlers::{Crawler, Registry};
-use crate::state::history::{ByIdentity, Counts};
+use crate::record::{ByIdentity, Counts};
+use crate::verdict::KnownIdentity;
 use serde::Serialize;
 
 /// The label of unlisted bots, which `mode: enforce` alone does not refuse.
@@ -39,12 +40,12 @@ pub fn claims_nothing(id: &str) -> bool {
 
 /// What an identity proves of a name, in words; empty for a label that claims nothing. `name` is
 /// the crawler's name for people.
-pub fn in_words(id: &str, name: &str, identity: &str) -> String {
+pub fn in_words(id: &str, name: &str, identity: KnownIdentity) -> String {
     match identity {
         _ if claims_nothing(id) => String::new(),
-        "verified" => "verified".to_owned(),
-        "impostor" => format!("impostor: proven not to be {name}"),
-        _ => format!("claims to be {name}; nothing is proven"),
+        KnownIdentity::Verified => "verified".to_owned(),
+        KnownIdentity::Impostor => format!("impostor: proven not to be {name}"),
+        KnownIdentity::Unverified => format!("claims to be {name}; nothing is proven"),
     }
 }
 
@@ -53,8 +54,8 @@ pub fn in_words(id: &str, name: &str, identity: &str) -> String {
 pub struct CrawlerRow {
     /// The registry's id, the policy's token, `other` or `tool`.
     pub id: String,
-    /// What is proven of the name: `verified`, `unverified` or `impostor`.
-    pub identity: &'static str,
+    /// What is proven of the name.
+    pub identity: KnownIdentity,
     /// Requests among the unverified ones that come from outside of all lists of the operator,
     /// where reverse DNS is not asked. By whole days.
     pub suspected: u64,
@@ -80,13 +81,13 @@ pub struct CrawlerRow {
 impl CrawlerRow {
     /// A row of these counts, without times. For unlisted bots the requests that would be refused
     /// move from the counts to `unlisted_would_refuse`.
-    pub fn new(id: &str, identity: &'static str, mut counts: Counts) -> CrawlerRow {
+    pub fn new(id: &str, identity: KnownIdentity, mut counts: Counts) -> CrawlerRow {
         let unlisted_would_refuse = if id == UNLISTED {
-            counts.get("would_refuse")
+            counts.would_refuse()
         } else {
             0
         };
-        counts.take_out("would_refuse", unlisted_would_refuse);
+        counts.subtract_would_refuse(unlisted_would_refuse);
         CrawlerRow {
             id: id.to_owned(),
             identity,
@@ -134,10 +135,7 @@ impl Row {
 
     /// A row for each identity with requests.
     pub fn each(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
-        let some = counts
-            .each()
-            .into_iter()
-            .filter(|(_, counts)| counts.requests() > 0);
+        let some = counts.iter().filter(|(_, counts)| counts.requests() > 0);
         some.map(|(identity, counts)| Row::new(site, CrawlerRow::new(id, identity, *counts)))
             .collect()
     }

@@ -4,7 +4,8 @@
 
 use super::format::thousands;
 use super::rows::{CrawlerRow, claims_nothing};
-use crate::state::history::ByIdentity;
+use crate::record::ByIdentity;
+use crate::verdict::KnownIdentity;
 use std::borrow::Borrow;
 
 /// The most names in a sentence.
@@ -80,9 +81,9 @@ fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
         let obeyed = counts.broke() == 0 && counts.uncounted() == 0 && counts.kept() > 0;
         match *identity {
             _ if !obeyed || claims_nothing(id) => {}
-            "verified" => verified.push(name.as_str()),
-            "unverified" => unverified.push(name.as_str()),
-            _ => {}
+            KnownIdentity::Verified => verified.push(name.as_str()),
+            KnownIdentity::Unverified => unverified.push(name.as_str()),
+            KnownIdentity::Impostor => {}
         }
     }
     if !verified.is_empty() {
@@ -107,7 +108,8 @@ fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
 /// many more there are. If none did, it says so, unless requests that do not count leave it open.
 fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
     let rows = crawlers.iter().filter(|row| row.counts.broke() > 0);
-    let (verified, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.identity == "verified");
+    let (verified, others): (Vec<_>, Vec<_>) =
+        rows.partition(|row| row.identity == KnownIdentity::Verified);
     if verified.is_empty() && others.is_empty() {
         let is_certain = crawlers.iter().all(|row| row.counts.uncounted() == 0);
         return is_certain
@@ -124,7 +126,7 @@ fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
     }
     if others
         .iter()
-        .any(|row| row.identity == "unverified" && !claims_nothing(&row.id))
+        .any(|row| row.identity == KnownIdentity::Unverified && !claims_nothing(&row.id))
     {
         out.push(
             "To see what is proven of an address: `crawlgate crawlers --verify ADDRESS --as NAME`."
@@ -148,7 +150,7 @@ fn offence(row: &CrawlerRow) -> String {
         _ if claims_nothing(&row.id) => {
             format!("{number} of {name} broke the rules, the first on {since}.")
         }
-        "verified" => {
+        KnownIdentity::Verified => {
             format!("{name} broke the rules (verified): {number}, the first on {since}.")
         }
         _ => format!(
@@ -158,7 +160,9 @@ fn offence(row: &CrawlerRow) -> String {
 }
 
 fn impostors(crawlers: &[CrawlerRow]) -> Vec<String> {
-    let rows = crawlers.iter().filter(|row| row.identity == "impostor");
+    let rows = crawlers
+        .iter()
+        .filter(|row| row.identity == KnownIdentity::Impostor);
     rows.take(NAMED)
         .map(|row| {
             let name = &row.name;
@@ -187,9 +191,9 @@ fn suspected(crawlers: &[CrawlerRow]) -> Option<String> {
 /// The sentence about what was refused, and what enforcement would refuse: of crawlers, and of
 /// impostors.
 fn refused(by: &ByIdentity) -> String {
-    let of_impostors = by.impostor.get("would_refuse");
-    let refused = by.all().get("refused");
-    let would = by.verified.get("would_refuse") + by.unverified.get("would_refuse");
+    let of_impostors = by.impostor.would_refuse();
+    let refused = by.all().refused();
+    let would = by.own().would_refuse();
     let of = match refused {
         0 => "crawlgate refused no request".to_owned(),
         refused => format!("crawlgate refused {}", requests(refused)),
@@ -213,22 +217,27 @@ fn refused(by: &ByIdentity) -> String {
 mod tests {
     use super::super::rows::CrawlerRow;
     use super::{list, sentences};
-    use crate::state::history::{ByIdentity, Counts};
+    use crate::record::{ByIdentity, CountedAction, Counts};
+    use crate::verdict::{Kind, KnownIdentity};
 
     #[test]
     fn proven_offenders_come_first_and_impostors_are_apart() {
         let given = [
-            ("AhrefsBot", "unverified", "violation", 12),
-            ("bingbot", "unverified", "violation", 8),
-            ("MySpider", "unverified", "violation", 7),
-            ("Amazonbot", "unverified", "violation", 7),
-            ("GPTBot", "verified", "violation", 6),
-            ("Googlebot", "impostor", "impostor", 14),
+            ("AhrefsBot", KnownIdentity::Unverified, 12),
+            ("bingbot", KnownIdentity::Unverified, 8),
+            ("MySpider", KnownIdentity::Unverified, 7),
+            ("Amazonbot", KnownIdentity::Unverified, 7),
+            ("GPTBot", KnownIdentity::Verified, 6),
+            ("Googlebot", KnownIdentity::Impostor, 14),
         ];
         let mut by_identity = ByIdentity::default();
-        let row = |(name, identity, kind, requests): (&str, &'static str, &str, u64)| {
+        let row = |(name, identity, requests): (&str, KnownIdentity, u64)| {
+            let kind = match identity {
+                KnownIdentity::Impostor => Kind::Impostor,
+                KnownIdentity::Verified | KnownIdentity::Unverified => Kind::Violation,
+            };
             let mut counts = Counts::default();
-            counts.add(kind, "would_block", requests);
+            counts.add(kind, CountedAction::WouldBlock, requests);
             by_identity.add(identity, &counts);
             CrawlerRow {
                 id: name.into(),
@@ -259,20 +268,20 @@ mod tests {
 
     #[test]
     fn crawler_whose_requests_do_not_count_neither_obeyed_nor_broke() {
-        for kind in ["unproven", "stale_copy"] {
-            let row = |(name, kind, requests): (&str, &str, u64)| {
+        for kind in [Kind::Unproven, Kind::StaleCopy] {
+            let row = |(name, kind, requests): (&str, Kind, u64)| {
                 let mut counts = Counts::default();
-                counts.add("allowed", "pass", 1);
-                counts.add(kind, "would_block", requests);
+                counts.add(Kind::Allowed, CountedAction::Pass, 1);
+                counts.add(kind, CountedAction::WouldBlock, requests);
                 CrawlerRow {
                     id: name.into(),
                     name: name.into(),
-                    identity: "unverified",
+                    identity: KnownIdentity::Unverified,
                     counts,
                     ..CrawlerRow::default()
                 }
             };
-            let crawlers = [("Bytespider", kind, 21), ("bingbot", "allowed", 5)].map(row);
+            let crawlers = [("Bytespider", kind, 21), ("bingbot", Kind::Allowed, 5)].map(row);
             let mut by_identity = ByIdentity::default();
             crawlers
                 .iter()

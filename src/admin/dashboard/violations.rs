@@ -6,8 +6,11 @@ use super::layout::{Layout, Link, samples_link};
 use super::period::Period;
 use super::{Dashboard, Page};
 use crate::admin::query::Query;
-use crate::state::history::{Sample, SampleFilter, SampleGroup};
+use crate::record::{Field, Row};
+use crate::state::history::{SampleFilter, SampleGroup};
+use crate::verdict::{Kind, KnownIdentity};
 use askama::Template;
+use strum::VariantArray;
 
 /// Rows of each table.
 const GROUPS: usize = 200;
@@ -23,7 +26,22 @@ struct ViolationsPage {
     /// The selected values, each with a link that drops it.
     selected: Vec<(String, String)>,
     groups: Vec<SampleGroup>,
-    samples: Vec<Sample>,
+    samples: Vec<Row>,
+}
+
+/// What was done with a sample, and under observation what would have been.
+fn action(sample: &Row) -> String {
+    let would = sample.text(Field::Would);
+    if would.is_empty() {
+        sample.text(Field::Action).into_owned()
+    } else {
+        format!("would_{would}")
+    }
+}
+
+/// The text of a field, harmless for a page.
+fn printable(sample: &Row, field: Field) -> String {
+    crate::printable::printable(sample.text(field).as_bytes())
 }
 
 impl Dashboard {
@@ -35,13 +53,12 @@ impl Dashboard {
             &["site", "crawler", "kind", "rule", "identity", "days"],
         )?;
         let period = Period::of(&query, self.now())?;
-        let [site, crawler, kind, rule, identity] = SELECTED.map(|name| query.get(name));
         let filter = SampleFilter {
-            site,
-            crawler,
-            kind,
-            rule,
-            identity,
+            site: query.get("site"),
+            crawler: query.get("crawler"),
+            kind: query.one_of("kind", Kind::VARIANTS)?.copied(),
+            rule: query.get("rule"),
+            identity: query.one_of("identity", KnownIdentity::VARIANTS)?.copied(),
         };
         let chosen: Vec<(&str, &str)> = SELECTED
             .iter()

@@ -6,22 +6,8 @@ use crate::indexing::Directives;
 use crate::policy::model::{CachedByTest, Expectation, PolicyTest};
 use crate::yaml::{Decoder, Fields, Located, Node, Value};
 use std::net::IpAddr;
-
-const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
-const KINDS: [&str; 11] = [
-    "allowed",
-    "stale_copy",
-    "violation",
-    "unproven",
-    "ambiguous",
-    "not_bound",
-    "not_a_crawler",
-    "trapped",
-    "impostor",
-    "unverified",
-    "exempt",
-];
-const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
+use std::str::FromStr;
+use strum::VariantNames;
 
 /// Decodes the section: a list of cases, or a single case. A case without a valid agent or path is
 /// left out with an error.
@@ -108,17 +94,17 @@ fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
 fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
     if matches!(node.value, Value::Scalar { .. }) {
         return Expectation {
-            verdict: one_of(&VERDICTS, "a verdict")(decoder, node),
+            verdict: variant("a verdict")(decoder, node),
             ..Expectation::default()
         };
     }
     let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
     decoder
         .map(node, wanted, |fields| Expectation {
-            verdict: fields.get("verdict", one_of(&VERDICTS, "a verdict")),
-            kind: fields.get("kind", one_of(&KINDS, "a kind")),
+            verdict: fields.get("verdict", variant("a verdict")),
+            kind: fields.get("kind", variant("a kind")),
             never_fetched: fields.located("never_fetched", yes_or_no),
-            action: fields.get("action", one_of(&ACTIONS, "an action")),
+            action: fields.get("action", variant("an action")),
             answer_status: fields.located("status", |decoder, node| {
                 decoder.integer(node, 200..=599, "a status")
             }),
@@ -153,13 +139,14 @@ fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     lines
 }
 
-/// Returns a decoder for one of these words, exactly as written. The decoder returns `None` with an
-/// error for anything else; `wanted` names what was expected in that error.
-fn one_of(words: &[&str], wanted: &str) -> impl Fn(&mut Decoder, &Node) -> Option<Located<String>> {
+/// Returns a decoder for the name of a variant. The decoder returns `None` with an error for anything
+/// else; `wanted` names what was expected in that error.
+fn variant<T: VariantNames + FromStr>(
+    wanted: &str,
+) -> impl Fn(&mut Decoder, &Node) -> Option<Located<T>> {
     move |decoder, node| {
-        let value = words[decoder.one_of(node, words, wanted)?].to_owned();
         Some(Located {
-            value,
+            value: decoder.variant(node, wanted)?,
             span: node.span,
         })
     }

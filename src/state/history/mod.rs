@@ -8,11 +8,11 @@
 //! days, days for 130 days and weeks for 400 days, within bounds of rows: a page reads tens of
 //! periods, however far back it goes.
 
-mod counts;
+mod batch;
 mod read;
 mod tables;
 
-pub use counts::{ByIdentity, Counts, HistoryBatch, Sample};
+pub use batch::HistoryBatch;
 pub(super) use read::Memory;
 pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup, Told};
 pub(super) use tables::{prepare, write};

@@ -4,16 +4,22 @@
 //! instance counted in one hour, day or week. Instances in front of one site exchange these counts,
 //! and [`HistoryReader::with_others`] adds them up.
 
-use super::counts::COLUMNS;
-use super::tables::{add, add_with_sums, adding, rows, sums, table};
-use super::{ByIdentity, Counts, HistoryBatch, Sample, Step, prepare, write};
+use super::tables::{
+    add, add_with_sums, adding, columns, read_sample, rows, sample_columns, table,
+};
+use super::{HistoryBatch, Step, prepare, write};
 use crate::locks::lock;
+use crate::record::{ByIdentity, Counts, Row};
 use crate::state::database::{FILE, has_log, open_following, open_for_reading};
 use crate::time::Timestamp;
-use rusqlite::types::{FromSql, Value};
-use rusqlite::{Connection, Params, Result as SqlResult, Row, Rows, params_from_iter};
+use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Value, ValueRef};
+use rusqlite::{
+    Connection, Params, Result as SqlResult, Row as SqlRow, Rows, params_from_iter,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -86,9 +92,9 @@ enum Source {
 pub struct SampleFilter<'a> {
     pub site: Option<&'a str>,
     pub crawler: Option<&'a str>,
-    pub kind: Option<&'a str>,
+    pub kind: Option<Kind>,
     pub rule: Option<&'a str>,
-    pub identity: Option<&'a str>,
+    pub identity: Option<KnownIdentity>,
 }
 
 /// Samples that have all but the day in common.
@@ -97,8 +103,8 @@ pub struct SampleFilter<'a> {
 pub struct SampleGroup {
     pub site: String,
     pub crawler: String,
-    pub identity: String,
-    pub kind: String,
+    pub identity: KnownIdentity,
+    pub kind: Kind,
     pub rule: String,
     pub source: String,
     pub first: Timestamp,
@@ -161,7 +167,8 @@ impl HistoryReader {
     /// Calls `take` for each row of a site in the periods of length `step` that begin at `from` or
     /// later, in the order of time: with the beginning of the period, the crawler, the identity and
     /// the counts. An empty `site` stands for all sites. Rows with an empty crawler are the sums
-    /// over all crawlers; people have the crawler `none` and are in no such sum.
+    /// over all crawlers; people have the crawler `none`, count as unverified and are in no such
+    /// sum.
     ///
     /// # Errors
     /// See [`HistoryError`]. The other functions here that read fail in the same way.
@@ -170,9 +177,9 @@ impl HistoryReader {
         site: &str,
         from: Timestamp,
         step: Step,
-        mut take: impl FnMut(Timestamp, &str, &str, &Counts),
+        mut take: impl FnMut(Timestamp, &str, KnownIdentity, &Counts),
     ) -> Result<(), HistoryError> {
-        let columns = COLUMNS.join(", ");
+        let columns = columns(str::to_owned);
         let table = table(step);
         let sql = format!(
             "SELECT start, crawler, identity, {columns} FROM {table} WHERE site = ?1 AND start >= ?2"
@@ -182,7 +189,7 @@ impl HistoryReader {
             let mut rows = statement.query((site, from))?;
             while let Some(row) = rows.next()? {
                 let crawler = row.get_ref(1)?.as_str()?;
-                let identity = row.get_ref(2)?.as_str()?;
+                let identity = identity(row, 2)?.unwrap_or_default();
                 take(row.get(0)?, crawler, identity, &counts(row, 3)?);
             }
             Ok(())
@@ -200,7 +207,7 @@ impl HistoryReader {
         self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site, identity",
-                sums(),
+                columns(|column| format!("SUM({column})")),
                 table(step)
             ))?;
             by_identity(statement.query((crawler, from))?)
@@ -220,7 +227,7 @@ impl HistoryReader {
         self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
-                COLUMNS.join(", "),
+                columns(str::to_owned),
                 table(step)
             ))?;
             by_identity(statement.query((site, from, crawler))?)
@@ -231,11 +238,13 @@ impl HistoryReader {
     /// requests, since the beginning of the day that `from` is in.
     pub fn with_outcome(
         &self,
-        outcome: &str,
+        outcome: IdentityOutcome,
         from: Timestamp,
     ) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql = "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start >= ?2 GROUP BY crawler";
-        self.rows(sql, (outcome, Step::Day.begin(from)), |row| row.try_into())
+        self.rows(sql, (outcome.name(), Step::Day.begin(from)), |row| {
+            row.try_into()
+        })
     }
 
     /// The names that unknown bots give themselves, with their numbers of requests, the most
@@ -260,7 +269,7 @@ impl HistoryReader {
     ) -> Result<Vec<SampleGroup>, HistoryError> {
         let (conditions, values) = filter.conditions(from, limit);
         let sql = format!(
-            "SELECT site, crawler, kind, rule, MAX(source), MIN(at), MAX(at) AS last, COUNT(*), identity FROM \
+            "SELECT site, crawler, kind, rule, MAX(rule_source), MIN(time), MAX(time) AS last, COUNT(*), identity FROM \
              history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?2"
         );
         self.rows(&sql, params_from_iter(values), |row| {
@@ -287,48 +296,13 @@ impl HistoryReader {
         filter: &SampleFilter<'_>,
         from: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Sample>, HistoryError> {
+    ) -> Result<Vec<Row>, HistoryError> {
         let (conditions, values) = filter.conditions(from, limit);
         let sql = format!(
-            "SELECT at, site, crawler, kind, rule, source, client, identity, method, host, target, user_agent, action, \
-             status, version FROM history_samples WHERE {conditions} ORDER BY at DESC, rowid DESC LIMIT ?2"
+            "SELECT {} FROM history_samples WHERE {conditions} ORDER BY time DESC, rowid DESC LIMIT ?2",
+            sample_columns()
         );
-        self.rows(&sql, params_from_iter(values), |row| {
-            let (
-                at,
-                site,
-                crawler,
-                kind,
-                rule,
-                source,
-                client,
-                identity,
-                method,
-                host,
-                target,
-                user_agent,
-                action,
-                status,
-                version,
-            ) = row.try_into()?;
-            Ok(Sample {
-                at,
-                site,
-                crawler,
-                kind,
-                rule,
-                source,
-                client,
-                identity,
-                method,
-                host,
-                target,
-                user_agent,
-                action,
-                status,
-                version,
-            })
-        })
+        self.rows(&sql, params_from_iter(values), read_sample)
     }
 
     /// Runs a query about anything but counts of sites and crawlers, and converts each row. Of a
@@ -337,7 +311,7 @@ impl HistoryReader {
         &self,
         sql: &str,
         values: impl Params,
-        of_row: impl FnMut(&Row<'_>) -> SqlResult<T>,
+        of_row: impl FnMut(&SqlRow<'_>) -> SqlResult<T>,
     ) -> Result<Vec<T>, HistoryError> {
         match &*self.0 {
             Source::Sum(_, own) => own.rows(sql, values, of_row),
@@ -350,7 +324,7 @@ impl SampleFilter<'_> {
     /// The SQL conditions of the filter, and the parameters of the query: `?1` is the beginning of
     /// the day that `from` is in, `?2` how many rows are wanted, and the filter's values follow.
     fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
-        let mut conditions = "at >= ?1".to_owned();
+        let mut conditions = "time >= ?1".to_owned();
         let mut values = vec![
             Value::Integer(Step::Day.begin(from).0),
             Value::Integer(limit as i64),
@@ -358,9 +332,9 @@ impl SampleFilter<'_> {
         let wanted = [
             ("site", self.site),
             ("crawler", self.crawler),
-            ("kind", self.kind),
+            ("kind", self.kind.map(Kind::name)),
             ("rule", self.rule),
-            ("identity", self.identity),
+            ("identity", self.identity.map(KnownIdentity::name)),
         ];
         for (column, wanted) in wanted {
             if let Some(wanted) = wanted {
@@ -370,6 +344,23 @@ impl SampleFilter<'_> {
         }
         (conditions, values)
     }
+}
+
+impl FromSql for Kind {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Kind> {
+        parsed(value)
+    }
+}
+
+impl FromSql for KnownIdentity {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<KnownIdentity> {
+        parsed(value)
+    }
+}
+
+fn parsed<T: FromStr>(value: ValueRef<'_>) -> FromSqlResult<T> {
+    let name = value.as_str()?;
+    name.parse().map_err(|_| FromSqlError::InvalidType)
 }
 
 /// Opens the file for reading. Follows the write-ahead log if there is one that can be followed, as
@@ -409,16 +400,21 @@ fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, 
             found.push((key, ByIdentity::default()));
         }
         if let Some((_, by_identity)) = found.last_mut() {
-            by_identity.add(row.get_ref(1)?.as_str()?, &counts(row, 2)?);
+            by_identity.add(identity(row, 1)?.unwrap_or_default(), &counts(row, 2)?);
         }
     }
     Ok(found)
 }
 
+/// Reads the identity at a place of a row; visitors have none.
+fn identity(row: &SqlRow<'_>, place: usize) -> SqlResult<Option<KnownIdentity>> {
+    Ok(row.get_ref(place)?.as_str()?.parse().ok())
+}
+
 /// Reads all counts of a row; `first` is the place of the first of their columns.
-fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
+fn counts(row: &SqlRow<'_>, first: usize) -> SqlResult<Counts> {
     let mut counts = Counts::default();
-    for (place, count) in counts.0.iter_mut().enumerate() {
+    for (place, (_, count)) in counts.columns_mut().enumerate() {
         *count = row.get(first + place)?;
     }
     Ok(counts)
@@ -427,13 +423,16 @@ fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
 /// Rows that are told of a period. Those with fewer requests are added up over all sites.
 const MOST_ROWS: usize = 1_000;
 
+/// Site, crawler, identity and counts. Visitors have no identity.
+type CountedRow = (String, String, Option<KnownIdentity>, Counts);
+
 /// What one instance counted in one period.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counted {
     /// Until when it counted, in seconds since 1970.
     pub at: i64,
-    /// Site, crawler and identity, and the counts. An empty site stands for several.
-    rows: Vec<(String, String, String, Counts)>,
+    /// An empty site stands for several.
+    rows: Vec<CountedRow>,
 }
 
 /// What an instance told.
@@ -451,10 +450,10 @@ impl Counted {
     /// Keeps the `MOST_ROWS` rows (site, crawler, identity, counts) with the most requests. The
     /// others are added up for each crawler and identity, with an empty site. `at` is when they
     /// were counted.
-    fn of(mut rows: Vec<(String, String, String, Counts)>, at: Timestamp) -> Counted {
+    fn of(mut rows: Vec<CountedRow>, at: Timestamp) -> Counted {
         rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
         let rest = rows.split_off(rows.len().min(MOST_ROWS));
-        let mut of_several: BTreeMap<(String, String), Counts> = BTreeMap::new();
+        let mut of_several: BTreeMap<(String, Option<KnownIdentity>), Counts> = BTreeMap::new();
         for (_, crawler, identity, counts) in rest {
             of_several
                 .entry((crawler, identity))
@@ -490,12 +489,19 @@ impl HistoryReader {
     ) -> Result<Counted, HistoryError> {
         let counted = self.with(|connection| {
             let table = table(step);
-            let columns = COLUMNS.join(", ");
+            let columns = columns(str::to_owned);
             let sql = format!(
                 "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
                  (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
             );
-            rows(connection, &sql, [start], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, counts(row, 3)?)))
+            rows(connection, &sql, [start], |row| {
+                Ok((
+                    row.get(0)?,
+                    row.get(1)?,
+                    identity(row, 2)?,
+                    counts(row, 3)?,
+                ))
+            })
         })?;
         Ok(Counted::of(counted, now))
     }
@@ -516,31 +522,26 @@ impl HistoryReader {
         let Some(sum) = Memory::new() else {
             return Ok(self.clone());
         };
-        let own: Vec<(String, Timestamp, String, String, Counts)> = self.with(|connection| {
+        let own: Vec<(Timestamp, CountedRow)> = self.with(|connection| {
             let table = table(step);
-            let columns = COLUMNS.join(", ");
+            let columns = columns(str::to_owned);
             let sql = format!(
                 "SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1"
             );
             rows(connection, &sql, [from], |row| {
-                Ok((
-                    row.get(0)?,
-                    row.get(1)?,
-                    row.get(2)?,
-                    row.get(3)?,
-                    counts(row, 4)?,
-                ))
+                let counted = (row.get(0)?, row.get(2)?, identity(row, 3)?, counts(row, 4)?);
+                Ok((row.get(1)?, counted))
             })
         })?;
         sum.read(|connection| {
             connection.execute_batch("BEGIN")?;
             let mut statement = adding(connection, step)?;
-            for (site, start, crawler, identity, counts) in &own {
-                add(&mut statement, *start, site, crawler, identity, counts)?;
+            for (start, (site, crawler, identity, counts)) in &own {
+                add(&mut statement, *start, site, crawler, *identity, counts)?;
             }
             for Told { start, counted, .. } in others {
                 for (site, crawler, identity, counts) in &counted.rows {
-                    add_with_sums(&mut statement, *start, site, crawler, identity, counts)?;
+                    add_with_sums(&mut statement, *start, site, crawler, *identity, counts)?;
                 }
             }
             connection.execute_batch("COMMIT")
@@ -552,16 +553,18 @@ impl HistoryReader {
 #[cfg(test)]
 mod counted_tests {
     use super::{Counted, MOST_ROWS, Told};
+    use crate::record::{CountedAction, Counts};
     use crate::state::history::read::Memory;
-    use crate::state::history::{Counts, HOUR, HistoryBatch, HistoryReader, Step};
+    use crate::state::history::{HOUR, HistoryBatch, HistoryReader, Step};
     use crate::time::Timestamp;
+    use crate::verdict::{Kind, KnownIdentity};
     use std::sync::Arc;
 
     const NOW: Timestamp = Timestamp(1_795_305_600);
 
     fn counts(requests: u64) -> Counts {
         let mut counts = Counts::default();
-        counts.add("violation", "would_block", requests);
+        counts.add(Kind::Violation, CountedAction::WouldBlock, requests);
         counts
     }
 
@@ -574,7 +577,7 @@ mod counted_tests {
                 Timestamp(NOW.0 - hours * HOUR),
                 site,
                 crawler,
-                "unverified",
+                (*crawler != "none").then_some(KnownIdentity::Unverified),
                 &counts(*count),
             );
             memory.add(&batch, NOW);

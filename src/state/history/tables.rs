@@ -1,12 +1,15 @@
 //! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes
 //! them. [`write`] adds a batch, and deletes rows that are too old or too many.
 
-use super::counts::COLUMNS;
-use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
+use super::{DAY, HistoryBatch, SAMPLES_EACH, Step};
 use crate::printable::cut;
+use crate::record::{Counts, Field, Row, SAMPLE_FIELDS, Value, identity_name};
 use crate::time::Timestamp;
-use rusqlite::types::Value;
-use rusqlite::{Connection, Params, Result as SqlResult, Row, Statement, params_from_iter};
+use crate::verdict::KnownIdentity;
+use rusqlite::types::{Value as SqlValue, ValueRef};
+use rusqlite::{
+    Connection, Params, Result as SqlResult, Row as SqlRow, Statement, params_from_iter,
+};
 
 /// How long everything but counts is kept.
 const KEPT: i64 = 400 * DAY;
@@ -28,18 +31,48 @@ CREATE TABLE IF NOT EXISTS history_unlisted (
   PRIMARY KEY (start, name)) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS history_samples (
   day INTEGER NOT NULL, site TEXT NOT NULL, crawler TEXT NOT NULL, kind TEXT NOT NULL, rule TEXT NOT NULL,
-  number INTEGER NOT NULL, at INTEGER NOT NULL, source TEXT NOT NULL, client TEXT NOT NULL, identity TEXT NOT NULL,
-  method TEXT NOT NULL, host TEXT NOT NULL, target TEXT NOT NULL, user_agent TEXT NOT NULL, action TEXT NOT NULL,
-  status INTEGER NOT NULL, version TEXT NOT NULL,
+  number INTEGER NOT NULL, time INTEGER NOT NULL, rule_source TEXT NOT NULL, client TEXT NOT NULL,
+  identity TEXT NOT NULL, method TEXT NOT NULL, host TEXT NOT NULL, target TEXT NOT NULL, user_agent TEXT NOT NULL,
+  action TEXT NOT NULL, would TEXT NOT NULL, status INTEGER NOT NULL, version TEXT NOT NULL,
   UNIQUE (day, site, crawler, kind, rule, identity, number)) STRICT;
 CREATE INDEX IF NOT EXISTS history_samples_by_crawler ON history_samples (crawler, day);
 CREATE INDEX IF NOT EXISTS history_samples_by_site ON history_samples (site, day);
-CREATE INDEX IF NOT EXISTS history_samples_by_time ON history_samples (at);
-CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, crawler, kind, rule, identity, at, source);";
+CREATE INDEX IF NOT EXISTS history_samples_by_time ON history_samples (time);
+CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, crawler, kind, rule, identity, time, rule_source);";
 
-/// The columns of a sample.
-const SAMPLE_COLUMNS: &str = "day, site, crawler, kind, rule, number, at, source, client, identity, method, host, target, \
-                              user_agent, action, status, version";
+/// The columns of a sample, in the order of its fields.
+pub fn sample_columns() -> String {
+    let names: Vec<&str> = SAMPLE_FIELDS.iter().map(|field| field.name()).collect();
+    names.join(", ")
+}
+
+/// The sample in a row that has these columns.
+pub fn read_sample(row: &SqlRow<'_>) -> SqlResult<Row> {
+    let value = |place: usize, field: Field| {
+        Ok(match (row.get_ref(place)?, field) {
+            (ValueRef::Integer(at), Field::Time) => Value::Moment(Timestamp(at)),
+            (ValueRef::Integer(number), _) => Value::Number(number.unsigned_abs()),
+            (text, _) => Value::text_of(text.as_str()?.to_owned()),
+        })
+    };
+    SAMPLE_FIELDS
+        .iter()
+        .enumerate()
+        .map(|(place, field)| Ok((*field, value(place, *field)?)))
+        .collect()
+}
+
+/// A field of a sample as it is stored.
+fn stored(sample: &Row, field: Field) -> SqlValue {
+    match (sample.get(field), field) {
+        (Some(Value::Number(number)), _) => SqlValue::Integer(number(*number)),
+        (_, Field::Time) => SqlValue::Integer(sample.moment().0),
+        (_, Field::Target | Field::RuleSource) => {
+            SqlValue::Text(cut(&sample.text(field), MAX_TARGET).to_owned())
+        }
+        _ => SqlValue::Text(cut(&sample.text(field), MAX_TEXT).to_owned()),
+    }
+}
 
 /// The name of the table with the counts of periods of this length.
 pub fn table(step: Step) -> &'static str {
@@ -55,7 +88,7 @@ pub fn rows<T>(
     connection: &Connection,
     sql: &str,
     values: impl Params,
-    of_row: impl FnMut(&Row<'_>) -> SqlResult<T>,
+    of_row: impl FnMut(&SqlRow<'_>) -> SqlResult<T>,
 ) -> SqlResult<Vec<T>> {
     connection
         .prepare(sql)?
@@ -63,9 +96,11 @@ pub fn rows<T>(
         .collect()
 }
 
-/// The columns of counts for a `SELECT` that adds them up over its rows.
-pub fn sums() -> String {
-    COLUMNS.map(|column| format!("SUM({column})")).join(", ")
+/// The columns of counts, each as `form` writes it, separated by commas.
+pub fn columns(form: impl Fn(&'static str) -> String) -> String {
+    let counts = Counts::default();
+    let columns: Vec<String> = counts.columns().map(|(column, _)| form(column)).collect();
+    columns.join(", ")
 }
 
 /// How many rows the table of this length of period keeps. All of them take less than 130 MiB
@@ -79,16 +114,12 @@ fn most(step: Step) -> i64 {
 
 /// Makes the tables where they are missing.
 pub fn prepare(connection: &Connection) -> SqlResult<()> {
-    let columns: Vec<String> = COLUMNS
-        .iter()
-        .map(|column| format!("{column} INTEGER NOT NULL"))
-        .collect();
+    let columns = columns(|column| format!("{column} INTEGER NOT NULL"));
     for table in Step::ALL.map(table) {
         connection.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, \
-             identity TEXT NOT NULL, {}, PRIMARY KEY (site, start, crawler, identity)) WITHOUT ROWID, STRICT;
-             CREATE INDEX IF NOT EXISTS {table}_by_crawler ON {table} (crawler, start);",
-            columns.join(", ")
+             identity TEXT NOT NULL, {columns}, PRIMARY KEY (site, start, crawler, identity)) WITHOUT ROWID, STRICT;
+             CREATE INDEX IF NOT EXISTS {table}_by_crawler ON {table} (crawler, start);"
         ))?;
     }
     connection.execute_batch(OTHERS)
@@ -110,7 +141,7 @@ pub fn write(
         "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4",
     )?;
     for ((day, crawler, outcome), requests) in &batch.identity {
-        identity.execute((day, crawler, outcome, number(*requests)))?;
+        identity.execute((day, crawler, outcome.name(), number(*requests)))?;
     }
     let mut unlisted = connection.prepare(
         "INSERT INTO history_unlisted VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET requests = requests + ?3",
@@ -142,7 +173,7 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     for ((hour, site, crawler, identity), counts) in &batch.counts {
         for (step, statement) in &mut statements {
             let start = step.begin(*hour);
-            add_with_sums(statement, start, site, crawler, identity, counts)?;
+            add_with_sums(statement, start, site, crawler, *identity, counts)?;
         }
     }
     Ok(())
@@ -151,18 +182,11 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
 /// Prepares the statement by which `add` adds counts to a row of the table of this length of
 /// period. The row is made if it is missing.
 pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
-    let places: Vec<String> = (1..=COLUMNS.len() + 4)
-        .map(|place| format!("?{place}"))
-        .collect();
-    let sums: Vec<String> = COLUMNS
-        .iter()
-        .map(|column| format!("{column} = {column} + excluded.{column}"))
-        .collect();
     connection.prepare(&format!(
-        "INSERT INTO {} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
+        "INSERT INTO {} VALUES (?, ?, ?, ?, {}) ON CONFLICT DO UPDATE SET {}",
         table(step),
-        places.join(", "),
-        sums.join(", ")
+        columns(|_| "?".to_owned()),
+        columns(|column| format!("{column} = {column} + excluded.{column}"))
     ))
 }
 
@@ -174,7 +198,7 @@ pub fn add_with_sums(
     start: Timestamp,
     site: &str,
     crawler: &str,
-    identity: &str,
+    identity: Option<KnownIdentity>,
     counts: &Counts,
 ) -> SqlResult<()> {
     let of_all = [("", crawler), ("", "")];
@@ -199,60 +223,42 @@ pub fn add(
     start: Timestamp,
     site: &str,
     crawler: &str,
-    identity: &str,
+    identity: Option<KnownIdentity>,
     counts: &Counts,
 ) -> SqlResult<usize> {
     let key = [
-        Value::Text(site.into()),
-        Value::Integer(start.0),
-        Value::Text(crawler.into()),
-        Value::Text(identity.into()),
+        SqlValue::Text(site.into()),
+        SqlValue::Integer(start.0),
+        SqlValue::Text(crawler.into()),
+        SqlValue::Text(identity_name(identity).into()),
     ];
-    let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
+    let counted = counts
+        .columns()
+        .map(|(_, count)| SqlValue::Integer(number(count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
 
 /// Adds samples, their texts cut to a bounded length. A sample is left out if [`SAMPLES_EACH`] of
 /// the same day, site, crawler, kind, rule and identity are stored. If more than `MAX_SAMPLES` are
 /// stored in all, deletes the oldest, `SAMPLES_AT_ONCE` more than necessary.
-fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
+fn add_samples(connection: &Connection, samples: &[Row]) -> SqlResult<()> {
     if samples.is_empty() {
         return Ok(());
     }
+    let columns = sample_columns();
+    // The day is the first value; the fields follow in their order.
+    let values: Vec<String> = (2..SAMPLE_FIELDS.len() + 2)
+        .map(|place| format!("?{place}"))
+        .collect();
     let mut add = connection.prepare(&format!(
-        "INSERT INTO history_samples ({SAMPLE_COLUMNS}) SELECT ?1, ?6, ?7, ?8, ?9, COUNT(*), ?2, ?4, ?10, ?11, ?12, ?13, ?5, \
-         ?14, ?15, ?3, ?16 FROM history_samples WHERE day = ?1 AND site = ?6 AND crawler = ?7 AND kind = ?8 AND rule = ?9 \
-         AND identity = ?11 HAVING COUNT(*) < {SAMPLES_EACH}"
+        "INSERT INTO history_samples (day, number, {columns}) SELECT ?1, COUNT(*), {} FROM history_samples WHERE day = ?1 \
+         AND site = ?3 AND crawler = ?4 AND kind = ?5 AND rule = ?6 AND identity = ?9 HAVING COUNT(*) < {SAMPLES_EACH}",
+        values.join(", ")
     ))?;
     for sample in samples {
-        let Sample {
-            site,
-            crawler,
-            kind,
-            rule,
-            client,
-            identity,
-            method,
-            host,
-            user_agent,
-            action,
-            version,
-            ..
-        } = sample;
-        let day = Step::Day.begin(sample.at).0;
-        let numbers = [day, sample.at.0, sample.status.into()].map(Value::Integer);
-        let long = [&sample.source, &sample.target].map(|text| cut(text, MAX_TARGET));
-        let short = [
-            site, crawler, kind, rule, client, identity, method, host, user_agent, action, version,
-        ];
-        let texts = long
-            .into_iter()
-            .chain(short.map(|text| cut(text, MAX_TEXT)));
-        add.execute(params_from_iter(
-            numbers
-                .into_iter()
-                .chain(texts.map(|text| Value::Text(text.to_owned()))),
-        ))?;
+        let day = SqlValue::Integer(Step::Day.begin(sample.moment()).0);
+        let fields = SAMPLE_FIELDS.iter().map(|field| stored(sample, *field));
+        add.execute(params_from_iter([day].into_iter().chain(fields)))?;
     }
     let all: i64 =
         connection.query_row("SELECT COUNT(*) FROM history_samples", [], |row| row.get(0))?;
@@ -305,8 +311,11 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_SAMPLES, prepare, write};
-    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample};
+    use crate::record::{CountedAction, Counts};
+    use crate::record::{Field, Row};
+    use crate::state::history::{DAY, HOUR, HistoryBatch};
     use crate::time::Timestamp;
+    use crate::verdict::{Kind, KnownIdentity};
     use rusqlite::Connection;
 
     const NOW: Timestamp = Timestamp(1_795_305_600);
@@ -326,8 +335,9 @@ mod tests {
     fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
         let mut batch = HistoryBatch::default();
         let mut counts = Counts::default();
-        counts.add("violation", "would_block", count);
-        batch.requests(at, "shop", crawler, "unverified", &counts);
+        counts.add(Kind::Violation, CountedAction::WouldBlock, count);
+        let identity = Some(KnownIdentity::Unverified);
+        batch.requests(at, "shop", crawler, identity, &counts);
         batch
     }
 
@@ -381,16 +391,12 @@ mod tests {
     #[test]
     fn samples_of_impostors_take_no_room_of_the_crawlers() {
         let (connection, mut batch) = (database(), HistoryBatch::default());
-        for identity in ["impostor", "verified"] {
-            let sample = Sample {
-                at: NOW,
-                identity: identity.into(),
-                ..Sample::default()
-            };
+        for identity in [KnownIdentity::Impostor, KnownIdentity::Verified] {
+            let sample = Row::of_texts(NOW, &[(Field::Identity, identity.name())]);
             (0..30).for_each(|_| batch.sample(sample.clone()));
         }
         write(&connection, &batch, &mut 0, NOW).expect("written");
-        for identity in ["impostor", "verified"] {
+        for identity in [KnownIdentity::Impostor, KnownIdentity::Verified] {
             let kept =
                 format!("SELECT COUNT(*) FROM history_samples WHERE identity = '{identity}'");
             assert_eq!(number(&connection, &kept), 20, "{identity}");
@@ -435,17 +441,19 @@ mod tests {
     #[test]
     fn samples_are_bounded_for_each_rule_and_in_all() {
         let (connection, mut pruned) = (database(), 0);
-        let sample = |rule: String, day: i64| Sample {
-            at: Timestamp(NOW.0 + day * DAY),
-            site: "shop".into(),
-            crawler: "gptbot".into(),
-            kind: "violation".into(),
-            target: "/".repeat(5_000),
-            rule,
-            ..Sample::default()
+        let target = "/".repeat(5_000);
+        let sample = |rule: &str, day: i64| {
+            let fields = [
+                (Field::Site, "shop"),
+                (Field::Crawler, "gptbot"),
+                (Field::Kind, Kind::Violation.name()),
+                (Field::Target, &target),
+                (Field::Rule, rule),
+            ];
+            Row::of_texts(Timestamp(NOW.0 + day * DAY), &fields)
         };
         let mut batch = HistoryBatch::default();
-        (0..30).for_each(|_| batch.sample(sample("Disallow: /".into(), 0)));
+        (0..30).for_each(|_| batch.sample(sample("Disallow: /", 0)));
         write(&connection, &batch, &mut pruned, NOW).expect("written");
         assert_eq!(
             number(&connection, "SELECT COUNT(*) FROM history_samples"),
@@ -460,12 +468,12 @@ mod tests {
         );
         let many = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_SAMPLES}) INSERT INTO \
-             history_samples SELECT {}, 'shop', 'bingbot', 'violation', i, 0, 0, '', '', '', '', '', '', '', '', 0, '' FROM n",
+             history_samples SELECT {}, 'shop', 'bingbot', 'violation', i, 0, 0, '', '', '', '', '', '', '', '', '', 0, '' FROM n",
             NOW.0 + DAY
         );
         connection.execute_batch(&many).expect("many samples");
         let mut one_more = HistoryBatch::default();
-        one_more.sample(sample("Disallow: /new/".into(), 2));
+        one_more.sample(sample("Disallow: /new/", 2));
         write(&connection, &one_more, &mut pruned, NOW).expect("written");
         assert!(number(&connection, "SELECT COUNT(*) FROM history_samples") <= MAX_SAMPLES);
         assert_eq!(

@@ -5,20 +5,12 @@
 use super::register::Register;
 use crate::bounded::Prehashed;
 use crate::locks::{read, write};
-use crate::printable::cut;
+use crate::record::{MAX_SERIES, OVERFLOW, cut_label};
 use ahash::RandomState;
 use prometheus::{IntCounter, IntCounterVec};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
-
-/// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens
-/// of milliseconds. Beyond the cap crawlgate counts under `overflow`, which adds few series.
-pub const MAX_SERIES: usize = 20_000;
-/// Longer labels are cut: a policy may name tokens of 100 characters.
-const MAX_LABEL: usize = 64;
-/// The crawler label of requests that are counted beyond the cap.
-const OVERFLOW: &str = "overflow";
 
 /// One counter by the values of its `N` labels.
 pub struct Counters<const N: usize> {
@@ -130,9 +122,4 @@ impl<const N: usize> Counters<N> {
             kept
         });
     }
-}
-
-/// The label as it is exported: at most 64 octets, whole characters.
-pub fn cut_label(label: &str) -> &str {
-    cut(label, MAX_LABEL)
 }

@@ -8,8 +8,8 @@
 //!   octet of the request, over HTTP/2 with its complete head.
 
 use super::Metrics;
-use super::counters::cut_label;
 use super::register::Register;
+use crate::record::cut_label;
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -2,9 +2,9 @@
 //! each policy says, whether it is in force, and the state of the copy of the origin's own
 //! robots.txt. Series of a site that is gone are removed.
 
-use super::counters::{MAX_SERIES, cut_label};
 use super::register::Register;
 use super::{Metrics, UNCLAIMED};
+use crate::record::{MAX_SERIES, cut_label};
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::proto::Metric;
 use prometheus::{IntGauge, IntGaugeVec};
@@ -110,9 +110,8 @@ impl Metrics {
         let _one = self.setting();
         let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
-        self.requests.remove_sites(&keep);
+        self.counts.remove_sites(&keep);
         self.robots_txt.remove_sites(&keep);
-        self.violations.remove_sites(&keep);
         remove_sites(&self.pages, &keep);
         let SiteMetrics {
             last_fetch,

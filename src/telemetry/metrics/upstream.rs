@@ -2,8 +2,8 @@
 //! first host of an origin with its path, and the position of a server in the settings, so there
 //! are few series.
 
-use super::counters::cut_label;
 use super::register::Register;
+use crate::record::cut_label;
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGaugeVec};
 use std::sync::OnceLock;
 

@@ -1,0 +1,342 @@
+//! [`CountTable`] counts the requests of a running crawlgate. It finds the row of a site and a
+//! crawler by their hash; identity, kind and action are places in the row. The metrics show each
+//! combination as a series, and the history takes what came since it took last. The number of
+//! series is limited: beyond [`MAX_SERIES`] crawlgate counts under the crawler [`OVERFLOW`].
+
+use super::counts::Total;
+use super::{CountedAction, Counts, RecordedKind, ViolationKind};
+use crate::bounded::Prehashed;
+use crate::locks::{lock, read, write};
+use crate::printable::cut;
+use crate::verdict::KnownIdentity;
+use ahash::RandomState;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use strum::VariantArray;
+
+/// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens
+/// of milliseconds. Beyond the cap crawlgate counts under [`OVERFLOW`], which adds few series.
+pub const MAX_SERIES: usize = 20_000;
+/// The crawler label of requests that are counted beyond the cap.
+pub const OVERFLOW: &str = "overflow";
+/// Longer labels are cut: a policy may name tokens of 100 characters.
+const MAX_LABEL: usize = 64;
+
+/// The label as it is counted: at most 64 bytes, whole characters.
+pub fn cut_label(label: &str) -> &str {
+    cut(label, MAX_LABEL)
+}
+
+/// A request as it is counted.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedRequest<'a> {
+    /// The name of the site.
+    pub site: &'a str,
+    /// The label of the crawler.
+    pub crawler: &'a str,
+    /// `None` for visitors.
+    pub identity: Option<KnownIdentity>,
+    /// Its kind.
+    pub kind: RecordedKind,
+    /// What was done.
+    pub action: CountedAction,
+    /// Its kind among the violations, if it is one.
+    pub violation: Option<ViolationKind>,
+    /// The status that was sent; 0 if none was.
+    pub status: u16,
+    /// Bytes of the body that were sent.
+    pub bytes: u64,
+    /// The time until the origin sent the head of its response.
+    pub origin_milliseconds: u64,
+}
+
+/// Requests by site, crawler, identity, kind and action.
+pub struct CountTable {
+    /// By the hash of site and crawler.
+    rows: RwLock<HashMap<u64, Arc<Row>, Prehashed>>,
+    hasher: RandomState,
+    /// The number of series of all counters that share the cap.
+    series: Arc<AtomicUsize>,
+}
+
+/// The requests to one site under the name of one crawler.
+struct Row {
+    site: Box<str>,
+    crawler: Box<str>,
+    /// By identity; those of visitors come last.
+    cells: [OnceLock<Box<Cells>>; KnownIdentity::VARIANTS.len() + 1],
+}
+
+type ByAction = [AtomicU64; CountedAction::VARIANTS.len()];
+
+/// The requests to one site under the name of one crawler with one identity.
+#[derive(Default)]
+pub struct Cells {
+    /// By kind; most rows have few.
+    requests: [OnceLock<Box<ByAction>>; RecordedKind::COUNT],
+    violations: [AtomicU64; ViolationKind::COUNT],
+    /// What is counted of a request beside its kind and action.
+    totals: [AtomicU64; Total::VARIANTS.len()],
+    /// Whether a request was counted since the history took the counts.
+    has_news: AtomicBool,
+    /// The counts when the history took them.
+    taken: Mutex<Counts>,
+}
+
+impl CountTable {
+    /// An empty table. `series` is shared by all counters that are limited together.
+    pub fn new(series: &Arc<AtomicUsize>) -> CountTable {
+        CountTable {
+            rows: RwLock::default(),
+            hasher: RandomState::new(),
+            series: series.clone(),
+        }
+    }
+
+    /// Counts a request. Its labels are cut to 64 bytes. Counts it under [`OVERFLOW`] if it makes a
+    /// series and [`MAX_SERIES`] exist already.
+    pub fn count(&self, request: &CountedRequest<'_>) {
+        let site = cut_label(request.site);
+        let crawler = cut_label(request.crawler);
+        let hash = self.hasher.hash_one((site, crawler));
+        // Counted under the lock, here and below: a row that is removed must not be counted into.
+        if let Some(row) = read(&self.rows).get(&hash)
+            && let Some(cells) = row.known_cells(request)
+        {
+            return cells.add(request);
+        }
+        let mut rows = write(&self.rows);
+        let is_full = self.series.load(Relaxed) >= MAX_SERIES;
+        let makes_series = rows
+            .get(&hash)
+            .is_none_or(|row| row.known_cells(request).is_none());
+        let (hash, crawler) = if is_full && makes_series {
+            (self.hasher.hash_one((site, OVERFLOW)), OVERFLOW)
+        } else {
+            (hash, crawler)
+        };
+        let row = rows
+            .entry(hash)
+            .or_insert_with(|| Arc::new(Row::new(site, crawler)));
+        let cells = row.cells[Row::place(request)].get_or_init(Box::default);
+        self.series.fetch_add(cells.new_series(request), Relaxed);
+        cells.add(request);
+    }
+
+    /// Calls `visit` with the site, the crawler, the identity and the counts of each row.
+    pub fn for_each(&self, mut visit: impl FnMut(&str, &str, Option<KnownIdentity>, &Cells)) {
+        // No request waits for what is done with the rows.
+        let rows: Vec<Arc<Row>> = read(&self.rows).values().cloned().collect();
+        for row in &rows {
+            let identities = KnownIdentity::VARIANTS.iter().copied().map(Some);
+            for (identity, cells) in identities.chain([None]).zip(&row.cells) {
+                if let Some(cells) = cells.get() {
+                    visit(&row.site, &row.crawler, identity, cells);
+                }
+            }
+        }
+    }
+
+    /// Removes the rows of sites that are not kept.
+    pub fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
+        if read(&self.rows).values().all(|row| keep(&row.site)) {
+            return;
+        }
+        write(&self.rows).retain(|_, row| {
+            let is_kept = keep(&row.site);
+            if !is_kept {
+                self.series.fetch_sub(row.series(), Relaxed);
+            }
+            is_kept
+        });
+    }
+}
+
+impl Row {
+    fn new(site: &str, crawler: &str) -> Row {
+        Row {
+            site: site.into(),
+            crawler: crawler.into(),
+            cells: Default::default(),
+        }
+    }
+
+    fn place(request: &CountedRequest<'_>) -> usize {
+        request
+            .identity
+            .map_or(KnownIdentity::VARIANTS.len(), |identity| identity as usize)
+    }
+
+    /// The cells of the identity of a request, if the request makes no series.
+    fn known_cells(&self, request: &CountedRequest<'_>) -> Option<&Cells> {
+        let cells = self.cells[Row::place(request)].get()?;
+        (cells.new_series(request) == 0).then_some(cells)
+    }
+
+    /// How many series it makes.
+    fn series(&self) -> usize {
+        let cells = self.cells.iter().filter_map(OnceLock::get);
+        cells
+            .map(|cells| cells.requests().count() + cells.violations().count())
+            .sum()
+    }
+}
+
+impl Cells {
+    /// How many series a request makes: those of its counters that are zero.
+    fn new_series(&self, request: &CountedRequest<'_>) -> usize {
+        let is_zero = |counter: &AtomicU64| counter.load(Relaxed) == 0;
+        let by_action = self.requests[request.kind.place()].get();
+        let is_first = by_action.is_none_or(|counters| is_zero(&counters[request.action as usize]));
+        let violation = request.violation.map(ViolationKind::place);
+        let is_first_violation = violation.is_some_and(|place| is_zero(&self.violations[place]));
+        usize::from(is_first) + usize::from(is_first_violation)
+    }
+
+    fn add(&self, request: &CountedRequest<'_>) {
+        let by_action = self.requests[request.kind.place()].get_or_init(Box::default);
+        by_action[request.action as usize].fetch_add(1, Relaxed);
+        if let Some(violation) = request.violation {
+            self.violations[violation.place()].fetch_add(1, Relaxed);
+        }
+        let add = |total: Total, number: u64| {
+            if number > 0 {
+                self.totals[total as usize].fetch_add(number, Relaxed);
+            }
+        };
+        add(Total::Bytes, request.bytes);
+        add(Total::OriginMilliseconds, request.origin_milliseconds);
+        if request.action.is_forwarded()
+            && let Some(total) = Total::from_status(request.status)
+        {
+            add(total, 1);
+        }
+        self.has_news.store(true, Release);
+    }
+
+    /// The requests of each kind and action that has some.
+    pub fn requests(&self) -> impl Iterator<Item = (RecordedKind, CountedAction, u64)> {
+        let kinds = RecordedKind::all().zip(&self.requests);
+        let counters = kinds.flat_map(|(kind, counters)| {
+            let counters = counters.get().into_iter().flat_map(|counters| &**counters);
+            let actions = CountedAction::VARIANTS.iter().zip(counters);
+            actions.map(move |(action, counter)| (kind, *action, counter.load(Relaxed)))
+        });
+        counters.filter(|(.., requests)| *requests > 0)
+    }
+
+    /// The violations of each kind that has some.
+    pub fn violations(&self) -> impl Iterator<Item = (ViolationKind, u64)> {
+        let counters = ViolationKind::all().zip(&self.violations);
+        counters
+            .map(|(kind, counter)| (kind, counter.load(Relaxed)))
+            .filter(|(_, violations)| *violations > 0)
+    }
+
+    /// What was counted since the last call; `None` if nothing was. For the history alone.
+    pub fn take_new(&self) -> Option<Counts> {
+        if !self.has_news.swap(false, AcqRel) {
+            return None;
+        }
+        let mut counts = Counts::default();
+        for (kind, action, requests) in self.requests() {
+            counts.add(kind, action, requests);
+        }
+        for (total, counter) in Total::VARIANTS.iter().zip(&self.totals) {
+            counts.add_total(*total, counter.load(Relaxed));
+        }
+        let mut taken = lock(&self.taken);
+        let earlier = std::mem::replace(&mut *taken, counts);
+        Some(counts.since(&earlier))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CountTable, CountedAction, CountedRequest, Counts, MAX_SERIES, OVERFLOW};
+    use crate::record::ViolationKind;
+    use crate::verdict::{Kind, KnownIdentity};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    fn request<'a>(crawler: &'a str, action: CountedAction) -> CountedRequest<'a> {
+        CountedRequest {
+            site: "shop",
+            crawler,
+            identity: Some(KnownIdentity::Unverified),
+            kind: Kind::Violation.into(),
+            action,
+            violation: None,
+            status: 304,
+            bytes: 10,
+            origin_milliseconds: 5,
+        }
+    }
+
+    /// What the history takes of each crawler.
+    fn taken(table: &CountTable) -> BTreeMap<String, Counts> {
+        let mut taken = BTreeMap::new();
+        table.for_each(|_, crawler, _, cells| {
+            if let Some(counts) = cells.take_new() {
+                taken.insert(crawler.to_owned(), counts);
+            }
+        });
+        taken
+    }
+
+    fn columns(counts: &Counts) -> serde_json::Value {
+        serde_json::to_value(counts).expect("written")
+    }
+
+    #[test]
+    fn the_history_takes_what_came_since_it_took_last() {
+        let table = CountTable::new(&Arc::default());
+        table.count(&request("gptbot", CountedAction::WouldBlock));
+        table.count(&request("gptbot", CountedAction::Block));
+        let expected = serde_json::json!({
+            "requests": 2, "violation": 2, "refused": 1, "would_refuse": 1, "bytes": 20,
+            "origin_milliseconds": 10, "status_304": 1,
+        });
+        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
+        assert!(taken(&table).is_empty());
+        table.count(&request("gptbot", CountedAction::Block));
+        let expected = serde_json::json!({
+            "requests": 1, "violation": 1, "refused": 1, "bytes": 10, "origin_milliseconds": 5,
+        });
+        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
+    }
+
+    #[test]
+    fn a_series_beyond_the_cap_is_counted_as_overflow() {
+        let series = Arc::new(AtomicUsize::new(MAX_SERIES - 1));
+        let table = CountTable::new(&series);
+        table.count(&request("gptbot", CountedAction::Block));
+        table.count(&request("gptbot", CountedAction::Block));
+        table.count(&request("gptbot", CountedAction::Pass));
+        table.count(&request("bingbot", CountedAction::Block));
+        let taken = taken(&table);
+        assert_eq!(taken.len(), 2);
+        assert_eq!(taken["gptbot"].requests(), 2);
+        assert_eq!(taken[OVERFLOW].requests(), 2);
+        assert_eq!(series.load(Relaxed), MAX_SERIES + 2);
+    }
+
+    #[test]
+    fn rows_of_removed_sites_make_room() {
+        let series = Arc::default();
+        let table = CountTable::new(&series);
+        let violation = CountedRequest {
+            violation: Some(ViolationKind::NeverFetched),
+            ..request("gptbot", CountedAction::Block)
+        };
+        table.count(&violation);
+        table.count(&violation);
+        assert_eq!(series.load(Relaxed), 2);
+        table.remove_sites(&|site| site != "shop");
+        assert_eq!(series.load(Relaxed), 0);
+        assert!(taken(&table).is_empty());
+    }
+}

@@ -1,0 +1,195 @@
+//! What requests are counted by: [`CountedAction`], [`RecordedKind`] and [`ViolationKind`], each with
+//! its name in metrics and tables. The identity is a [`KnownIdentity`], which visitors do not have.
+
+use crate::verdict::{Action, Decision, Kind, KnownIdentity};
+use strum::{IntoStaticStr, VariantArray};
+
+/// What was done with a request, or would have been done without observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum CountedAction {
+    /// Forwarded.
+    Pass,
+    /// Answered with the block of the policy.
+    Block,
+    /// Answered that it came too soon.
+    Slow,
+    /// Answered 503 by a pause.
+    Pause,
+    /// Answered with robots.txt.
+    RobotsTxt,
+    /// Answered with a demand for a licence.
+    License,
+    /// Answered with tdmrep.json.
+    #[strum(serialize = "tdmrep")]
+    TdmRep,
+    /// Forwarded; `mode: enforce` would have blocked it.
+    WouldBlock,
+    /// Forwarded; `mode: enforce` would have slowed it down.
+    WouldSlow,
+    /// Forwarded; `mode: enforce` would have paused it.
+    WouldPause,
+    /// Forwarded; `mode: enforce` would have demanded a licence.
+    WouldLicense,
+    /// Refused for its head, before it was judged.
+    Refuse,
+    /// Answered with the proof that a certificate authority asked for.
+    Challenge,
+    /// Redirected to https.
+    Redirect,
+}
+
+impl CountedAction {
+    /// The action on a judged request.
+    pub fn from_decision(decision: &Decision) -> CountedAction {
+        match (decision.action, decision.would) {
+            (Action::Pass, Some(Action::Block(_))) => CountedAction::WouldBlock,
+            (Action::Pass, Some(Action::Slow { .. })) => CountedAction::WouldSlow,
+            (Action::Pass, Some(Action::Pause { .. })) => CountedAction::WouldPause,
+            (Action::Pass, Some(Action::License { .. })) => CountedAction::WouldLicense,
+            (Action::Pass, _) => CountedAction::Pass,
+            (Action::Block(_), _) => CountedAction::Block,
+            (Action::Slow { .. }, _) => CountedAction::Slow,
+            (Action::Pause { .. }, _) => CountedAction::Pause,
+            (Action::RobotsTxt, _) => CountedAction::RobotsTxt,
+            (Action::License { .. }, _) => CountedAction::License,
+            (Action::TdmRep, _) => CountedAction::TdmRep,
+        }
+    }
+
+    /// Its name in metrics and logs.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the request was forwarded.
+    pub(super) fn is_forwarded(self) -> bool {
+        matches!(
+            self,
+            CountedAction::Pass
+                | CountedAction::WouldBlock
+                | CountedAction::WouldSlow
+                | CountedAction::WouldPause
+                | CountedAction::WouldLicense
+        )
+    }
+}
+
+/// The kind under which a request is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordedKind {
+    /// Its kind.
+    Of(Kind),
+    /// None: the policy wants no record of this crawler (`mode: off`).
+    Off,
+}
+
+impl RecordedKind {
+    /// How many there are.
+    pub(super) const COUNT: usize = Kind::VARIANTS.len() + 1;
+
+    /// The kind of a judged request.
+    pub fn from_decision(decision: &Decision) -> RecordedKind {
+        if decision.recorded || decision.kind == Kind::NotACrawler {
+            RecordedKind::Of(decision.kind)
+        } else {
+            RecordedKind::Off
+        }
+    }
+
+    /// All of them, in the order of [`RecordedKind::place`].
+    pub fn all() -> impl Iterator<Item = RecordedKind> {
+        let kinds = Kind::VARIANTS.iter().copied().map(RecordedKind::Of);
+        kinds.chain([RecordedKind::Off])
+    }
+
+    /// Its name in metrics, logs and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordedKind::Of(kind) => kind.name(),
+            RecordedKind::Off => "off",
+        }
+    }
+
+    /// Its index in a list of all.
+    pub(super) fn place(self) -> usize {
+        match self {
+            RecordedKind::Of(kind) => kind as usize,
+            RecordedKind::Off => Kind::VARIANTS.len(),
+        }
+    }
+}
+
+impl From<Kind> for RecordedKind {
+    fn from(kind: Kind) -> RecordedKind {
+        RecordedKind::Of(kind)
+    }
+}
+
+/// The kind of a request that was blocked or slowed down, or would be under enforcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViolationKind {
+    /// Its kind.
+    Of(Kind),
+    /// A violation by a crawler that was served no robots.txt within the time that it may use a copy.
+    NeverFetched,
+}
+
+impl ViolationKind {
+    /// How many there are.
+    pub(super) const COUNT: usize = Kind::VARIANTS.len() + 1;
+
+    /// The kind of a judged request.
+    pub fn from_decision(decision: &Decision) -> ViolationKind {
+        if decision.never_fetched {
+            ViolationKind::NeverFetched
+        } else {
+            ViolationKind::Of(decision.kind)
+        }
+    }
+
+    /// All of them, in the order of [`ViolationKind::place`].
+    pub fn all() -> impl Iterator<Item = ViolationKind> {
+        let kinds = Kind::VARIANTS.iter().copied().map(ViolationKind::Of);
+        kinds.chain([ViolationKind::NeverFetched])
+    }
+
+    /// Those that a refused request may have.
+    pub fn of_events() -> impl Iterator<Item = ViolationKind> {
+        ViolationKind::all().filter(|kind| {
+            !matches!(
+                kind,
+                ViolationKind::Of(
+                    Kind::Allowed | Kind::StaleCopy | Kind::Exempt | Kind::NotACrawler
+                )
+            )
+        })
+    }
+
+    /// Its name in metrics and queries.
+    pub fn name(self) -> &'static str {
+        match self {
+            ViolationKind::Of(kind) => kind.name(),
+            ViolationKind::NeverFetched => "never_fetched",
+        }
+    }
+
+    /// Its index in a list of all.
+    pub(super) fn place(self) -> usize {
+        match self {
+            ViolationKind::Of(kind) => kind as usize,
+            ViolationKind::NeverFetched => Kind::VARIANTS.len(),
+        }
+    }
+}
+
+impl std::fmt::Display for ViolationKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The name of an identity in metrics and tables: `none` for visitors, who claim nothing.
+pub fn identity_name(identity: Option<KnownIdentity>) -> &'static str {
+    identity.map_or("none", KnownIdentity::name)
+}

@@ -1,0 +1,49 @@
+//! [`RequestSeries`]: the requests and violations of a [`CountTable`] as metrics. They are replaced
+//! for each scrape, so that a request counts in the table alone.
+
+use super::register::Register;
+use crate::record::{CountTable, identity_name};
+use prometheus::IntCounterVec;
+
+/// The series of requests and violations.
+pub struct RequestSeries {
+    requests: IntCounterVec,
+    violations: IntCounterVec,
+}
+
+impl RequestSeries {
+    pub fn new(register: Register<'_>) -> RequestSeries {
+        RequestSeries {
+            requests: register.counters(
+                "crawlgate_requests_total",
+                "Requests, by what is proven of the crawler's name, by kind and by the action that crawlgate took.",
+                &["site", "crawler", "identity", "kind", "action"],
+            ),
+            violations: register.counters(
+                "crawlgate_violations_total",
+                "Requests that crawlgate refused as against the rules, or would have under enforcement, by kind and by what \
+                 is proven of the crawler's name. Without ambiguous, not_bound and unverified.",
+                &["site", "crawler", "identity", "kind"],
+            ),
+        }
+    }
+
+    /// Replaces the series by those of a table.
+    pub fn replace(&self, counts: &CountTable) {
+        self.requests.reset();
+        self.violations.reset();
+        counts.for_each(|site, crawler, identity, cells| {
+            let identity = identity_name(identity);
+            for (kind, action, requests) in cells.requests() {
+                self.requests
+                    .with_label_values(&[site, crawler, identity, kind.name(), action.name()])
+                    .inc_by(requests);
+            }
+            for (kind, violations) in cells.violations() {
+                self.violations
+                    .with_label_values(&[site, crawler, identity, kind.name()])
+                    .inc_by(violations);
+            }
+        });
+    }
+}
