@@ -4,9 +4,9 @@
 
 use crawlgate::internals::admin::dashboard::{Overview, Period, report_page};
 use crawlgate::internals::clock::Moment;
-use crawlgate::internals::record::{CountedAction, Counts};
+use crawlgate::internals::record::{CountedAction, Counts, Field, Row};
 use crawlgate::internals::state::StateStore;
-use crawlgate::internals::state::history::{HistoryBatch, HistoryReader, Sample, SampleFilter};
+use crawlgate::internals::state::history::{HistoryBatch, HistoryReader, SampleFilter};
 use crawlgate::internals::verdict::{Kind, KnownIdentity};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -4,7 +4,6 @@
 use super::keys::{PublicKey, read_keys, thumbprint};
 use super::signature::{SignatureProblem, Signed, VerifiedSignature, verify};
 use crate::heads::SignatureFields;
-use crate::record::GoodSignature;
 use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -3,8 +3,8 @@
 use super::{Metrics, Traffic, UNCLAIMED};
 use crate::crawlers::{Claim, calls_itself};
 use crate::record::{
-    CountedAction, CountedRequest, Judged, Judgement, NO_CRAWLER, RecordedKind, RequestRecord, Sink,
-    ViolationKind,
+    CountedAction, CountedRequest, Judged, Judgement, NO_CRAWLER, RecordedKind, RequestRecord,
+    Sink, ViolationKind,
 };
 use crate::verdict::{Decision, Identity, Kind, KnownIdentity, claim_label};
 use std::sync::Arc;

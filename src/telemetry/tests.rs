@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::heads::HeadFields;
-use crate::record::{CountedAction, CountedRequest, RequestFacts, RequestRecord, Sink, ViolationKind};
+use crate::record::{
+    CountedAction, CountedRequest, RequestFacts, RequestRecord, Sink, ViolationKind,
+};
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
 use crate::verdict::{Kind, KnownIdentity};
 use std::path::Path;

@@ -30,7 +30,7 @@ struct ViolationsPage {
 }
 
 /// What was done with a sample, and under observation what would have been.
-fn action(sample: &Row) -> String {
+pub(super) fn action(sample: &Row) -> String {
     let would = sample.text(Field::Would);
     if would.is_empty() {
         sample.text(Field::Action).into_owned()
@@ -40,7 +40,7 @@ fn action(sample: &Row) -> String {
 }
 
 /// The text of a field, harmless for a page.
-fn printable(sample: &Row, field: Field) -> String {
+pub(super) fn printable(sample: &Row, field: Field) -> String {
     crate::printable::printable(sample.text(field).as_bytes())
 }
 

@@ -14,9 +14,7 @@ use crate::state::database::{FILE, has_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Value, ValueRef};
-use rusqlite::{
-    Connection, Params, Result as SqlResult, Row as SqlRow, Rows, params_from_iter,
-};
+use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow, Rows, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -48,24 +48,22 @@ pub fn sample_columns() -> String {
 
 /// The sample in a row that has these columns.
 pub fn read_sample(row: &SqlRow<'_>) -> SqlResult<Row> {
-    let value = |place: usize, field: Field| {
-        Ok(match (row.get_ref(place)?, field) {
+    let mut sample = Row::default();
+    for (place, field) in SAMPLE_FIELDS.iter().enumerate() {
+        let value = match (row.get_ref(place)?, field) {
             (ValueRef::Integer(at), Field::Time) => Value::Moment(Timestamp(at)),
             (ValueRef::Integer(number), _) => Value::Number(number.unsigned_abs()),
             (text, _) => Value::text_of(text.as_str()?.to_owned()),
-        })
-    };
-    SAMPLE_FIELDS
-        .iter()
-        .enumerate()
-        .map(|(place, field)| Ok((*field, value(place, *field)?)))
-        .collect()
+        };
+        sample.push(*field, value);
+    }
+    Ok(sample)
 }
 
 /// A field of a sample as it is stored.
 fn stored(sample: &Row, field: Field) -> SqlValue {
     match (sample.get(field), field) {
-        (Some(Value::Number(number)), _) => SqlValue::Integer(number(*number)),
+        (Some(Value::Number(count)), _) => SqlValue::Integer(number(*count)),
         (_, Field::Time) => SqlValue::Integer(sample.moment().0),
         (_, Field::Target | Field::RuleSource) => {
             SqlValue::Text(cut(&sample.text(field), MAX_TARGET).to_owned())
