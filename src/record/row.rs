@@ -47,6 +47,7 @@ pub struct Row(Vec<(Field, Value<'static>)>);
 
 impl Row {
     /// A row with these texts, at this moment.
+    #[cfg(any(test, feature = "internals"))]
     pub fn of_texts(time: Timestamp, texts: &[(Field, &str)]) -> Row {
         let mut row = Row(vec![(Field::Time, Value::Moment(time))]);
         for (field, text) in texts {

@@ -11,12 +11,16 @@ mod recent;
 mod request_metrics;
 mod traffic;
 
-pub use access::{ACCESS_FIELDS, AccessLog};
+#[cfg(feature = "internals")]
+pub use access::ACCESS_FIELDS;
+pub use access::AccessLog;
 pub use certificates::{
     CertificateFault, CertificateProblem, CertificateStatus, FailedOrder, FailureKind, OrderStatus,
     RefusedRenewal,
 };
-pub use events::{EVENT_FIELDS, Events, ServerEvent};
+#[cfg(feature = "internals")]
+pub use events::EVENT_FIELDS;
+pub use events::{Events, ServerEvent};
 pub use metrics::{Metrics, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED};
 pub use recent::{Recent, RecentByName, Throttle};
 pub use request_metrics::RequestMetrics;

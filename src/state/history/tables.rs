@@ -64,6 +64,7 @@ pub fn read_sample(row: &SqlRow<'_>) -> SqlResult<Row> {
 fn stored(sample: &Row, field: Field) -> SqlValue {
     match (sample.get(field), field) {
         (Some(Value::Number(count)), _) => SqlValue::Integer(number(*count)),
+        (None, Field::Status) => SqlValue::Integer(0),
         (_, Field::Time) => SqlValue::Integer(sample.moment().0),
         (_, Field::Target | Field::RuleSource) => {
             SqlValue::Text(cut(&sample.text(field), MAX_TARGET).to_owned())

@@ -40,8 +40,9 @@ const EVIDENCE: &str = "SELECT line || coalesce((SELECT group_concat(' ' || name
                         FROM personal AS p WHERE p.chain = e.chain AND p.number = e.number), '') FROM entries AS e \
                         JOIN chains AS c ON c.id = e.chain WHERE c.crawler <> '' ORDER BY c.site, c.crawler, e.number";
 /// All but the time.
-const SAMPLES: &str = "SELECT concat_ws(' | ', site, crawler, kind, rule, number, source, client, identity, method, host, \
-                       target, user_agent, action, status, version) FROM history_samples ORDER BY rowid";
+const SAMPLES: &str = "SELECT concat_ws(' | ', site, crawler, kind, rule, number, rule_source, client, identity, method, \
+                       host, target, user_agent, iif(would = '', action, 'would_' || would), status, version) FROM \
+                       history_samples ORDER BY rowid";
 /// A hash of something that differs between two runs.
 const COMMITMENT: &str = r#"(previous|client|target|user_agent|\d,"sha256)":"[0-9a-f]{64}"#;
 /// How much of the long target a log has.
