@@ -1204,3 +1204,72 @@ fn only_a_marker_of_the_owner_matches_people() {
         Claim::Other
     );
 }
+
+/// Strings that differ from a bot's, or from a person's, in one place.
+#[test]
+fn each_form_of_a_bot_has_its_bounds() {
+    const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36";
+    const PHONE: &str = "Mozilla/5.0 (Linux; Android 10; SM-A105F) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Mobile Safari/537.36";
+    for (browser, more, is_bot) in [
+        (BROWSER, "(me@b.example)", true),
+        (BROWSER, "+probely.com/sos", true),
+        (BROWSER, "1.2+build.win", false),
+        (BROWSER, "@b.example", false),
+        (BROWSER, "adbeat.com/policy", true),
+        (BROWSER, "ab.com/policy", false),
+        (BROWSER, "1password.com/policy", false),
+        (BROWSER, "qtweb.net", false),
+        (BROWSER, "Abbott", false),
+        (PHONE, "RankBot", true),
+        (PHONE, "release.com/def", true),
+        (PHONE, "release.abc/def", false),
+    ] {
+        let user_agent = format!("{browser} {more}");
+        assert_eq!(who(&user_agent) == "Other", is_bot, "{user_agent}");
+    }
+    for (user_agent, is_bot) in [
+        (
+            "Opera/9.80 (Windows NT 6.1; adbeat.com/policy) Presto/2.12.388 Version/12.18",
+            true,
+        ),
+        (
+            "Mozilla/5.0 (compatible; Foo/1.0) Gecko/20100101 Firefox/115.0",
+            true,
+        ),
+        (
+            "Mozilla/5.0 (compatible; Foo; X11) Gecko/20100101 Firefox/115.0",
+            false,
+        ),
+        (
+            "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; Mozilla/4.0 (compatible; SV1))",
+            false,
+        ),
+        (
+            "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; Mozilla/5.0 (compatible; SV1))",
+            false,
+        ),
+        (
+            "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; X (compatible; SV1))",
+            true,
+        ),
+        ("Mozilla/5.0 (Linux; Android 10) adbeat.com/policy", true),
+        (
+            "Mozilla/5.0 (X11; Linux x86_64; me@b.example) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36",
+            true,
+        ),
+        ("acme/1.0 like googlebot", false),
+        ("acme/1.0 www.acme.example", true),
+    ] {
+        assert_eq!(who(user_agent) == "Other", is_bot, "{user_agent}");
+    }
+}
+
+#[test]
+fn a_product_name_is_whole_and_of_bounded_length() {
+    assert_eq!(product_name(b"FooBot checker"), Some("FooBot"));
+    assert_eq!(product_name(b"Mozilla/5.0 Acme/vague Qux/v2"), Some("Qux"));
+    let longest = "A".repeat(64);
+    let name = |name: &str| product_name(format!("{name}/1.0").as_bytes()).map(str::len);
+    assert_eq!(name(&longest), Some(64));
+    assert_eq!(name(&format!("{longest}a")), None);
+}

@@ -434,7 +434,22 @@ fn hosts_are_read_as_clients_send_them() {
         Some((false, "192.0.2.1".into(), Some(80)))
     );
     assert_eq!(host("my_service"), Some((false, "my_service".into(), None)));
+    assert_eq!(
+        host("*.A-1_b.example:8443"),
+        Some((true, "a-1_b.example".into(), Some(8443)))
+    );
+    let longest = format!("{}_.{}", "a".repeat(62), "b.".repeat(94) + "c");
+    assert_eq!(longest.len(), 253);
+    assert_eq!(host(&longest), Some((false, longest.clone(), None)));
     for wrong in [
+        format!("a.{longest}").as_str(),
+        format!("_{}", "a".repeat(63)).as_str(),
+        "_a..b",
+        "_a!",
+        "a.*.b",
+        "[::1]x",
+        "[::1]80",
+        "*.192.0.2.1",
         "",
         "*",
         "a b",

@@ -588,6 +588,19 @@ fn signals_of_the_policy_are_the_only_ones_in_the_file() {
     }
 }
 
+#[test]
+fn content_usage_of_a_group_displaces_that_of_the_origin() {
+    let text = served(
+        "robots: { groups: [{ agents: bingbot, content_usage: { train-ai: no } }] }\n",
+        "User-agent: bingbot\nContent-Usage: train-ai=y\nContent-Signal: search=no\nDisallow: /a/\n",
+    );
+    let bingbot = group(&text, "bingbot");
+    for line in ["Content-Usage: train-ai=n", "Content-Signal: search=no"] {
+        assert!(bingbot.contains(&line.to_owned()), "{text}");
+    }
+    assert!(!text.contains("train-ai=y"), "{text}");
+}
+
 /// A policy that says something to one crawler takes nothing away from what the origin says to the
 /// others.
 #[test]

@@ -297,6 +297,13 @@ fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() 
     );
     assert!(!imported(text.as_bytes(), false).text.contains("purposes:"));
     assert_same_verdicts(text.as_bytes(), true);
+    // A group that says more than that stays.
+    let with_signal = format!("{text}Content-Signal: search=no\n");
+    let import = imported(with_signal.as_bytes(), true).text;
+    assert!(
+        !import.contains("purposes:") && import.contains("content_signal:"),
+        "{import}"
+    );
     // What `purposes` does not publish keeps its group.
     let with_retired = text.replacen("User-agent: SomethingElse", "User-agent: anthropic-ai", 1);
     let import = imported(with_retired.as_bytes(), true).text;
@@ -514,6 +521,22 @@ Content-Usage: /a\u{1}b train-ai=y
     }
 }
 
+#[test]
+fn paths_that_a_policy_cannot_have_are_left_out() {
+    let of = |path: &str| {
+        let (again, imported) = said_again(&format!("Content-Usage: {path} train-ai=n\n"));
+        (again.len(), imported.notes.len())
+    };
+    assert_eq!(of(&format!("/{}", "a".repeat(1_999))), (1, 0));
+    assert_eq!(of(&format!("/{}", "a".repeat(2_000))), (0, 1));
+    assert_eq!(of("/a\u{FFFD}b"), (0, 1));
+    let lines: String = (0..=1_000)
+        .map(|number| format!("Content-Usage: /{number} train-ai=n\n"))
+        .collect();
+    let (again, imported) = said_again(&lines);
+    assert_eq!((again.len(), imported.notes.len()), (1_000, 1));
+}
+
 /// A group that extends another would take over what that says about use.
 #[test]
 fn a_group_that_says_nothing_about_use_inherits_nothing() {
@@ -529,6 +552,12 @@ fn a_group_that_says_nothing_about_use_inherits_nothing() {
         let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
         assert_eq!(body.matches("Content-").count(), 1, "{body}");
     }
+    let text = format!(
+        "User-agent: *\n{rules}Content-Usage: /a train-ai=n\n\n\
+         User-agent: Bingbot\n{rules}Disallow: /c/\nContent-Usage: /a train-ai=y\n"
+    );
+    let imported = imported(text.as_bytes(), false);
+    assert!(imported.text.contains("extends"), "{}", imported.text);
 }
 
 #[test]
