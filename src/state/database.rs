@@ -20,8 +20,9 @@ use std::time::Duration;
 /// The name of the file.
 pub const FILE: &str = "state.db";
 /// The version of the tables. A change of a table is a higher number. Since 3 there are several
-/// instances, and one that does not know of them must not serve in the place of a member.
-const SCHEMA: i64 = 3;
+/// instances, and one that does not know of them must not serve in the place of a member. Since 4
+/// the history counts bytes and statuses: that of a file before begins anew.
+const SCHEMA: i64 = 4;
 /// The history of the version before counts no identities. Such a file is set aside.
 const OLDEST_SCHEMA: i64 = 2;
 /// For so long a commit waits for a person who has the file open.
@@ -246,9 +247,13 @@ impl Database {
     }
 
     /// Makes the tables and indexes that are missing, those of the history as well. Existing tables
-    /// stay as they are.
+    /// stay as they are, but for the history of an earlier version, which is removed.
     fn define(&self) -> SqlResult<()> {
         let connection = &self.connection;
+        let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if schema < SCHEMA {
+            history::remove(connection)?;
+        }
         for definition in definitions() {
             connection.execute(&definition, [])?;
         }

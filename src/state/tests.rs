@@ -996,7 +996,10 @@ fn file_from_before_there_were_instances_keeps_its_facts() {
     let file = directory.path().join("state.db");
     let open = || rusqlite::Connection::open(&file).expect("opened");
     open()
-        .execute_batch("DROP TABLE exchange_memberships; PRAGMA user_version = 2")
+        .execute_batch(
+            "DROP TABLE exchange_memberships; DROP TABLE history_samples; \
+             CREATE TABLE history_samples (at INTEGER); PRAGMA user_version = 2",
+        )
         .expect("an older file");
     let read =
         StateStore::read(directory.path(), Timestamp(START)).expect("read without being changed");
@@ -1037,9 +1040,17 @@ fn file_from_before_there_were_instances_keeps_its_facts() {
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .expect("read");
     assert_eq!(
-        version, 3,
+        version, 4,
         "a crawlgate that knows of no instances refuses it"
     );
+    let columns: i64 = open()
+        .query_row(
+            "SELECT COUNT(*) FROM pragma_table_info('history_samples')",
+            [],
+            |row| row.get(0),
+        )
+        .expect("read");
+    assert!(columns > 10, "its history begins anew");
     assert_eq!(
         hands
             .open(directory.path())

@@ -15,7 +15,7 @@ mod tables;
 pub use batch::HistoryBatch;
 pub(super) use read::Memory;
 pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup, Told};
-pub(super) use tables::{prepare, write};
+pub(super) use tables::{prepare, remove, write};
 
 use crate::time::Timestamp;
 
