@@ -165,9 +165,10 @@ mod upkeep;
 mod upstreams;
 
 pub use engine::{Decided, Engine, EngineBuilder, Loaded, Rejected, Request};
+pub use policy::{Kind, Verdict};
 pub use verdict::{
-    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, Identity, Kind,
-    ResponseFacts, RuleReport, Verdict,
+    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, Identity,
+    ResponseFacts, RuleReport,
 };
 
 /// What tests, benches and examples of crawlgate need beside the interface.

@@ -30,7 +30,7 @@ pub use decode::read;
 pub use host_history::HostHistories;
 pub use host_history::HostHistory;
 pub use included::IncludedFiles;
-pub use model::Policy;
+pub use model::{Kind, Policy, Verdict};
 pub use site::{ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};
 
 /// The JSON Schema of a policy, for editors. It accepts all that [`read`] accepts, except a bare
