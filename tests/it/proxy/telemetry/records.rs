@@ -62,7 +62,8 @@ fn start(origin: &Origin, format: &str, settings: &str) -> Gate {
         fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
         fs::write(file, text).expect("a file");
     }
-    let (up, down) = (origin.address, Origin::nowhere());
+    let up = origin.address;
+    let down = Origin::nowhere();
     let gate = setup
         .with_origins(&format!(
             "origins: [{{ hosts: [down.example], servers: http://{down} }}, {{ servers: http://{up} }}]"
@@ -243,7 +244,8 @@ fn fixed_requests_leave_the_same_records_as_ever() {
 
 #[test]
 fn records_that_wait_for_other_instances_are_the_same() {
-    let (origin, redis) = (Origin::plain(), RedisServer::start());
+    let origin = Origin::plain();
+    let redis = RedisServer::start();
     let mut gate = start(&origin, "json", &format!("store: '{}'", redis.url()));
     gate.wait_for_metric("crawlgate_accuses", 1.0);
     send(&gate, REQUESTS.split(LATER).next().expect("the first part"));
@@ -256,7 +258,8 @@ fn records_that_wait_for_other_instances_are_the_same() {
 
 #[test]
 fn evidence_has_nothing_that_other_logs_are_joined_by() {
-    let (evidence, events) = (section("evidence log"), section("event log"));
+    let evidence = section("evidence log");
+    let events = section("event log");
     for joined in [REQUEST_ID, TRACE_ID, "request_id", "trace_id"] {
         assert!(events.contains(joined), "{joined}");
         assert!(!evidence.contains(joined), "{joined}");
