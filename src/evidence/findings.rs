@@ -165,7 +165,8 @@ pub struct RequestFinding {
 impl RequestFinding {
     /// The text of a field; `None` where the entry has none.
     pub fn text(&self, field: Field) -> Option<Cow<'_, str>> {
-        self.request.get(field).map(Value::to_text)
+        let value = self.request.get(field)?;
+        (!value.is_nothing()).then(|| value.to_text())
     }
 
     /// The text of a field; empty where the entry has none.

@@ -242,14 +242,19 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
 fn row(entry: &Entry, personal: &Personal) -> Row {
     let value = |field: &Field| {
         let name = field.name();
-        let text = value_of(personal, entry, name).or_else(|| entry.text(name));
+        let text = if field.is_personal() {
+            value_of(personal, entry, name)
+        } else {
+            entry.text(name)
+        };
+        let number = || entry.data.get(name)?.as_u64().map(Value::Number);
         let value = match text {
             Some(text) => Value::text_of(text.to_owned()),
-            None => Value::Number(entry.data.get(name)?.as_u64()?),
+            None => number().unwrap_or(Value::Nothing),
         };
-        Some((*field, value))
+        (*field, value)
     };
-    SHOWN.iter().filter_map(value).collect()
+    SHOWN.iter().map(value).collect()
 }
 
 /// A remark about a version that was published before the request and allows it, though crawlgate

@@ -237,6 +237,8 @@ impl Cells {
 
     /// What was counted since the last call; `None` if nothing was. For the history alone.
     pub fn take_new(&self) -> Option<Counts> {
+        // Two takers, one after the other.
+        let mut taken = lock(&self.taken);
         if !self.has_news.swap(false, AcqRel) {
             return None;
         }
@@ -247,9 +249,8 @@ impl Cells {
         for (total, counter) in Total::VARIANTS.iter().zip(&self.totals) {
             counts.add_total(*total, counter.load(Relaxed));
         }
-        let mut taken = lock(&self.taken);
         let earlier = std::mem::replace(&mut *taken, counts);
-        Some(counts.since(&earlier))
+        Some(counts.since(&earlier)).filter(|new| *new != Counts::default())
     }
 }
 

@@ -81,10 +81,7 @@ impl Field {
     pub fn meaning(self) -> &'static str {
         match self {
             Field::Time => "when the request arrived: RFC 3339, UTC, milliseconds",
-            Field::Client => {
-                "the address of the client, behind trusted proxies; as much of it as \
-                 `privacy.logs` says"
-            }
+            Field::Client => "the address of the client, as much of it as `privacy.logs` says",
             Field::Method => "`GET`, ...",
             Field::Host => "the Host field as sent",
             Field::Target => "the path and query as sent",

@@ -1,6 +1,6 @@
 //! One request as everything after its answer sees it. A [`RequestRecord`] is made when the request
 //! arrives ([`RequestFacts`]), gets its [`Judgement`], and at the end what was sent
-//! ([`ResponseFacts`]). It is then given to every [`Sink`]: metrics, access log, event log,
+//! ([`SentResponse`]). It is then given to every [`Sink`]: metrics, access log, event log,
 //! evidence, and what an application adds. A sink is a list of [`Field`]s and a place to write them.
 //! [`Counts`] are the numbers of requests that metrics, history, reports and audits share;
 //! [`CountTable`] counts the requests of a running crawlgate.
@@ -50,12 +50,12 @@ pub struct RequestRecord {
     /// What was decided.
     pub judgement: Judgement,
     /// What was sent.
-    pub response: ResponseFacts,
+    pub response: SentResponse,
 }
 
 /// What was sent to the client, and how that ended.
 #[derive(Clone, Debug, Default)]
-pub struct ResponseFacts {
+pub struct SentResponse {
     /// The status; 0 where no response was begun, or where another server sends it.
     pub status: u16,
     /// Bytes of the body.
@@ -77,7 +77,7 @@ impl RequestRecord {
             registry: Registry::builtin(),
             request,
             judgement: Judgement::Unjudged(CountedAction::Refuse),
-            response: ResponseFacts::default(),
+            response: SentResponse::default(),
         }
     }
 

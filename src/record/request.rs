@@ -189,6 +189,11 @@ impl RequestFacts {
         })
     }
 
+    /// Drops the signature. What it proves is kept with the judgement.
+    pub fn forget_signature(&mut self) {
+        self.signature = None;
+    }
+
     /// Whether the head may have forwarding fields that are not believed: some were seen, or the
     /// client is not known. If not, they need not be looked for.
     pub fn may_have_forwarding(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::forwarding::Forwarded;
 use crate::judge::{Judge, Recorder, watch_front_page};
 use crate::policy::SiteEntry;
-use crate::record::{Arrival, Judgement, RequestFacts, RequestRecord, ResponseFacts};
+use crate::record::{Arrival, Judgement, RequestFacts, RequestRecord, SentResponse};
 use crate::settings::{ClientAddress, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
@@ -103,6 +103,8 @@ impl Ticket {
     /// Sets what was decided about it.
     pub(super) fn set_judgement(&mut self, judgement: Judgement) {
         self.0.record.judgement = judgement;
+        // A connection may last for days.
+        self.0.record.request.forget_signature();
     }
 
     /// Records that the answer is crawlgate's own. Where evidence is kept, also keeps the validator
@@ -279,7 +281,7 @@ impl Open {
             ..
         } = &*self.shared;
         recorder.metrics.in_flight.dec();
-        let response = ResponseFacts {
+        let response = SentResponse {
             status: sent.status,
             body_bytes: sent.octets,
             elapsed: recorder.elapsed(self.record.request.arrival.started),

@@ -13,7 +13,7 @@ use crate::record::{ByIdentity, Counts, Row};
 use crate::state::database::{FILE, has_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Value, ValueRef};
+use rusqlite::types::{FromSql, FromSqlResult, Value, ValueRef};
 use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow, Rows, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -356,9 +356,9 @@ impl FromSql for KnownIdentity {
     }
 }
 
-fn parsed<T: FromStr>(value: ValueRef<'_>) -> FromSqlResult<T> {
-    let name = value.as_str()?;
-    name.parse().map_err(|_| FromSqlError::InvalidType)
+/// The value with this name; the default for a name that no value has.
+fn parsed<T: FromStr + Default>(value: ValueRef<'_>) -> FromSqlResult<T> {
+    Ok(value.as_str()?.parse().unwrap_or_default())
 }
 
 /// Opens the file for reading. Follows the write-ahead log if there is one that can be followed, as

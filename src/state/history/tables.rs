@@ -190,8 +190,9 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
 /// period. The row is made if it is missing.
 pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
     connection.prepare(&format!(
-        "INSERT INTO {} VALUES (?, ?, ?, ?, {}) ON CONFLICT DO UPDATE SET {}",
+        "INSERT INTO {} (site, start, crawler, identity, {}) VALUES (?, ?, ?, ?, {}) ON CONFLICT DO UPDATE SET {}",
         table(step),
+        columns(str::to_owned),
         columns(|_| "?".to_owned()),
         columns(|column| format!("{column} = {column} + excluded.{column}"))
     ))

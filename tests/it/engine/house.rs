@@ -259,7 +259,7 @@ fn each_step_of_the_sequence_of_requests_stands_in_one_place() {
         .map(|module| module.file.as_path())
         .collect();
     for (step, place) in [
-        ("ResponseFacts {", "requests/ticket.rs"),
+        ("SentResponse {", "requests/ticket.rs"),
         ("RequestFacts::copy(", "requests/sequence.rs"),
         ("Ruling::new(", "requests/sequence.rs"),
     ] {
