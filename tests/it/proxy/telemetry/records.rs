@@ -180,6 +180,8 @@ fn without_chance(text: &str, gate: &Gate) -> String {
         (r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000", "SECOND"),
         (r#"("milliseconds":)\d+\.\d+"#, "${1}NUMBER"),
         (r#"("retry_after": ?)\d+"#, "${1}NUMBER"),
+        // None where it took less than one.
+        (r#","origin_milliseconds": \d+"#, ""),
         ("crawlgate-evidence-[0-9a-f]{16}", "LOG"),
         (r#"("request_id": ?")[0-9a-f]{32}""#, "${1}MADE\""),
         (COMMITMENT, "$1\":\"HASH"),
