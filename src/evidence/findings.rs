@@ -3,7 +3,7 @@
 //! them as JSON.
 
 use crate::finding::Finding;
-use crate::record::{Field, Row, Value};
+use crate::record::{Field, Row};
 use serde::Serialize;
 use std::borrow::Cow;
 
