@@ -119,7 +119,7 @@ impl RequestFacts {
             started: Instant::now(),
             lived: Duration::ZERO,
         };
-        let mut request = RequestFacts::copy(head, b"id-1", None, arrival);
+        let mut request = Self::copy(head, b"id-1", None, arrival);
         request.client = client;
         request.logged = client;
         request
