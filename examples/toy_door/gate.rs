@@ -61,16 +61,14 @@ pub fn answer_lines(logs: Logs, answered: impl Fn(u16)) -> Result<(), Box<dyn st
         origins,
         published_proof: false,
     };
-    let (state, clock) = ((&store, &remembered), Clock::default());
-    let (new_hosts, passed) = (Vec::new(), None);
     let parts = JudgeParts {
-        clock,
-        state,
+        clock: Clock::default(),
+        state: (&store, &remembered),
         sites,
-        new_hosts,
+        new_hosts: Vec::new(),
         proofs,
         logs,
-        passed,
+        passed: None,
     };
     let gate = parts.open()?;
     let (judge, recorder) = (gate.judge.clone(), gate.recorder.clone());

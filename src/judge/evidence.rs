@@ -189,12 +189,12 @@ impl Sink for EvidenceSink {
             return;
         };
         let decision = &judged.decision;
-        let is_copy = record.response.is_copy && decision.claim != Claim::Nobody;
-        if !(if decision.robots_txt {
-            is_copy
+        let is_evidence = if decision.robots_txt {
+            record.response.is_copy && decision.claim != Claim::Nobody
         } else {
             decision.is_event()
-        }) {
+        };
+        if !is_evidence {
             return;
         }
         let site = judged.entry().site.name.as_str();

@@ -90,7 +90,7 @@ impl Field {
             }
             Field::Tls => "the version of TLS: `1.2`, `1.3`; `null` in clear text",
             Field::Status => "the status that was sent; 0 if the client left before",
-            Field::Bytes => "octets of the body that were sent",
+            Field::Bytes => "bytes of the body that were sent",
             Field::Milliseconds => "from the arrival of the request to the end of the response",
             Field::UserAgent => "the User-Agent field",
             Field::Referer => "the Referer field",
@@ -165,11 +165,6 @@ impl Field {
             self,
             Field::Client | Field::Target | Field::UserAgent | Field::Referer
         )
-    }
-
-    /// Whether it joins a log with other logs.
-    pub fn joins_logs(self) -> bool {
-        matches!(self, Field::RequestId | Field::TraceId)
     }
 
     /// Whether a log leaves it out where there is nothing to say. Every other field is always

@@ -183,7 +183,7 @@ impl Judgement {
     /// Replaces the snapshot by one of this site and host alone, which is what a record needs; by
     /// an empty one if no site has the host. For a request that may last for days: it must not keep
     /// all policies in memory. The decision names the site by its place in the new snapshot then.
-    pub fn let_go(&mut self, host: &[u8]) {
+    pub fn release_policies(&mut self, host: &[u8]) {
         match self {
             Judgement::Unjudged(_) => {}
             Judgement::Unclaimed { snapshot, .. } => *snapshot = Arc::default(),

@@ -239,7 +239,7 @@ impl Ticket {
         let RequestRecord {
             request, judgement, ..
         } = &mut self.0.record;
-        judgement.let_go(request.host());
+        judgement.release_policies(request.host());
     }
 
     /// Sets how long the origin took to send the head of its response.
