@@ -381,6 +381,73 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crawlers::Registry;
+    use crate::heads::HeadFields;
+    use crate::policy::{SiteEntry, Snapshot};
+    use crate::record::{Judgement, RequestFacts};
+    use crate::verdict::{CachedVersions, HistoryBasis, Identity, Proof, Scratch, decide, load};
+    use crate::yaml::Source;
+
+    /// A request that a policy blocks.
+    fn blocked() -> RequestRecord {
+        let registry = Registry::builtin();
+        let text = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/private/] }] }\n\
+                    enforcement: { mode: enforce }\n";
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        };
+        let site = load("shop", &source, registry).0.expect("a policy");
+        let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
+        let head = HeadFields {
+            method: b"GET",
+            host: b"shop.example",
+            target: b"/private/",
+            user_agent: Some(b"GPTBot/1.2"),
+            ..HeadFields::default()
+        };
+        let mut record =
+            RequestRecord::unjudged(RequestFacts::of(&head, None, SystemTime::UNIX_EPOCH));
+        let facts = record.request.for_engine(b"/private/");
+        let cached = CachedVersions::default();
+        let decision = decide(
+            &snapshot,
+            registry,
+            &facts,
+            &cached,
+            &mut Scratch::default(),
+        );
+        record.judgement = Judgement::Judged(Judged {
+            decision: decision.expect("a site"),
+            identity: Identity::Unverified,
+            proof: Proof::None,
+            signature: None,
+            doubt: None,
+            good_signature: None,
+            cached: 0,
+            basis: HistoryBasis::Unknown,
+            older_until: None,
+            may_confirm_by_date: false,
+            is_silent: false,
+            snapshot: Arc::new(snapshot),
+        });
+        record
+    }
+
+    #[test]
+    fn latest_events_and_samples_are_bounded_and_the_rest_counted() {
+        let rate = 700;
+        let events = Events::recording(rate);
+        let blocked = blocked();
+        (0..1_000).for_each(|_| events.record(&blocked));
+        assert_eq!(events.recent().len(), Events::KEPT);
+        assert_eq!(events.take_samples().len(), usize::from(SAMPLES_EACH));
+        assert_eq!(events.left_out(), 300);
+        let mut allowed = blocked;
+        allowed.judgement = Judgement::Unjudged(crate::record::CountedAction::Redirect);
+        events.record(&allowed);
+        assert_eq!(events.left_out(), 300, "no event");
+    }
 
     #[test]
     fn beyond_the_rate_a_crawler_on_a_site_has_one_event_a_second() {
