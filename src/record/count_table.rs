@@ -3,12 +3,13 @@
 //! combination as a series, and the history takes what came since it took last. The number of
 //! series is limited: beyond [`MAX_SERIES`] crawlgate counts under the crawler [`OVERFLOW`].
 
-use super::counts::Total;
+use super::counts::{Total, seconds};
 use super::{CountedAction, Counts, RecordedKind, ViolationKind};
 use crate::bounded::Prehashed;
 use crate::locks::{lock, read, write};
 use crate::printable::cut;
-use crate::verdict::KnownIdentity;
+use crate::time::Timestamp;
+use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -40,6 +41,10 @@ pub struct CountedRequest<'a> {
     pub identity: Option<KnownIdentity>,
     /// Its kind.
     pub kind: RecordedKind,
+    /// How it is known which robots.txt the crawler may use.
+    pub basis: HistoryBasis,
+    /// Until when it does not count; `None` if it counts, or if no time ends that.
+    pub older_until: Option<Timestamp>,
     /// What was done.
     pub action: CountedAction,
     /// Its kind among the violations, if it is one.
@@ -213,6 +218,14 @@ impl Cells {
         {
             add(total, 1);
         }
+        if request.kind == RecordedKind::Of(Kind::Unproven)
+            && let Some(total) = Total::from_doubt(request.basis, request.older_until)
+        {
+            add(total, 1);
+        }
+        if let Some(until) = request.older_until {
+            self.totals[Total::OlderUntil as usize].fetch_max(seconds(until), Relaxed);
+        }
         self.has_news.store(true, Release);
     }
 
@@ -247,10 +260,16 @@ impl Cells {
             counts.add(kind, action, requests);
         }
         for (total, counter) in Total::VARIANTS.iter().zip(&self.totals) {
-            counts.add_total(*total, counter.load(Relaxed));
+            let number = match total {
+                // A later hour must not inherit it.
+                Total::OlderUntil => counter.swap(0, Relaxed),
+                _ => counter.load(Relaxed),
+            };
+            counts.add_total(*total, number);
         }
         let earlier = std::mem::replace(&mut *taken, counts);
-        Some(counts.since(&earlier)).filter(|new| *new != Counts::default())
+        counts.subtract(&earlier);
+        Some(counts).filter(|new| *new != Counts::default())
     }
 }
 
@@ -258,7 +277,8 @@ impl Cells {
 mod tests {
     use super::{CountTable, CountedAction, CountedRequest, Counts, MAX_SERIES, OVERFLOW};
     use crate::record::ViolationKind;
-    use crate::verdict::{Kind, KnownIdentity};
+    use crate::time::Timestamp;
+    use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -269,6 +289,8 @@ mod tests {
             crawler,
             identity: Some(KnownIdentity::Unverified),
             kind: Kind::Violation.into(),
+            basis: HistoryBasis::Observed,
+            older_until: None,
             action,
             violation: None,
             status: 304,
@@ -307,6 +329,50 @@ mod tests {
         let expected = serde_json::json!({
             "requests": 1, "violation": 1, "refused": 1, "bytes": 10, "origin_milliseconds": 5,
         });
+        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
+    }
+
+    /// A request in doubt.
+    fn doubted(kind: Kind, basis: HistoryBasis, until: Option<i64>) -> CountedRequest<'static> {
+        CountedRequest {
+            kind: kind.into(),
+            basis,
+            older_until: until.map(Timestamp),
+            status: 0,
+            bytes: 0,
+            origin_milliseconds: 0,
+            ..request("gptbot", CountedAction::Pass)
+        }
+    }
+
+    #[test]
+    fn requests_in_doubt_are_counted_by_why_and_until_when() {
+        use HistoryBasis::{Observed, PerhapsCached, Unknown};
+        let table = CountTable::new(&Arc::default());
+        for request in [
+            doubted(Kind::Unproven, PerhapsCached, None),
+            doubted(Kind::Unproven, PerhapsCached, Some(500)),
+            doubted(Kind::Unproven, Unknown, Some(900)),
+            doubted(Kind::Unproven, Unknown, None),
+            doubted(Kind::StaleCopy, Observed, Some(700)),
+            doubted(Kind::Allowed, PerhapsCached, None),
+        ] {
+            table.count(&request);
+        }
+        let expected = serde_json::json!({
+            "requests": 6, "allowed": 1, "stale_copy": 1, "unproven": 4, "perhaps_cached": 2,
+            "peers_unknown": 1, "older_until": 900,
+        });
+        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
+        table.count(&doubted(Kind::Allowed, Observed, None));
+        let expected = serde_json::json!({"requests": 1, "allowed": 1});
+        assert_eq!(
+            columns(&taken(&table)["gptbot"]),
+            expected,
+            "nothing is inherited"
+        );
+        table.count(&doubted(Kind::StaleCopy, Observed, Some(700)));
+        let expected = serde_json::json!({"requests": 1, "stale_copy": 1, "older_until": 700});
         assert_eq!(columns(&taken(&table)["gptbot"]), expected);
     }
 

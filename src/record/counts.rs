@@ -1,9 +1,10 @@
 //! [`Counts`]: requests by kind and by what was done, with the bytes that were sent and the
-//! responses of the origin. [`ByIdentity`]: counts under the name of one crawler, by what is proven
+//! responses of the origin, and until when requests in doubt do not count. [`ByIdentity`]: counts under the name of one crawler, by what is proven
 //! of the name. Each number has the name of a column of the history.
 
 use super::{CountedAction, RecordedKind};
-use crate::verdict::{Kind, KnownIdentity};
+use crate::time::Timestamp;
+use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
 use std::collections::BTreeMap;
 use strum::{IntoStaticStr, VariantArray};
 
@@ -31,6 +32,12 @@ pub(super) enum Total {
     ClientError,
     #[strum(serialize = "status_5xx")]
     ServerError,
+    /// Of the kind `unproven`, because a cache may have answered the crawler.
+    PerhapsCached,
+    /// Of the kind `unproven`, because it is not known what other instances served.
+    PeersUnknown,
+    /// No number of requests: the latest end of the requests in doubt, in seconds since 1970.
+    OlderUntil,
 }
 
 /// Totals before the kinds.
@@ -46,6 +53,16 @@ impl Total {
             400..=499 => Some(Total::ClientError),
             500..=599 => Some(Total::ServerError),
             _ => None,
+        }
+    }
+
+    /// Why a request of the kind `unproven` with this basis and end does not count, if that is more
+    /// than an older robots.txt.
+    pub(super) fn from_doubt(basis: HistoryBasis, older_until: Option<Timestamp>) -> Option<Total> {
+        match (basis, older_until) {
+            (HistoryBasis::PerhapsCached, _) => Some(Total::PerhapsCached),
+            (_, None) => Some(Total::PeersUnknown),
+            (_, Some(_)) => None,
         }
     }
 }
@@ -97,19 +114,45 @@ impl Counts {
         self.add_total(Total::Bytes, bytes);
     }
 
-    /// Adds all of other counts.
+    /// Adds all of other counts. The later end of the requests in doubt stays.
     pub fn add_all(&mut self, other: &Counts) {
-        for ((_, mine), (_, theirs)) in self.columns_mut().zip(other.columns()) {
-            *mine = mine.saturating_add(theirs);
+        for ((column, mine), (_, theirs)) in self.columns_mut().zip(other.columns()) {
+            *mine = if Counts::is_moment(column) {
+                (*mine).max(theirs)
+            } else {
+                mine.saturating_add(theirs)
+            };
         }
     }
 
-    /// What was counted since these were earlier counts of the same.
-    pub(super) fn since(mut self, earlier: &Counts) -> Counts {
-        for ((_, mine), (_, before)) in self.columns_mut().zip(earlier.columns()) {
-            *mine = mine.saturating_sub(before);
+    /// Subtracts other counts, each down to zero. The end of the requests in doubt stays.
+    pub fn subtract(&mut self, other: &Counts) {
+        for ((column, mine), (_, theirs)) in self.columns_mut().zip(other.columns()) {
+            if !Counts::is_moment(column) {
+                *mine = mine.saturating_sub(theirs);
+            }
         }
-        self
+    }
+
+    /// Whether a column is a moment, of which a sum has the latest. The others are numbers.
+    pub fn is_moment(column: &str) -> bool {
+        column == <&str>::from(Total::OlderUntil)
+    }
+
+    /// Sets the end of the requests in doubt, unless a later one is known.
+    pub fn set_older_until(&mut self, until: Timestamp) {
+        let known = &mut self.totals[Total::OlderUntil as usize];
+        *known = (*known).max(seconds(until));
+    }
+
+    /// Counts requests that followed an older robots.txt as obedient, if crawlers may no longer use
+    /// that at `now`. Without a known end they stay.
+    pub fn settle(&mut self, now: Timestamp) {
+        if self.older_until().is_some_and(|until| until <= now) {
+            let stale = std::mem::take(&mut self.kinds[Kind::StaleCopy as usize]);
+            let allowed = &mut self.kinds[Kind::Allowed as usize];
+            *allowed = allowed.saturating_add(stale);
+        }
     }
 
     /// Subtracts requests that would be refused, down to zero. The count of all requests stays.
@@ -166,9 +209,33 @@ impl Counts {
 
     /// Disallowed requests that do not count, neither as obeyed nor as broken: the crawler may use
     /// an older robots.txt, or it is not known which one, or RFC 9309 and the origin may read the
-    /// path in different ways. Until when an older one may be used is not stored with the counts.
+    /// path in different ways.
     pub fn uncounted(&self) -> u64 {
         self.sum([Kind::Unproven, Kind::StaleCopy, Kind::Ambiguous])
+    }
+
+    /// Requests that followed an older robots.txt, which the crawler may still use: see
+    /// [`Counts::settle`].
+    pub fn stale_copies(&self) -> u64 {
+        self.of_kind(Kind::StaleCopy)
+    }
+
+    /// Unproven requests of crawlers that a cache in front of crawlgate may have answered. No time
+    /// ends that.
+    pub fn perhaps_cached(&self) -> u64 {
+        self.totals[Total::PerhapsCached as usize]
+    }
+
+    /// Unproven requests that other instances could not confirm. No time ends that for them.
+    pub fn peers_unknown(&self) -> u64 {
+        self.totals[Total::PeersUnknown as usize]
+    }
+
+    /// Until when crawlers may use an older robots.txt: the latest end of the requests of the kinds
+    /// `stale_copy` and `unproven`. `None` if no end is known.
+    pub fn older_until(&self) -> Option<Timestamp> {
+        let until = i64::try_from(self.totals[Total::OlderUntil as usize]).unwrap_or(i64::MAX);
+        Some(Timestamp(until)).filter(|until| until.0 > 0)
     }
 
     fn sum<const N: usize>(&self, kinds: [Kind; N]) -> u64 {
@@ -197,6 +264,11 @@ impl Counts {
         let numbers = first.iter_mut().chain(&mut self.kinds).chain(rest);
         column_names().zip(numbers)
     }
+}
+
+/// A moment as a column holds it; 0 before 1970.
+pub(super) fn seconds(moment: Timestamp) -> u64 {
+    u64::try_from(moment.0).unwrap_or_default()
 }
 
 fn column_names() -> impl Iterator<Item = &'static str> {
@@ -295,7 +367,7 @@ impl ByIdentity {
 
 #[cfg(test)]
 mod tests {
-    use super::{CountedAction, Counts, Kind, RecordedKind, Total};
+    use super::{CountedAction, Counts, Kind, RecordedKind, Timestamp, Total};
 
     #[test]
     fn share_is_known_where_half_of_the_disallowed_requests_count() {
@@ -325,15 +397,59 @@ mod tests {
         counts.add(RecordedKind::Off, CountedAction::WouldPause, 1);
         counts.add_bytes(99);
         counts.add_total(Total::NotModified, 1);
+        counts.add_total(Total::PerhapsCached, 4);
+        counts.add_total(Total::PeersUnknown, 5);
+        counts.set_older_until(Timestamp(700));
         let written = serde_json::to_value(counts).expect("written");
         let expected = serde_json::json!({
             "requests": 6, "robots_txt": 2, "violation": 3, "off": 1, "refused": 3, "paused": 1,
-            "bytes": 99, "status_304": 1,
+            "bytes": 99, "status_304": 1, "perhaps_cached": 4, "peers_unknown": 5,
+            "older_until": 700,
         });
         assert_eq!(written, expected);
         let mut later = written;
         later["unheard_of"] = 7.into();
         let read: Counts = serde_json::from_value(later).expect("read");
         assert_eq!(read, counts);
+    }
+
+    /// Requests in doubt that end at a moment.
+    fn in_doubt(kind: Kind, requests: u64, until: i64) -> Counts {
+        let mut counts = Counts::default();
+        counts.add(kind, CountedAction::Pass, requests);
+        counts.set_older_until(Timestamp(until));
+        counts
+    }
+
+    #[test]
+    fn sum_has_the_latest_end_of_the_requests_in_doubt() {
+        let mut sum = Counts::default();
+        assert_eq!(sum.older_until(), None);
+        for until in [500, 900, 700] {
+            sum.add_all(&in_doubt(Kind::Unproven, 2, until));
+        }
+        assert_eq!(sum, in_doubt(Kind::Unproven, 6, 900));
+        sum.set_older_until(Timestamp(600));
+        assert_eq!(sum.older_until(), Some(Timestamp(900)));
+        sum.subtract(&in_doubt(Kind::Unproven, 4, 900));
+        assert_eq!(sum, in_doubt(Kind::Unproven, 2, 900));
+        sum.subtract(&in_doubt(Kind::Unproven, 4, 900));
+        assert_eq!(sum, in_doubt(Kind::Unproven, 0, 900));
+    }
+
+    #[test]
+    fn obeying_an_older_copy_is_obedience_after_its_end() {
+        let mut counts = in_doubt(Kind::StaleCopy, 3, 700);
+        counts.add(Kind::Allowed, CountedAction::Pass, 2);
+        counts.add(Kind::Unproven, CountedAction::Pass, 1);
+        counts.settle(Timestamp(699));
+        assert_eq!((counts.stale_copies(), counts.kept()), (3, 2));
+        counts.settle(Timestamp(700));
+        assert_eq!((counts.stale_copies(), counts.kept()), (0, 5));
+        assert_eq!((counts.uncounted(), counts.requests()), (1, 6));
+        let mut endless = Counts::default();
+        endless.add(Kind::StaleCopy, CountedAction::Pass, 3);
+        endless.settle(Timestamp(i64::MAX));
+        assert_eq!(endless.stale_copies(), 3);
     }
 }

@@ -20,9 +20,9 @@ use std::time::Duration;
 /// The name of the file.
 pub const FILE: &str = "state.db";
 /// The version of the tables. A change of a table is a higher number. Since 3 there are several
-/// instances, and one that does not know of them must not serve in the place of a member. Since 4
-/// the history counts bytes and statuses: that of a file before begins anew.
-const SCHEMA: i64 = 4;
+/// instances, and one that does not know of them must not serve in the place of a member. Since 5
+/// the history counts why and until when requests do not count: that of a file before begins anew.
+const SCHEMA: i64 = 5;
 /// The history of the version before counts no identities. Such a file is set aside.
 const OLDEST_SCHEMA: i64 = 2;
 /// For so long a commit waits for a person who has the file open.

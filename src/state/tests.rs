@@ -1040,7 +1040,7 @@ fn file_from_before_there_were_instances_keeps_its_facts() {
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .expect("read");
     assert_eq!(
-        version, 4,
+        version, 5,
         "a crawlgate that knows of no instances refuses it"
     );
     let columns: i64 = open()

@@ -6,7 +6,7 @@ use crate::record::{
     CountedAction, CountedRequest, Judged, Judgement, NO_CRAWLER, RecordedKind, RequestRecord,
     Sink, ViolationKind,
 };
-use crate::verdict::{Decision, Identity, Kind, KnownIdentity, claim_label};
+use crate::verdict::{Decision, HistoryBasis, Identity, Kind, KnownIdentity, claim_label};
 use std::sync::Arc;
 
 /// What a bot is called that does not say its name.
@@ -50,6 +50,8 @@ impl RequestMetrics {
             crawler,
             identity: record.identity().map(Identity::known),
             kind: RecordedKind::from_decision(decision),
+            basis: judged.basis,
+            older_until: judged.older_until,
             action: CountedAction::from_decision(decision),
             violation: violation(decision),
             ..unclaimed(record, CountedAction::Pass)
@@ -110,6 +112,8 @@ fn unclaimed(record: &RequestRecord, action: CountedAction) -> CountedRequest<'_
         crawler: NO_CRAWLER,
         identity: None,
         kind: Kind::NotACrawler.into(),
+        basis: HistoryBasis::default(),
+        older_until: None,
         action,
         violation: None,
         status: response.status,

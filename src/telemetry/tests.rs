@@ -6,7 +6,7 @@ use crate::record::{
     CountedAction, CountedRequest, RequestFacts, RequestRecord, Sink, ViolationKind,
 };
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
-use crate::verdict::{Kind, KnownIdentity};
+use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ fn passed<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
         crawler,
         identity: Some(KnownIdentity::Unverified),
         kind: Kind::Allowed.into(),
+        basis: HistoryBasis::default(),
+        older_until: None,
         action: CountedAction::Pass,
         violation: None,
         status: 200,

@@ -5,7 +5,7 @@
 //! and [`HistoryReader::with_others`] adds them up.
 
 use super::tables::{
-    add, add_with_sums, adding, columns, read_sample, rows, sample_columns, table,
+    add, add_with_sums, adding, columns, read_sample, rows, sample_columns, sums, table,
 };
 use super::{HistoryBatch, Step, prepare, write};
 use crate::locks::lock;
@@ -205,7 +205,7 @@ impl HistoryReader {
         self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site, identity",
-                columns(|column| format!("SUM({column})")),
+                sums(),
                 table(step)
             ))?;
             by_identity(statement.query((crawler, from))?)

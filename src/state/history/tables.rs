@@ -102,6 +102,18 @@ pub fn columns(form: impl Fn(&'static str) -> String) -> String {
     columns.join(", ")
 }
 
+/// The columns of counts, added up over a group of rows.
+pub fn sums() -> String {
+    columns(|column| {
+        let aggregate = if Counts::is_moment(column) {
+            "MAX"
+        } else {
+            "SUM"
+        };
+        format!("{aggregate}({column})")
+    })
+}
+
 /// How many rows the table of this length of period keeps. All of them take less than 130 MiB
 /// together.
 fn most(step: Step) -> i64 {
@@ -194,7 +206,11 @@ pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
         table(step),
         columns(str::to_owned),
         columns(|_| "?".to_owned()),
-        columns(|column| format!("{column} = {column} + excluded.{column}"))
+        columns(|column| if Counts::is_moment(column) {
+            format!("{column} = MAX({column}, excluded.{column})")
+        } else {
+            format!("{column} = {column} + excluded.{column}")
+        })
     ))
 }
 
