@@ -9,12 +9,16 @@
 //! periods, however far back it goes.
 
 mod batch;
+mod counted;
 mod read;
+mod samples;
 mod tables;
 
 pub use batch::HistoryBatch;
+pub use counted::Told;
 pub(super) use read::Memory;
-pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup, Told};
+pub use read::{HistoryError, HistoryReader};
+pub use samples::{Offence, SampleFilter, SampleGroup};
 pub(super) use tables::{prepare, remove, write};
 
 use crate::time::Timestamp;

@@ -1,21 +1,17 @@
 //! [`HistoryReader`] reads the history for people. It opens a connection of its own to a state
 //! directory, also while another process writes there. Without a state directory it reads the
-//! memory of the running crawlgate. It writes nothing. [`Counted`] are the requests that one
-//! instance counted in one hour, day or week. Instances in front of one site exchange these counts,
-//! and [`HistoryReader::with_others`] adds them up.
+//! memory of the running crawlgate. It writes nothing. Questions about samples are in `samples.rs`;
+//! the sum of several instances is in `counted.rs`.
 
-use super::tables::{
-    add, add_with_sums, adding, columns, read_sample, rows, sample_columns, sums, table,
-};
+use super::tables::{columns, rows, sums, table};
 use super::{HistoryBatch, Step, prepare, write};
 use crate::locks::lock;
-use crate::record::{ByIdentity, Counts, Row};
+use crate::record::{ByIdentity, Counts};
 use crate::state::database::{FILE, has_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
-use rusqlite::types::{FromSql, FromSqlResult, Value, ValueRef};
-use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow, Rows, params_from_iter};
-use std::collections::BTreeMap;
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
+use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow, Rows};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
@@ -65,7 +61,10 @@ impl Memory {
     }
 
     /// Runs a query on the history in memory.
-    fn read<T>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> SqlResult<T>,
+    ) -> Result<T, HistoryError> {
         Ok(read(&lock(&self.0).0)?)
     }
 }
@@ -84,39 +83,18 @@ enum Source {
     Nothing,
 }
 
-/// The samples that are wanted; `None` selects all.
-#[derive(Debug, Default)]
-#[allow(missing_docs)]
-pub struct SampleFilter<'a> {
-    pub site: Option<&'a str>,
-    pub crawler: Option<&'a str>,
-    pub kind: Option<Kind>,
-    pub rule: Option<&'a str>,
-    pub identity: Option<KnownIdentity>,
-}
-
-/// Samples that have all but the day in common.
-#[derive(Debug, PartialEq, Eq, serde::Serialize)]
-#[allow(missing_docs)]
-pub struct SampleGroup {
-    pub site: String,
-    pub crawler: String,
-    pub identity: KnownIdentity,
-    pub kind: Kind,
-    pub rule: String,
-    pub source: String,
-    pub first: Timestamp,
-    pub last: Timestamp,
-    /// Samples that are kept; there may have been more requests.
-    pub samples: u64,
-}
-
 /// Questions fail as [`HistoryError`] says.
 #[allow(clippy::missing_errors_doc)]
 impl HistoryReader {
     /// A reader of the history in memory. Without a memory it finds nothing.
     pub(in crate::state) fn of_memory(memory: Option<Arc<Memory>>) -> HistoryReader {
         HistoryReader(Arc::new(memory.map_or(Source::Nothing, Source::Memory)))
+    }
+
+    /// A reader of the counts of several instances, which are in `sum`, and of everything else that
+    /// `own` reads.
+    pub(super) fn of_sum(sum: Memory, own: HistoryReader) -> HistoryReader {
+        HistoryReader(Arc::new(Source::Sum(sum, own)))
     }
 
     /// A reader of a `state.db`, which is opened when it is read first.
@@ -140,7 +118,7 @@ impl HistoryReader {
     /// Runs a query on the history that this reader reads; of a sum of instances, on the counts of
     /// all. Opens the file if it is not open, and again after a query that failed. Without any
     /// history the result is empty.
-    fn with<T: Default>(
+    pub(super) fn with<T: Default>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
     ) -> Result<T, HistoryError> {
@@ -257,55 +235,9 @@ impl HistoryReader {
         self.rows(sql, (from, limit as i64), |row| row.try_into())
     }
 
-    /// The groups of samples that match the filter, since the beginning of the day that `from` is
-    /// in: the group with the latest sample first, at most `limit` groups.
-    pub fn sample_groups(
-        &self,
-        filter: &SampleFilter<'_>,
-        from: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<SampleGroup>, HistoryError> {
-        let (conditions, values) = filter.conditions(from, limit);
-        let sql = format!(
-            "SELECT site, crawler, kind, rule, MAX(rule_source), MIN(time), MAX(time) AS last, COUNT(*), identity FROM \
-             history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?2"
-        );
-        self.rows(&sql, params_from_iter(values), |row| {
-            let (site, crawler, kind, rule, source, first, last, samples, identity) =
-                row.try_into()?;
-            Ok(SampleGroup {
-                site,
-                crawler,
-                identity,
-                kind,
-                rule,
-                source,
-                first,
-                last,
-                samples,
-            })
-        })
-    }
-
-    /// The samples that match the filter, since the beginning of the day that `from` is in: the
-    /// latest first, at most `limit`.
-    pub fn samples(
-        &self,
-        filter: &SampleFilter<'_>,
-        from: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Row>, HistoryError> {
-        let (conditions, values) = filter.conditions(from, limit);
-        let sql = format!(
-            "SELECT {} FROM history_samples WHERE {conditions} ORDER BY time DESC, rowid DESC LIMIT ?2",
-            sample_columns()
-        );
-        self.rows(&sql, params_from_iter(values), read_sample)
-    }
-
     /// Runs a query about anything but counts of sites and crawlers, and converts each row. Of a
     /// sum of instances the history of this instance answers, because only counts are summed.
-    fn rows<T>(
+    pub(super) fn rows<T>(
         &self,
         sql: &str,
         values: impl Params,
@@ -315,32 +247,6 @@ impl HistoryReader {
             Source::Sum(_, own) => own.rows(sql, values, of_row),
             _ => self.with(|connection| rows(connection, sql, values, of_row)),
         }
-    }
-}
-
-impl SampleFilter<'_> {
-    /// The SQL conditions of the filter, and the parameters of the query: `?1` is the beginning of
-    /// the day that `from` is in, `?2` how many rows are wanted, and the filter's values follow.
-    fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
-        let mut conditions = "time >= ?1".to_owned();
-        let mut values = vec![
-            Value::Integer(Step::Day.begin(from).0),
-            Value::Integer(limit as i64),
-        ];
-        let wanted = [
-            ("site", self.site),
-            ("crawler", self.crawler),
-            ("kind", self.kind.map(Kind::name)),
-            ("rule", self.rule),
-            ("identity", self.identity.map(KnownIdentity::name)),
-        ];
-        for (column, wanted) in wanted {
-            if let Some(wanted) = wanted {
-                values.push(Value::Text(wanted.to_owned()));
-                conditions.push_str(&format!(" AND {column} = ?{}", values.len()));
-            }
-        }
-        (conditions, values)
     }
 }
 
@@ -405,270 +311,15 @@ fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, 
 }
 
 /// Reads the identity at a place of a row; visitors have none.
-fn identity(row: &SqlRow<'_>, place: usize) -> SqlResult<Option<KnownIdentity>> {
+pub(super) fn identity(row: &SqlRow<'_>, place: usize) -> SqlResult<Option<KnownIdentity>> {
     Ok(row.get_ref(place)?.as_str()?.parse().ok())
 }
 
 /// Reads all counts of a row; `first` is the place of the first of their columns.
-fn counts(row: &SqlRow<'_>, first: usize) -> SqlResult<Counts> {
+pub(super) fn counts(row: &SqlRow<'_>, first: usize) -> SqlResult<Counts> {
     let mut counts = Counts::default();
     for (place, (_, count)) in counts.columns_mut().enumerate() {
         *count = row.get(first + place)?;
     }
     Ok(counts)
-}
-
-/// Rows that are told of a period. Those with fewer requests are added up over all sites.
-const MOST_ROWS: usize = 1_000;
-
-/// Site, crawler, identity and counts. Visitors have no identity.
-type CountedRow = (String, String, Option<KnownIdentity>, Counts);
-
-/// What one instance counted in one period.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Counted {
-    /// Until when it counted, in seconds since 1970.
-    pub at: i64,
-    /// An empty site stands for several.
-    rows: Vec<CountedRow>,
-}
-
-/// What an instance told.
-#[derive(Clone, Debug)]
-pub struct Told {
-    /// Its id.
-    pub instance: String,
-    /// The beginning of the period.
-    pub start: Timestamp,
-    /// What it counted.
-    pub counted: Counted,
-}
-
-impl Counted {
-    /// Keeps the `MOST_ROWS` rows (site, crawler, identity, counts) with the most requests. The
-    /// others are added up for each crawler and identity, with an empty site. `at` is when they
-    /// were counted.
-    fn of(mut rows: Vec<CountedRow>, at: Timestamp) -> Counted {
-        rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
-        let rest = rows.split_off(rows.len().min(MOST_ROWS));
-        let mut of_several: BTreeMap<(String, Option<KnownIdentity>), Counts> = BTreeMap::new();
-        for (_, crawler, identity, counts) in rest {
-            of_several
-                .entry((crawler, identity))
-                .or_default()
-                .add_all(&counts);
-        }
-        rows.extend(
-            of_several
-                .into_iter()
-                .map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
-        );
-        Counted { at: at.0, rows }
-    }
-
-    /// Whether nothing was counted.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-}
-
-impl HistoryReader {
-    /// What this instance counted, until `now`, in the period of length `step` that begins exactly
-    /// at `start`: a row for each site, crawler and identity, without the sums. Empty if `start`
-    /// begins no period.
-    ///
-    /// # Errors
-    /// See [`HistoryError`].
-    pub fn counted(
-        &self,
-        step: Step,
-        start: Timestamp,
-        now: Timestamp,
-    ) -> Result<Counted, HistoryError> {
-        let counted = self.with(|connection| {
-            let table = table(step);
-            let columns = columns(str::to_owned);
-            let sql = format!(
-                "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
-                 (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
-            );
-            rows(connection, &sql, [start], |row| {
-                Ok((
-                    row.get(0)?,
-                    row.get(1)?,
-                    identity(row, 2)?,
-                    counts(row, 3)?,
-                ))
-            })
-        })?;
-        Ok(Counted::of(counted, now))
-    }
-
-    /// A reader of the counts of this instance and of `others` together, for periods of length
-    /// `step`: its own since `from`, and all that the others told. The counts of other lengths are
-    /// empty, and everything but counts is this instance's. Returns a reader of this instance alone
-    /// if SQLite has no memory.
-    ///
-    /// # Errors
-    /// See [`HistoryError`].
-    pub fn with_others(
-        &self,
-        step: Step,
-        from: Timestamp,
-        others: &[Told],
-    ) -> Result<HistoryReader, HistoryError> {
-        let Some(sum) = Memory::new() else {
-            return Ok(self.clone());
-        };
-        let own: Vec<(Timestamp, CountedRow)> = self.with(|connection| {
-            let table = table(step);
-            let columns = columns(str::to_owned);
-            let sql = format!(
-                "SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1"
-            );
-            rows(connection, &sql, [from], |row| {
-                let counted = (row.get(0)?, row.get(2)?, identity(row, 3)?, counts(row, 4)?);
-                Ok((row.get(1)?, counted))
-            })
-        })?;
-        sum.read(|connection| {
-            connection.execute_batch("BEGIN")?;
-            let mut statement = adding(connection, step)?;
-            for (start, (site, crawler, identity, counts)) in &own {
-                add(&mut statement, *start, site, crawler, *identity, counts)?;
-            }
-            for Told { start, counted, .. } in others {
-                for (site, crawler, identity, counts) in &counted.rows {
-                    add_with_sums(&mut statement, *start, site, crawler, *identity, counts)?;
-                }
-            }
-            connection.execute_batch("COMMIT")
-        })?;
-        Ok(HistoryReader(Arc::new(Source::Sum(sum, self.clone()))))
-    }
-}
-
-#[cfg(test)]
-mod counted_tests {
-    use super::{Counted, MOST_ROWS, Told};
-    use crate::record::{CountedAction, Counts};
-    use crate::state::history::read::Memory;
-    use crate::state::history::{HOUR, HistoryBatch, HistoryReader, Step};
-    use crate::time::Timestamp;
-    use crate::verdict::{Kind, KnownIdentity};
-    use std::sync::Arc;
-
-    const NOW: Timestamp = Timestamp(1_795_305_600);
-
-    fn counts(requests: u64) -> Counts {
-        let mut counts = Counts::default();
-        counts.add(Kind::Violation, CountedAction::WouldBlock, requests);
-        counts
-    }
-
-    /// A history with requests on sites, by crawlers, some hours ago.
-    fn history(requests: &[(&str, &str, i64, u64)]) -> HistoryReader {
-        let memory = Memory::new().expect("memory");
-        for (site, crawler, hours, count) in requests {
-            let mut batch = HistoryBatch::default();
-            batch.requests(
-                Timestamp(NOW.0 - hours * HOUR),
-                site,
-                crawler,
-                (*crawler != "none").then_some(KnownIdentity::Unverified),
-                &counts(*count),
-            );
-            memory.add(&batch, NOW);
-        }
-        HistoryReader::of_memory(Some(Arc::new(memory)))
-    }
-
-    fn told(history: &HistoryReader, instance: &str, hours: i64) -> Told {
-        let start = Step::Hour.begin(Timestamp(NOW.0 - hours * HOUR));
-        let counted = history.counted(Step::Hour, start, NOW).expect("read");
-        let written = serde_json::to_string(&counted).expect("written");
-        assert_eq!(
-            serde_json::from_str::<Counted>(&written).expect("read"),
-            counted
-        );
-        Told {
-            instance: instance.into(),
-            start,
-            counted,
-        }
-    }
-
-    /// The requests of each hour.
-    fn requests(history: &HistoryReader, site: &str, crawler: &str) -> Vec<u64> {
-        let series = history
-            .series(site, crawler, Timestamp(0), Step::Hour)
-            .expect("read");
-        series
-            .iter()
-            .map(|(_, counts)| counts.all().requests())
-            .collect()
-    }
-
-    #[test]
-    fn sum_of_histories_has_the_counts_of_each() {
-        let own = history(&[
-            ("shop", "gptbot", 0, 2),
-            ("shop", "gptbot", 1, 3),
-            ("shop", "none", 0, 9),
-        ]);
-        let other = history(&[
-            ("shop", "gptbot", 0, 5),
-            ("blog", "bingbot", 0, 7),
-            ("shop", "none", 0, 1),
-        ]);
-        let sum = own
-            .with_others(Step::Hour, Timestamp(0), &[told(&other, "b", 0)])
-            .expect("a sum");
-        assert_eq!(requests(&sum, "shop", "gptbot"), [3, 7]);
-        assert_eq!(
-            (
-                requests(&sum, "", "gptbot"),
-                requests(&sum, "blog", "bingbot")
-            ),
-            (vec![3, 7], vec![7])
-        );
-        assert_eq!(
-            (requests(&sum, "", ""), requests(&sum, "shop", "")),
-            (vec![3, 14], vec![3, 7])
-        );
-        assert_eq!(
-            (requests(&sum, "", "none"), requests(&sum, "shop", "none")),
-            (vec![10], vec![10])
-        );
-        let sites = sum.sites("", Timestamp(0), Step::Hour).expect("read");
-        assert_eq!(sites.len(), 2);
-        assert_eq!(requests(&own, "", ""), [3, 2], "it is unchanged");
-    }
-
-    #[test]
-    fn counts_of_very_many_sites_are_told_in_the_sums_alone() {
-        let many: Vec<String> = (0..MOST_ROWS + 50)
-            .map(|number| format!("site{number}"))
-            .collect();
-        let visits: Vec<(&str, &str, i64, u64)> = many
-            .iter()
-            .map(|site| (site.as_str(), "gptbot", 0, 2))
-            .collect();
-        let told = told(&history(&visits), "b", 0);
-        assert_eq!(told.counted.rows.len(), MOST_ROWS + 1);
-        let sum = history(&[])
-            .with_others(Step::Hour, Timestamp(0), &[told])
-            .expect("a sum");
-        let all = 2 * many.len() as u64;
-        assert_eq!(
-            (requests(&sum, "", "gptbot"), requests(&sum, "", "")),
-            (vec![all], vec![all])
-        );
-        assert_eq!(
-            sum.sites("gptbot", Timestamp(0), Step::Hour)
-                .expect("read")
-                .len(),
-            MOST_ROWS
-        );
-    }
 }

@@ -1,0 +1,235 @@
+//! Questions about the samples of the history, the requests against the rules: [`SampleFilter`]
+//! selects some, [`SampleGroup`] has those of one rule, and [`Offence`] says when a crawler broke the
+//! rules and how it did so last.
+
+use super::Step;
+use super::read::{HistoryError, HistoryReader};
+use super::tables::{OFFENCES, read_sample, sample_columns};
+use crate::record::{Field, Row};
+use crate::time::Timestamp;
+use crate::verdict::{Kind, KnownIdentity};
+use rusqlite::params_from_iter;
+use rusqlite::types::Value;
+
+/// The samples that are wanted; `None` selects all.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct SampleFilter<'a> {
+    pub site: Option<&'a str>,
+    pub crawler: Option<&'a str>,
+    pub kind: Option<Kind>,
+    pub rule: Option<&'a str>,
+    pub identity: Option<KnownIdentity>,
+}
+
+/// Samples that have all but the day in common.
+#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct SampleGroup {
+    pub site: String,
+    pub crawler: String,
+    pub identity: KnownIdentity,
+    pub kind: Kind,
+    pub rule: String,
+    pub source: String,
+    pub first: Timestamp,
+    pub last: Timestamp,
+    /// Samples that are kept; there may have been more requests.
+    pub samples: u64,
+}
+
+/// A crawler that broke the rules, or clients that only pretend to be it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offence {
+    /// The label of the crawler.
+    pub crawler: String,
+    /// What is proven of its name.
+    pub identity: KnownIdentity,
+    /// When it broke a rule first.
+    pub first: Timestamp,
+    /// When it broke a rule last.
+    pub last: Timestamp,
+    /// The sample of that.
+    pub latest: Row,
+}
+
+/// Questions fail as [`HistoryError`] says.
+#[allow(clippy::missing_errors_doc)]
+impl HistoryReader {
+    /// The groups of samples that match the filter, since the beginning of the day that `from` is
+    /// in: the group with the latest sample first, at most `limit` groups.
+    pub fn sample_groups(
+        &self,
+        filter: &SampleFilter<'_>,
+        from: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<SampleGroup>, HistoryError> {
+        let (conditions, values) = filter.conditions(from, limit);
+        let sql = format!(
+            "SELECT site, crawler, kind, rule, MAX(rule_source), MIN(time), MAX(time) AS last, COUNT(*), identity FROM \
+             history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?2"
+        );
+        self.rows(&sql, params_from_iter(values), |row| {
+            let (site, crawler, kind, rule, source, first, last, samples, identity) =
+                row.try_into()?;
+            Ok(SampleGroup {
+                site,
+                crawler,
+                identity,
+                kind,
+                rule,
+                source,
+                first,
+                last,
+                samples,
+            })
+        })
+    }
+
+    /// The samples that match the filter, since the beginning of the day that `from` is in: the
+    /// latest first, at most `limit`.
+    pub fn samples(
+        &self,
+        filter: &SampleFilter<'_>,
+        from: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Row>, HistoryError> {
+        let (conditions, values) = filter.conditions(from, limit);
+        let sql = format!(
+            "SELECT {} FROM history_samples WHERE {conditions} ORDER BY time DESC, rowid DESC LIMIT ?2",
+            sample_columns("")
+        );
+        self.rows(&sql, params_from_iter(values), read_sample)
+    }
+
+    /// The crawlers that broke the rules since `from`, with the identities of those who did: a
+    /// sample of the kinds `violation`, `too_fast`, `trapped` or `impostor`. An empty `site` stands
+    /// for all sites. In the order of crawlers.
+    pub fn offences(&self, site: &str, from: Timestamp) -> Result<Vec<Offence>, HistoryError> {
+        let columns = sample_columns("latest.");
+        let of_pair = format!(
+            "FROM history_samples WHERE {OFFENCES} AND crawler = pair.crawler AND identity = pair.identity AND time >= ?1 \
+             AND (?2 = '' OR site = ?2)"
+        );
+        // The index has few crawlers and many samples: it is searched for each crawler, not read.
+        let sql = format!(
+            "WITH RECURSIVE known(crawler) AS (SELECT MIN(crawler) FROM history_samples WHERE {OFFENCES} UNION ALL SELECT \
+             (SELECT MIN(crawler) FROM history_samples WHERE {OFFENCES} AND crawler > known.crawler) FROM known WHERE \
+             crawler IS NOT NULL), pair(crawler, identity) AS (SELECT crawler, column1 FROM known, (VALUES ('verified'), \
+             ('unverified'), ('impostor'))) SELECT {columns}, (SELECT MIN(time) {of_pair}) AS first FROM pair CROSS JOIN \
+             history_samples AS latest ON latest.rowid = (SELECT rowid {of_pair} ORDER BY time DESC, rowid DESC LIMIT 1) \
+             ORDER BY latest.crawler, latest.identity"
+        );
+        self.rows(&sql, (from, site), |row| {
+            let latest = read_sample(row)?;
+            Ok(Offence {
+                crawler: latest.text(Field::Crawler).into_owned(),
+                identity: latest.text(Field::Identity).parse().unwrap_or_default(),
+                first: row.get("first")?,
+                last: latest.moment(),
+                latest,
+            })
+        })
+    }
+}
+
+impl SampleFilter<'_> {
+    /// The SQL conditions of the filter, and the parameters of the query: `?1` is the beginning of
+    /// the day that `from` is in, `?2` how many rows are wanted, and the filter's values follow.
+    fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
+        let mut conditions = "time >= ?1".to_owned();
+        let mut values = vec![
+            Value::Integer(Step::Day.begin(from).0),
+            Value::Integer(limit as i64),
+        ];
+        let wanted = [
+            ("site", self.site),
+            ("crawler", self.crawler),
+            ("kind", self.kind.map(Kind::name)),
+            ("rule", self.rule),
+            ("identity", self.identity.map(KnownIdentity::name)),
+        ];
+        for (column, wanted) in wanted {
+            if let Some(wanted) = wanted {
+                values.push(Value::Text(wanted.to_owned()));
+                conditions.push_str(&format!(" AND {column} = ?{}", values.len()));
+            }
+        }
+        (conditions, values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Field, Kind, KnownIdentity, Timestamp};
+    use crate::record::Row;
+    use crate::state::history::read::Memory;
+    use crate::state::history::{HistoryBatch, HistoryReader};
+    use std::sync::Arc;
+
+    const NOW: i64 = 1_795_305_600;
+
+    /// A sample some seconds before now, whose target is the number of these seconds.
+    fn sample(site: &str, crawler: &str, kind: Kind, ago: i64) -> Row {
+        let identity = if kind == Kind::Impostor {
+            KnownIdentity::Impostor
+        } else {
+            KnownIdentity::Verified
+        };
+        let fields = [
+            (Field::Site, site),
+            (Field::Crawler, crawler),
+            (Field::Kind, kind.name()),
+            (Field::Identity, identity.name()),
+            (Field::Target, &ago.to_string()),
+        ];
+        Row::of_texts(Timestamp(NOW - ago), &fields)
+    }
+
+    fn history(samples: impl IntoIterator<Item = Row>) -> HistoryReader {
+        let mut batch = HistoryBatch::default();
+        samples.into_iter().for_each(|sample| batch.sample(sample));
+        let memory = Memory::new().expect("memory");
+        memory.add(&batch, Timestamp(NOW));
+        HistoryReader::of_memory(Some(Arc::new(memory)))
+    }
+
+    /// Crawler, identity, and how long ago the first, the last and the latest sample were.
+    fn offences(history: &HistoryReader, site: &str, since: i64) -> Vec<String> {
+        let found = history.offences(site, Timestamp(NOW - since));
+        let texts = found.expect("read").into_iter().map(|offence| {
+            format!(
+                "{} {} {} {} {}",
+                offence.crawler,
+                offence.identity.name(),
+                NOW - offence.first.0,
+                NOW - offence.last.0,
+                offence.latest.text(Field::Target)
+            )
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn offences_are_those_since_a_moment_by_crawler_and_identity() {
+        let history = history([
+            sample("shop", "gptbot", Kind::Violation, 90),
+            sample("shop", "gptbot", Kind::TooFast, 60),
+            sample("blog", "gptbot", Kind::Trapped, 30),
+            sample("shop", "gptbot", Kind::Impostor, 20),
+            sample("shop", "gptbot", Kind::Unproven, 10),
+            sample("shop", "bingbot", Kind::Ambiguous, 5),
+            sample("shop", "ccbot", Kind::Trapped, 70),
+        ]);
+        let all = [
+            "ccbot verified 70 70 70",
+            "gptbot impostor 20 20 20",
+            "gptbot verified 90 30 30",
+        ];
+        assert_eq!(offences(&history, "", 100), all);
+        let of_shop = ["gptbot impostor 20 20 20", "gptbot verified 60 60 60"];
+        assert_eq!(offences(&history, "shop", 60), of_shop);
+        assert_eq!(offences(&history, "", 30)[1], "gptbot verified 30 30 30");
+        assert!(offences(&history, "blog", 29).is_empty());
+    }
+}
