@@ -121,6 +121,11 @@ impl Operations {
         report
     }
 
+    /// Writes what is new to the history: see [`Upkeep::flush_history`].
+    pub fn flush_history(&self) {
+        self.upkeep.flush_history();
+    }
+
     /// Ends the policies of sites whose files are gone, and loads the policies that changed.
     ///
     /// # Errors

@@ -59,7 +59,11 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         clock.clone(),
     )
     .expect("no files");
-    Operations::new(Upkeep::new(instance.clone()), requests, Arc::new(upstreams))
+    Operations::new(
+        Upkeep::new(instance.clone(), store),
+        requests,
+        Arc::new(upstreams),
+    )
 }
 
 fn history() -> HistoryReader {

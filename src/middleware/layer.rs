@@ -289,7 +289,7 @@ impl GateBuilder {
             .open()
             .map_err(|error| OpenError::Policies(Box::new(error)))?;
         warn_of_html(&instance);
-        let upkeep = Upkeep::new(instance.clone());
+        let upkeep = Upkeep::new(instance.clone(), store.clone());
         let reloading = upkeep.clone();
         let keeping = upkeep.clone();
         let threads = UpkeepThreads::start(

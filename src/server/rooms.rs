@@ -105,7 +105,7 @@ impl Rooms {
         let upstreams = Arc::new(upstreams);
         let requests = requests(settings, &instance, authority);
         let operations = Operations::new(
-            Upkeep::new(instance.clone()),
+            Upkeep::new(instance.clone(), store.clone()),
             requests.clone(),
             upstreams.clone(),
         );

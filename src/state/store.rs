@@ -20,6 +20,7 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -364,6 +365,14 @@ impl StateStore {
         }
     }
 
+    /// Writes the history that was put before, so that readers find it, and waits until that is
+    /// done: for `limit` at most, and not at all where writing fails. Then it is written later.
+    pub fn flush_history(&self, limit: Duration) {
+        if self.health() == StoreHealth::Healthy {
+            let _ = self.send(Purpose::Flush, Vec::new()).recv_timeout(limit);
+        }
+    }
+
     /// Writes everything and the clean end, and gives the directory up. Facts that are put later
     /// are lost.
     ///
@@ -399,18 +408,23 @@ impl StateStore {
             }
             StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
         }
-        let (done, answer) = std::sync::mpsc::sync_channel(1);
-        // A request that is not taken is dropped, and with it the sender of the answer.
+        self.send(purpose, facts).recv().unwrap_or_else(|_| {
+            Err(StateError::Closed {
+                directory: self.directory.clone(),
+            })
+        })
+    }
+
+    /// Hands a request to the thread that writes, and returns where its answer comes. A store that
+    /// is closed drops the request, and with it the sender of the answer.
+    fn send(&self, purpose: Purpose, facts: Vec<Fact>) -> Receiver<Result<(), StateError>> {
+        let (done, answer) = sync_channel(1);
         self.0.shared.ask(Request {
             purpose,
             facts,
             done,
         });
-        answer.recv().unwrap_or_else(|_| {
-            Err(StateError::Closed {
-                directory: self.directory.clone(),
-            })
-        })
+        answer
     }
 
     #[cfg(test)]

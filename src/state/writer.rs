@@ -47,6 +47,8 @@ pub enum Purpose {
     Begin,
     /// Its facts have to be on the disk.
     Commit,
+    /// What was put has to be written, for readers of the file; a crash may lose it.
+    Flush,
     /// Everything has to be on the disk, and the run ends.
     Close,
     /// As for `Close`, but another process goes on: the lock is kept for it.
@@ -440,7 +442,9 @@ impl Writer {
             prune,
             history: &history,
             run: self.has_begun.then_some(run),
-            is_durable: !requests.is_empty(),
+            is_durable: requests
+                .iter()
+                .any(|request| request.purpose != Purpose::Flush),
         };
         let mut result = self.database.write(&batch, moment.now);
         if settles && result.is_ok() {

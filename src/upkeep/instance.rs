@@ -11,7 +11,7 @@ use crate::ledger::{Behaviours, Ledger, PassedBehaviours, Traps};
 use crate::sites::{SiteManager, SiteOptions, StartError};
 use crate::state::{Remembered, StateStore};
 use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// One crawlgate.
 pub struct Instance {
@@ -39,6 +39,8 @@ pub struct Instance {
     pub events: Events,
     /// The log that third parties can check.
     pub evidence: Evidence,
+    /// Held while what is new is handed to the history: one at a time, or it is counted twice.
+    pub(super) feeding: Mutex<()>,
 }
 
 impl Instance {
@@ -79,6 +81,7 @@ impl Instance {
             clock,
             metrics,
             traffic,
+            feeding: Mutex::default(),
         })
     }
 }

@@ -2,6 +2,7 @@
 //! directory, and put planned changes of policies into force. Each is a [`Repeated`].
 
 use super::instance::Instance;
+use crate::locks::lock;
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
 use crate::state::history::HistoryBatch;
@@ -111,8 +112,10 @@ fn store_ledger(instance: &Instance) {
 }
 
 /// Feeds the history: hands the counts and samples since the last call to the state store. It reads
-/// the counters of the metrics, so that requests do nothing for the history.
-fn keep_history(instance: &Instance, store: &StateStore) {
+/// the counters of the metrics, so that requests do nothing for the history. When it returns, the
+/// store has all that was counted before.
+pub(super) fn keep_history(instance: &Instance, store: &StateStore) {
+    let _one = lock(&instance.feeding);
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
     instance

@@ -18,8 +18,9 @@ impl Dashboard {
     /// The history to count by, and the sentence that says whose counts it has. With a store the
     /// history has the counts of all instances. Without a store it is that of this instance, and
     /// the sentence is empty. If the store does not answer, it is also that of this instance, and
-    /// the sentence says why.
+    /// the sentence says why. All that this instance recorded before is in it.
     pub(super) fn counts(&self, period: &Period) -> Result<(HistoryReader, String), HistoryError> {
+        self.operations.flush_history();
         let Some(instances) = self.operations.instances.get() else {
             return Ok((self.history.clone(), String::new()));
         };

@@ -71,6 +71,7 @@ impl Dashboard {
             let shown = crate::printable::printable(value.as_bytes());
             selected.push((shown, samples_link(&others)));
         }
+        self.operations.flush_history();
         let page = ViolationsPage {
             layout: self
                 .layout("Violations", "/violations")
