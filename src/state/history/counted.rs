@@ -154,6 +154,7 @@ mod tests {
     fn counts(requests: u64) -> Counts {
         let mut counts = Counts::default();
         counts.add(Kind::Violation, CountedAction::WouldBlock, requests);
+        counts.set_older_until(Timestamp(requests as i64));
         counts
     }
 
@@ -234,6 +235,13 @@ mod tests {
         let sites = sum.sites("", Timestamp(0), Step::Hour).expect("read");
         assert_eq!(sites.len(), 2);
         assert_eq!(requests(&own, "", ""), [3, 2], "it is unchanged");
+        let of_gptbot = sum.sites("gptbot", Timestamp(0), Step::Hour);
+        let [(_, counts)] = &of_gptbot.expect("read")[..] else {
+            panic!("one site");
+        };
+        let counts = counts.all();
+        let latest = Some(Timestamp(5));
+        assert_eq!((counts.requests(), counts.older_until()), (10, latest));
     }
 
     #[test]

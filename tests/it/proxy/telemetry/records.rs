@@ -180,6 +180,7 @@ fn without_chance(text: &str, gate: &Gate) -> String {
         (r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000", "SECOND"),
         (r#"("milliseconds":)\d+\.\d+"#, "${1}NUMBER"),
         (r#"("retry_after": ?)\d+"#, "${1}NUMBER"),
+        (r#"("older_until": )\d+"#, "${1}NUMBER"),
         // None where it took less than one.
         (r#","origin_milliseconds": \d+"#, ""),
         ("crawlgate-evidence-[0-9a-f]{16}", "LOG"),
