@@ -2,9 +2,9 @@
 //! kept of so many, and 400 days of 5 sites. What the page of violations reads of all samples that
 //! are kept.
 
-use crawlgate::internals::admin::dashboard::{Overview, Period, report_page};
 use crawlgate::internals::clock::Moment;
 use crawlgate::internals::record::{CountedAction, Counts, Field, Row};
+use crawlgate::internals::report::{Period, Report, html};
 use crawlgate::internals::state::StateStore;
 use crawlgate::internals::state::history::{HistoryBatch, HistoryReader, SampleFilter};
 use crawlgate::internals::verdict::{Kind, KnownIdentity};
@@ -88,8 +88,8 @@ fn overview(criterion: &mut Criterion) {
             let period = Period::days(period, NOW);
             criterion.bench_function(&name, |bencher| {
                 bencher.iter(|| {
-                    let overview = Overview::read(&history, period).expect("an overview");
-                    black_box(report_page(&overview).expect("a page"))
+                    let report = Report::from_history(&history, period, "").expect("a report");
+                    black_box(html(&report).expect("a page"))
                 });
             });
         }

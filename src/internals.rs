@@ -19,7 +19,7 @@ open!(html);
 #[cfg(feature = "gate")]
 open!(clock evidence exchange forwarding heads identity judge ledger record requests settings sites state telemetry upkeep);
 #[cfg(feature = "proxy")]
-open!(admin edge export origin server shared_store upstreams);
+open!(admin edge export origin report server shared_store upstreams);
 
 pub mod crawlers {
     pub use crate::crawlers::identify::SiteMarkers;

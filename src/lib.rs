@@ -139,6 +139,8 @@ mod numbers;
 mod origin;
 #[cfg(feature = "gate")]
 mod record;
+#[cfg(feature = "proxy")]
+mod report;
 #[cfg(feature = "gate")]
 mod requests;
 #[cfg(feature = "gate")]

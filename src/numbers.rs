@@ -1,5 +1,5 @@
 //! Numbers for people. [`plural`] adds a word in the singular or the plural, [`thousands`] adds
-//! commas, and [`size`] writes a number of octets in KiB, MiB and so on.
+//! commas, [`size`] writes a number of octets in KiB, MiB and so on, and [`span`] writes a time.
 
 use std::fmt::Display;
 
@@ -39,9 +39,19 @@ pub fn size(octets: u64) -> String {
     format!("{number:.1} TiB")
 }
 
+/// A span of time, in its largest units: `12 s`, `9 min`, `1 h 9 min`, `3 d 4 h`.
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{size, thousands};
+    use super::{size, span, thousands};
 
     #[test]
     fn numbers_are_written_for_people() {
@@ -52,6 +62,10 @@ mod tests {
         assert_eq!(
             [1_023, 1_536, 5 << 40].map(size),
             ["1023 B", "1.5 KiB", "5.0 TiB"]
+        );
+        assert_eq!(
+            [59, 60, 4_199, 90_000].map(span),
+            ["59 s", "1 min", "1 h 9 min", "1 d 1 h"]
         );
     }
 }

@@ -64,6 +64,25 @@ impl Timestamp {
         self.to_string().chars().take(10).collect()
     }
 
+    /// Its day and minute in UTC: `2026-11-22 10:00`.
+    pub(crate) fn minute(self) -> String {
+        self.formatted("%F %R")
+    }
+
+    /// Its day and minute for people, with the zone: `29 Nov 2026, 06:00 UTC`.
+    pub(crate) fn for_people(self) -> String {
+        self.formatted("%-d %b %Y, %H:%M UTC")
+    }
+
+    /// As [`strftime`](chrono::format::strftime) writes it in UTC; in digits where no calendar has it.
+    fn formatted(self, format: &str) -> String {
+        let moment = chrono::DateTime::from_timestamp(self.0, 0);
+        moment.map_or_else(
+            || self.to_string(),
+            |moment| moment.format(format).to_string(),
+        )
+    }
+
     /// The HTTP-date of RFC 9110 section 5.6.7, as in `Last-Modified`. A moment before 1970 is
     /// written as the first second of 1970, one after 9999 (which the four digits cannot hold) as
     /// the last second of 9999.

@@ -2,6 +2,7 @@
 //! crawlgate. It is a Unix socket that only its owner can open. [`ControlSocket`] is the server,
 //! and [`call`] is the client. A [`Request`] is one line of JSON, and so is its [`Response`].
 
+use super::dashboard::live_report;
 use super::operations::UpgradeError;
 use super::{
     InstanceStatus, LiveAnswer, LiveQuestion, Operations, StoreStatus, UpgradeReport,
@@ -12,7 +13,9 @@ use crate::finding::Finding;
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
 use crate::locks::lock;
+use crate::report::{Period, Report};
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
+use crate::state::history::HistoryError;
 use crate::state::{Locking, ProcessLock};
 use crate::threads::spawn;
 use crate::time::Timestamp;
@@ -63,6 +66,12 @@ pub enum Request {
         prefix_length: u8,
     },
     Explain(LiveQuestion),
+    Report {
+        /// How far back, in seconds; without it about as far as there is something.
+        since: Option<u64>,
+        /// A site; empty for all.
+        site: String,
+    },
     UpdateLists,
     Instances,
     Forget {
@@ -97,6 +106,7 @@ pub enum Response {
         marks: Vec<Mark>,
     },
     Explained(LiveAnswer),
+    Report(Box<Report>),
     /// The update of each published list.
     ListsUpdated {
         lists: Vec<ListUpdate>,
@@ -125,6 +135,8 @@ enum Refusal {
     #[error(transparent)]
     Forget(#[from] ForgetError),
     #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error(transparent)]
     Upgrade(#[from] UpgradeError),
     #[error(
         "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
@@ -143,6 +155,7 @@ impl Refusal {
             Refusal::TooLong => "too-long",
             Refusal::Invalid(_) => "invalid-request",
             Refusal::Network(_) => "invalid-network",
+            Refusal::History(_) => "history",
             Refusal::Pause(error) => error.id(),
             Refusal::Remove(error) => error.id(),
             Refusal::Forget(ForgetError::UnknownInstance(_)) => "unknown-instance",
@@ -507,6 +520,11 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
             marks: operations.release(IpNet::new(address, prefix_length)?),
         },
         Request::Explain(question) => Response::Explained(operations.explain(&question)),
+        Request::Report { since, site } => {
+            let period = since
+                .map(|since| Period::since(Duration::from_secs(since), operations.moment().now));
+            Response::Report(Box::new(live_report(operations, period, &site)?))
+        }
         Request::Instances => Response::Instances(Box::new(store?.status())),
         Request::Forget { instance } => {
             let store = store?;

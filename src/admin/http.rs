@@ -7,8 +7,7 @@
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{Query, QueryError};
-use super::{InstanceStatus, Operations, violations};
-use crate::state::history::HistoryReader;
+use super::{Operations, violations};
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
 use pingora_core::apps::http_app::ServeHttp;
@@ -17,17 +16,8 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The Content-Security-Policy of pages: a page may load its style, and nothing runs.
-const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
-
-/// The answer to `/api/status`.
-#[derive(Serialize)]
-struct Instance {
-    version: &'static str,
-    uptime_seconds: u64,
-    #[serde(flatten)]
-    status: InstanceStatus,
-}
+/// The Content-Security-Policy of pages: a page may load its style and has its icon, and nothing runs.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The application behind the admin listener, for Pingora's `ServerApp`; cheap to clone.
 #[derive(Clone)]
@@ -38,14 +28,10 @@ pub struct AdminApp {
 }
 
 impl AdminApp {
-    /// Makes its answers from the operations and the history.
-    pub fn new(
-        operations: Arc<Operations>,
-        access_log: AccessLog,
-        history: HistoryReader,
-    ) -> AdminApp {
+    /// Makes its answers from the operations.
+    pub fn new(operations: Arc<Operations>, access_log: AccessLog) -> AdminApp {
         AdminApp {
-            dashboard: Arc::new(Dashboard::new(operations.clone(), history)),
+            dashboard: Arc::new(Dashboard::new(operations.clone())),
             operations,
             access_log,
         }
@@ -91,11 +77,7 @@ impl AdminApp {
                     metrics.render().into(),
                 )
             }
-            "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {
-                version: env!("CARGO_PKG_VERSION"),
-                uptime_seconds: self.operations.started.elapsed().as_secs(),
-                status: self.operations.status(),
-            })),
+            "/api/status" => answer(Query::read(query, &[]).map(|_| self.operations.status())),
             "/api/violations" => answer(violations::violations(&self.operations, query)),
             _ => match self.dashboard.answer(path, query) {
                 Some(page) => page_or_problem(page),

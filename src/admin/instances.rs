@@ -50,12 +50,12 @@ impl Instances {
 }
 
 impl StoreStatus {
-    /// Whether the store, another instance or the clock needs a person.
+    /// Whether the store, another instance or the clock needs attention.
     pub fn has_problems(&self) -> bool {
         !self.problems().is_empty()
     }
 
-    /// The problems that need a person: of the store, the clock, or another instance.
+    /// The problems that need attention: of the store, the clock, or another instance.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let exchange = &self.exchange;
         let mut problems = Vec::new();

@@ -1,7 +1,7 @@
 //! What operators use to see and control a running crawlgate: the read-only HTTP listener
 //! ([`AdminApp`]) with dashboard, metrics and read API, and the control socket that the command
 //! line uses ([`control`]). Both call [`Operations`], and so does `server` on SIGHUP and when files
-//! change. `status` collects the problems that need a person.
+//! change. `status` collects the problems that need attention.
 
 pub mod control;
 pub mod dashboard;

@@ -12,6 +12,7 @@ use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::ledger::Mark;
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
+use crate::state::history::HistoryReader;
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
@@ -48,7 +49,7 @@ pub struct Operations {
     upstreams: Arc<Upstreams>,
     ready: AtomicBool,
     /// When it began to run.
-    pub started: Instant,
+    started: Instant,
     /// Keeps sites and identities up to date.
     pub upkeep: Arc<Upkeep>,
     /// Updates the published lists, where this crawlgate does.
@@ -102,6 +103,11 @@ impl Operations {
         let updates = self.lists.get()?.update();
         self.refresh();
         updates
+    }
+
+    /// The history of what was counted.
+    pub fn history(&self) -> HistoryReader {
+        self.upkeep.history()
     }
 
     /// Sets whether requests are welcome. They are after the start until a stop begins.
@@ -158,12 +164,14 @@ impl Operations {
         Ok(sites)
     }
 
-    /// The state of the running crawlgate, with the problems that need a person.
+    /// The state of the running crawlgate, with the problems that need attention.
     pub fn status(&self) -> InstanceStatus {
         let Moment { now, lived } = self.moment();
         let policies = self.upkeep.status();
         let upstreams = self.upstreams.status(lived);
         let mut status = InstanceStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_seconds: self.started.elapsed().as_secs(),
             policies,
             problems: Vec::new(),
             origins: upstreams.servers,

@@ -1,11 +1,11 @@
-//! [`Problem`]: something that needs a person, in the status, on the page of health and in the
+//! [`Problem`]: something that needs attention, in the status, on the page of health and in the
 //! metrics.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use strum::{IntoStaticStr, VariantArray};
 
-/// Something that needs a person.
+/// Something that needs attention.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Problem {
     /// The kind of the problem.
@@ -35,11 +35,11 @@ pub enum ProblemKind {
     PolicyRemoved,
     /// An origin does not answer as it should.
     OriginFailing,
-    /// Verified search crawlers find no place at an origin.
+    /// Verified search crawlers are turned away from an origin.
     SearchTurnedAway,
     /// Clients ask for hosts that no origin is for.
     NoOrigin,
-    /// Most requests are for hosts that no policy claims.
+    /// Most requests are for hosts that no policy names.
     UnclaimedHosts,
     /// Most requests come through a proxy that `trusted_proxies` does not name.
     UndeclaredProxy,
@@ -49,12 +49,12 @@ pub enum ProblemKind {
     OriginRobots,
     /// The origin sends the front page of a production site with noindex.
     FrontPageNoindex,
-    /// The networks that a policy lists for a crawler verify no visit.
+    /// The networks that a policy lists for a crawler verify no request.
     IdentitySuspended,
-    /// Published lists of networks or keys cannot be had, or are not believed, for more than a day.
+    /// Published lists of networks or keys could not be fetched or used for more than a day.
     IdentityLists,
-    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be
-    /// had or used; or a changed file for TLS to an origin cannot be used.
+    /// A certificate of a listener is rejected by clients or will be soon, or its renewal failed; or
+    /// a changed file for TLS to an origin cannot be used.
     Certificate,
     /// The shared store through which several instances exchange facts cannot be reached or used.
     Store,

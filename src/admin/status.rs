@@ -1,9 +1,10 @@
 //! [`InstanceStatus`]: the state of the running crawlgate, for the command `status`, the read API,
-//! the page of health and the metrics. It lists each [`Problem`] that needs a person.
+//! the page of health and the metrics. It lists each [`Problem`] that needs attention.
 
 use super::instances::StoreStatus;
 use super::problem::{Problem, ProblemKind};
 use crate::identity::{ListFailure, PublishedLists};
+use crate::numbers::{plural, thousands};
 use crate::policy::origin::OriginCopyState;
 use crate::printable::join;
 use crate::sites::{SiteStatus, Status};
@@ -23,10 +24,16 @@ const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
 /// The state of the running crawlgate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceStatus {
+    /// The version of the running crawlgate.
+    #[serde(default)]
+    pub version: String,
+    /// For how long it has been running.
+    #[serde(default)]
+    pub uptime_seconds: u64,
     /// Policies, sites and warnings.
     #[serde(flatten)]
     pub policies: Status,
-    /// The problems that need a person.
+    /// The problems that need attention.
     pub problems: Vec<Problem>,
     /// The results of requests to each server of an origin in the last five minutes.
     pub origins: Vec<OriginStatus>,
@@ -101,8 +108,8 @@ impl InstanceStatus {
         }
         for (origin, reason) in refused_files {
             let message = format!(
-                "a file in `tls` of the origin {origin} changed, and cannot be used: {reason}. Connections are made with the former \
-                 files. Mend the file before the next start: crawlgate takes it by itself, and does not start without it"
+                "a file in `tls` of the origin {origin} changed and cannot be used: {reason}. crawlgate goes on with the former \
+                 files. Fix the file: crawlgate then uses it, and does not start without it"
             );
             problems.push(Problem::new(ProblemKind::Certificate, message).of(origin));
         }
@@ -124,11 +131,10 @@ fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Option<Problem> {
     let (list, ListFailure { since, reason }) =
         failing.iter().min_by_key(|(_, failure)| failure.since)?;
     let message = format!(
-        "published lists that cannot be read, or are not believed, for more than a day: {}. The first is {}, \
-         since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
-         that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
-         crawlgate.yaml; see `crawlgate crawlers --update`",
-        failing.len(),
+        "{} could not be fetched or used for more than a day. The first is {}, since {since}: {reason}. crawlgate uses the \
+         former lists, and calls nobody an impostor by a list that was not checked for seven days. Let it reach the \
+         servers, or name copies in `identity.lists` of crawlgate.yaml; see `crawlgate crawlers --update`",
+        plural(failing.len(), "published list"),
         lists.url(*list)
     );
     Some(Problem::new(ProblemKind::IdentityLists, message))
@@ -136,9 +142,9 @@ fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Option<Problem> {
 
 fn no_origin(without_origin: &WithoutOriginStatus) -> String {
     format!(
-        "no origin is configured for {} requests of the last five minutes ({}); crawlgate answered 502. Name the hosts in \
-         `origins` of crawlgate.yaml, or add an origin without `hosts` for every other host",
-        without_origin.requests,
+        "{} in the last five minutes had no origin ({}); crawlgate answered 502. Name the hosts in `origins` of \
+         crawlgate.yaml, or add an origin without `hosts` for every other host",
+        plural(thousands(without_origin.requests), "request"),
         counted(&without_origin.hosts)
     )
 }
@@ -164,10 +170,10 @@ pub fn of_setup(traffic: &TrafficStatus) -> Vec<Problem> {
 
 fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
     format!(
-        "{} of {} requests in the last five minutes are for hosts that no policy claims ({}); crawlgate forwards them \
-         untouched and observes no crawler there. Name the hosts in `hosts` of a policy",
-        traffic.unclaimed,
-        traffic.requests,
+        "{} of {} requests in the last five minutes are for hosts that no policy names ({}); crawlgate forwards them \
+         unchanged and observes no crawler there. Name the hosts in `hosts` of a policy",
+        thousands(traffic.unclaimed),
+        thousands(traffic.requests),
         counted(&traffic.unclaimed_hosts)
     )
 }
@@ -182,12 +188,12 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         fields => format!(" ({})", counted(fields)),
     };
     format!(
-        "{} of {} requests in the last five minutes come with fields of a proxy from a peer that crawlgate does not trust. \
+        "{} of {} requests in the last five minutes have fields of a proxy from a peer that crawlgate does not trust. \
          crawlgate drops these fields{} and writes X-Forwarded-For, -Proto and -Host itself, so that the origin takes \
          every request for plain HTTP and may redirect for ever, and every client has the address of the proxy. If the \
-         peers are your proxies, write `trusted_proxies: [{}]` into crawlgate.yaml and start crawlgate again",
-        traffic.from_undeclared_proxies,
-        traffic.requests,
+         peers are your proxies, write `trusted_proxies: [{}]` in crawlgate.yaml and restart crawlgate",
+        thousands(traffic.from_undeclared_proxies),
+        thousands(traffic.requests),
         dropped,
         join(peers, ", ")
     )
@@ -208,7 +214,7 @@ fn unread_field(traffic: &TrafficStatus) -> String {
         "a trusted proxy names its clients in another field than `client_address`. Requests of the last five minutes by \
          field: {}. crawlgate reads the field of `client_address` alone (default x-forwarded-for). It does not know these \
          clients, so no crawler among them is verified or called an impostor. If your proxy sets {field} itself, write \
-         `client_address: {field}` into crawlgate.yaml and start crawlgate again",
+         `client_address: {field}` in crawlgate.yaml and restart crawlgate",
         counted(&traffic.unread_fields)
     )
 }
@@ -218,7 +224,7 @@ fn counted(hosts: &[(String, u64)]) -> String {
     join(
         hosts
             .iter()
-            .map(|(host, requests)| format!("{host}: {requests}")),
+            .map(|(host, requests)| format!("{host}: {}", thousands(requests))),
         ", ",
     )
 }
@@ -246,7 +252,7 @@ fn of_site(site: &SiteStatus) -> Vec<Problem> {
         problems.push(Problem::new(ProblemKind::PolicyRemoved, message).of(name));
     } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!(
-            "{name}: the policy file is rejected; {}. See `crawlgate check`",
+            "{name}: the policy file has errors; {}. See `crawlgate check`",
             runs_on(site)
         );
         problems.push(Problem::new(ProblemKind::PolicyRejected, message).of(name));
@@ -264,8 +270,8 @@ fn of_site(site: &SiteStatus) -> Vec<Problem> {
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
-            "{name}: the origin sends the front page with noindex for {}, so that it drops out of search there. crawlgate passes that on. \
-             Take noindex out of the origin's X-Robots-Tag, or write `origin_tags: strip` into the policy. If it is meant, \
+            "{name}: the origin sends the front page with noindex for {}, so it drops out of search there. crawlgate passes that on. \
+             Take noindex out of the origin's X-Robots-Tag, or write `origin_tags: strip` in the policy. If it is meant, \
              write `acknowledge: [site_noindex]`, and for a test site `environment: staging`",
             site.front_page_kept_from.join(" and ")
         );
@@ -273,8 +279,8 @@ fn of_site(site: &SiteStatus) -> Vec<Problem> {
     }
     for crawler in &site.suspended {
         let message = format!(
-            "{name}: no visit of {crawler} came from its networks in the policy within seven days, and others came in its \
-             name; the list proves no impostor until a visit comes. Compare it with the list of the operator"
+            "{name}: no request of {crawler} came from its networks in the policy within seven days, but others came under its \
+             name. crawlgate calls them no impostors until one does. Compare the list with the operator's"
         );
         problems.push(Problem::new(ProblemKind::IdentitySuspended, message).of(name));
     }

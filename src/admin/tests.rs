@@ -9,7 +9,6 @@ use crate::ledger::Ledger;
 use crate::requests::{RequestSettings, Requests};
 use crate::sites::{PauseRequest, ReloadOutcome, SiteManager, SiteOptions};
 use crate::state::StateStore;
-use crate::state::history::HistoryReader;
 use crate::telemetry::AccessLog;
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
@@ -66,15 +65,11 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     )
 }
 
-fn history() -> HistoryReader {
-    StateStore::in_memory_only().0.history()
-}
-
 #[test]
 fn the_admin_listener_reads_and_answers_only_local_names() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());
-    let app = AdminApp::new(operations.clone(), AccessLog::off(), history());
+    let app = AdminApp::new(operations.clone(), AccessLog::off());
     let get = |host: &str, path: &str| app.answer(&Method::GET, Some(host), path).status().as_u16();
     assert_eq!(get("127.0.0.1:9090", "/healthz"), 200);
     assert_eq!(get("[::1]:9090", "/metrics"), 200);
@@ -101,7 +96,7 @@ fn the_admin_listener_reads_and_answers_only_local_names() {
 fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());
-    let app = AdminApp::new(operations.clone(), AccessLog::off(), history());
+    let app = AdminApp::new(operations.clone(), AccessLog::off());
     let status = |path: &str| {
         let answer = app.answer(&Method::GET, Some("localhost"), path);
         answer.status().as_u16()
@@ -349,7 +344,7 @@ fn a_request_that_is_too_long_or_never_ends_is_refused() {
 #[test]
 fn the_status_says_which_crawlgate_it_is() {
     let directory = tempfile::tempdir().expect("a directory");
-    let app = AdminApp::new(operations(directory.path()), AccessLog::off(), history());
+    let app = AdminApp::new(operations(directory.path()), AccessLog::off());
     let answer = app.answer(&Method::GET, Some("localhost"), "/api/status");
     let status: serde_json::Value = serde_json::from_slice(answer.body()).expect("JSON");
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));

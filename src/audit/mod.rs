@@ -1,24 +1,18 @@
 //! Judges access logs for `crawlgate audit`: which crawlers fetched URLs that robots.txt
 //! disallowed, by which rules, and what enforcement would have done. [`audit`] judges the requests
-//! of [`Input`]s on several cores by the [`Rules`] that were in force, and returns a [`Report`].
-//! [`table()`] and [`page()`] print the report. Memory does not grow with the number of lines: top
-//! lists are bounded [`sketch`]es, and caches are emptied when they are full.
+//! of [`Input`]s on several cores by the [`Rules`] that were in force, and returns a
+//! [`Report`](crate::report::Report). Memory does not grow with the number of lines: top lists are
+//! bounded [`sketch`]es, and caches are emptied when they are full.
 
-mod accused;
 mod input;
-mod page;
 mod pool;
 mod report;
 mod rules;
 pub mod sketch;
-mod table;
 mod tally;
 mod worker;
 
 pub use input::{Input, each_line};
-pub use page::page;
 pub use pool::{ReadSoFar, audit};
-pub use report::Report;
 pub use rules::{PublishedFile, Rules};
-pub use table::table;
 pub use worker::{Options, PublishedNetworks};

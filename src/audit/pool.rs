@@ -2,11 +2,12 @@
 //! and counts the requests. The counts of the workers are merged into one [`Report`].
 
 use super::input::Input;
-use super::report::{Damaged, Report};
+use super::report::report;
 use super::rules::Rules;
 use super::tally::Tally;
 use super::worker::{Chunk, Options, Worker};
 use crate::crawlers::Registry;
+use crate::report::{Damaged, Report};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -90,9 +91,7 @@ pub fn audit(
     });
     let damaged = read?;
     let networks = options.networks.as_ref();
-    Ok(Report::new(
-        tally, rules, registry, networks, inputs, damaged,
-    ))
+    Ok(report(tally, rules, networks, inputs, damaged))
 }
 
 struct Reading<'a> {

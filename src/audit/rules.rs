@@ -170,10 +170,18 @@ impl Rules {
         self.entry(after.saturating_sub(1))
     }
 
+    /// Until when a crawler that keeps a robots.txt for `kept` may use one from before the first
+    /// known file.
+    pub(super) fn unknown_until(&self, kept: Duration) -> Option<Timestamp> {
+        let begins = self.entries.first()?.since?;
+        Some(begins.plus(self.grace.max(kept)))
+    }
+
     /// Which files before entry `index` a crawler may have used at `time`: those in force within
     /// the grace before it, or within `kept` if that is longer (how long the crawler is documented
     /// to keep a robots.txt). The basis is `Unknown` if that time reaches back to the first known
-    /// file, or has 64 files in it. Nothing for an index beyond the last.
+    /// file, or has 64 files in it. That ends when nobody may use a file from before the entry.
+    /// Nothing for an index beyond the last.
     pub(super) fn cached(
         &self,
         index: usize,
@@ -183,10 +191,9 @@ impl Rules {
         let Some(in_force) = self.entries.get(index) else {
             return CachedVersions::default();
         };
-        let cached_since = Timestamp(
-            time.0
-                .saturating_sub_unsigned(self.grace.max(kept).as_secs()),
-        );
+        let window = self.grace.max(kept);
+        let cached_since = Timestamp(time.0.saturating_sub_unsigned(window.as_secs()));
+        let older_until = in_force.since.map(|since| since.plus(window));
         let mut cached = 0;
         for (place, version) in in_force.superseded.iter().enumerate() {
             cached |= u64::from(version.superseded_at >= cached_since) << place;
@@ -206,6 +213,7 @@ impl Rules {
             cached,
             basis,
             was_served: true,
+            older_until: older_until.filter(|until| time <= *until),
             ..CachedVersions::default()
         }
     }

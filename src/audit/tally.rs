@@ -1,27 +1,21 @@
 //! [`Tally`]: the counts of one worker of an audit, with a [`Row`] for each crawler and identity
 //! (verified, unverified, or suspected impostor). The tallies of all workers are merged at the end.
+//! Whether an older robots.txt was obeyed depends on the end of the log: until that is known,
+//! [`LogCounts`] keep such requests apart.
 
 use super::sketch::Sketch;
 use crate::logs::Unreadable;
 use crate::record::{CountedAction, Counts};
+use crate::report::ClientIdentity;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
 use derive_more::AddAssign;
-use serde::Serialize;
 use std::collections::BTreeMap;
-use strum::{IntoStaticStr, VariantArray};
+use strum::VariantArray;
 
 /// Lines that cannot be read and are shown.
 pub const EXAMPLES: usize = 3;
-
-/// Kinds of disallowed requests that are not certainly against the rules.
-const UNCERTAIN: [Kind; 4] = [
-    Kind::StaleCopy,
-    Kind::Unproven,
-    Kind::NotBound,
-    Kind::Exempt,
-];
 
 /// Days that are counted by themselves; a log with wrong times may hold any number.
 const DAYS: usize = 4_000;
@@ -51,35 +45,49 @@ pub struct RuleKey {
     pub rule: u32,
 }
 
-/// Who sent a request under a crawler's name, as far as the networks say that its operator
-/// publishes or the policy lists.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr, VariantArray)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "lowercase")]
-pub enum ClientIdentity {
-    /// The crawler: the address is in its networks.
-    Verified,
-    /// Nothing is proven.
-    Unverified,
-    /// Another client, it seems: the address is outside of the networks.
-    #[strum(serialize = "suspected impostor")]
-    SuspectedImpostor,
+/// A request that was judged.
+pub struct Judged<'a> {
+    /// The place of its site among those of the rules.
+    pub site: usize,
+    /// What the rules say.
+    pub decision: &'a Decision,
+    /// Until when it does not count, if a time ends that.
+    pub older_until: Option<Timestamp>,
+    /// When it came.
+    pub time: Timestamp,
+    /// The bytes that were sent.
+    pub bytes: u64,
 }
 
-impl ClientIdentity {
-    /// What tables call it.
-    pub fn name(self) -> &'static str {
-        self.into()
+impl Judged<'_> {
+    /// Whether the rules disallow it, whether it counts or not. Where the readings of robots.txt do
+    /// not agree they do not, and no rule is broken with a request for robots.txt itself.
+    pub fn is_disallowed(&self) -> bool {
+        let decision = self.decision;
+        decision.verdict == Verdict::Disallowed
+            && decision.kind != Kind::Ambiguous
+            && !decision.robots_txt
     }
-}
 
-/// Whether a client uses a crawler's name and is not proven to be it. Bots that claim no known name
-/// accuse themselves.
-pub fn is_only_claimed(identity: Option<ClientIdentity>) -> bool {
-    matches!(
-        identity,
-        Some(ClientIdentity::Unverified | ClientIdentity::SuspectedImpostor)
-    )
+    /// Whether it counts as against the rules.
+    fn breaks_rules(&self) -> bool {
+        self.is_disallowed() && matches!(self.decision.kind, Kind::Violation | Kind::Trapped)
+    }
+
+    /// What enforcement would have done. The log tells what the server did, and no policy.
+    fn would(&self) -> CountedAction {
+        if self.decision.robots_txt {
+            return CountedAction::RobotsTxt;
+        }
+        match self.decision.would.unwrap_or(self.decision.action) {
+            Action::Block(_) => CountedAction::WouldBlock,
+            Action::Slow { .. } => CountedAction::WouldSlow,
+            Action::License { .. } => CountedAction::WouldLicense,
+            Action::Pass | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
+                CountedAction::Pass
+            }
+        }
+    }
 }
 
 /// When the first and the last of some requests were; the lines of a log are in any order.
@@ -90,56 +98,105 @@ pub struct Span {
 }
 
 impl Span {
-    fn at(time: Timestamp) -> Span {
+    /// That of one request.
+    pub fn at(time: Timestamp) -> Span {
         Span {
             first: Some(time),
             last: Some(time),
         }
     }
 
-    fn add(&mut self, other: Span) {
+    /// Extends it by another.
+    pub fn add(&mut self, other: Span) {
         self.first = self.first.into_iter().chain(other.first).min();
         self.last = self.last.max(other.last);
     }
 }
 
+/// Requests of a log by kind. Those that do not count until some moment are kept by that moment.
+#[derive(Default)]
+pub struct LogCounts {
+    counted: Counts,
+    in_doubt: BTreeMap<Timestamp, Counts>,
+}
+
+impl LogCounts {
+    fn add(&mut self, request: &Judged<'_>) {
+        let counts = match request.older_until {
+            Some(until) => self.in_doubt.entry(until).or_default(),
+            None => &mut self.counted,
+        };
+        counts.add(request.decision.kind, request.would(), 1);
+        counts.add_bytes(request.bytes);
+    }
+
+    fn merge(&mut self, other: &LogCounts) {
+        self.counted.add_all(&other.counted);
+        for (until, counts) in &other.in_doubt {
+            self.in_doubt.entry(*until).or_default().add_all(counts);
+        }
+    }
+
+    fn requests(&self) -> u64 {
+        let in_doubt = self.in_doubt.values().map(Counts::requests);
+        self.counted.requests() + in_doubt.sum::<u64>()
+    }
+
+    /// All of them in a log that ends at `end`: see [`Counts::settle`].
+    pub fn settled(&self, end: Timestamp) -> Counts {
+        let mut all = self.counted;
+        for (until, counts) in &self.in_doubt {
+            let mut counts = *counts;
+            for kind in [Kind::StaleCopy, Kind::Unproven] {
+                if counts.of_kind(kind) > 0 {
+                    counts.set_older_until(kind, *until);
+                }
+            }
+            counts.settle(end);
+            all.add_all(&counts);
+        }
+        all
+    }
+}
+
+/// Requests that a rule disallowed.
+#[derive(AddAssign, Clone, Copy, Default)]
+pub struct RuleHits {
+    /// All of them.
+    pub disallowed: u64,
+    /// Those that count as against the rules.
+    pub broken: u64,
+}
+
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Default)]
 pub struct Row {
-    /// Its requests by kind, and the bytes that it was sent.
-    pub all: Counts,
-    /// Those of them that are disallowed, without ambiguous ones.
-    pub disallowed: Counts,
-    /// What enforcement would have done, by the name of the action.
-    pub would: BTreeMap<&'static str, u64>,
-    pub rules: AHashMap<RuleKey, u64>,
-    /// Its disallowed requests.
-    pub span: Span,
-    /// Whether its requests are judged: tools that no rule names are not.
-    pub judged: bool,
+    /// Its requests.
+    pub counts: LogCounts,
+    /// The bytes that were sent for disallowed ones.
+    pub disallowed_bytes: u64,
+    /// The rules that disallowed them.
+    pub rules: AHashMap<RuleKey, RuleHits>,
+    /// When those came that count as against the rules.
+    pub broke: Span,
 }
 
-/// The requests under one crawler's name. Clients that claim no name that could be proven have a
-/// row of their own.
+/// The requests under one crawler's name.
 #[derive(Default)]
-pub struct Rows([Row; ClientIdentity::VARIANTS.len() + 1]);
+pub struct Rows([Row; ClientIdentity::VARIANTS.len()]);
 
 impl Rows {
     /// The row of these clients.
-    pub fn of(&mut self, identity: Option<ClientIdentity>) -> &mut Row {
-        &mut self.0[identity.map_or(ClientIdentity::VARIANTS.len(), |identity| identity as usize)]
+    pub fn row(&mut self, identity: ClientIdentity) -> &mut Row {
+        &mut self.0[identity as usize]
     }
 
     /// The rows with requests.
-    pub fn all(&self) -> impl Iterator<Item = (Option<ClientIdentity>, &Row)> {
-        let identities = ClientIdentity::VARIANTS
-            .iter()
-            .copied()
-            .map(Some)
-            .chain([None]);
+    pub fn iter(&self) -> impl Iterator<Item = (ClientIdentity, &Row)> {
+        let identities = ClientIdentity::VARIANTS.iter().copied();
         identities
             .zip(&self.0)
-            .filter(|(_, row)| row.all.requests() > 0)
+            .filter(|(_, row)| row.counts.requests() > 0)
     }
 
     fn merge(&mut self, other: Rows) {
@@ -149,16 +206,30 @@ impl Rows {
     }
 }
 
-/// The requests of one day.
-#[derive(AddAssign, Clone, Copy, Default, Serialize)]
-pub struct DayCounts {
-    pub requests: u64,
-    pub crawlers: u64,
-    pub disallowed: u64,
-    pub certain: u64,
-    /// Those of `certain` by clients that use a crawler's name, of which nothing is proven or that
-    /// are suspected.
-    pub certain_claimed: u64,
+/// The requests of crawlers on one day.
+#[derive(Default)]
+pub struct Day {
+    /// Without those of suspected impostors.
+    pub own: LogCounts,
+    /// Those of suspected impostors.
+    pub pretended: LogCounts,
+}
+
+impl Day {
+    /// Counts a request.
+    pub fn add(&mut self, identity: ClientIdentity, request: &Judged<'_>) {
+        match identity {
+            ClientIdentity::Verified | ClientIdentity::Unverified => self.own.add(request),
+            ClientIdentity::SuspectedImpostor | ClientIdentity::Impostor => {
+                self.pretended.add(request);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Day) {
+        self.own.merge(&other.own);
+        self.pretended.merge(&other.pretended);
+    }
 }
 
 /// Everything that was counted.
@@ -175,99 +246,63 @@ pub struct Tally {
     /// Whether any request has a user agent, by the index of the input. Absent where the format has
     /// none.
     pub has_user_agents: BTreeMap<usize, bool>,
-    pub people: u64,
-    pub people_bytes: u64,
+    pub visitors: u64,
+    pub visitors_bytes: u64,
+    /// Requests that were disallowed when they came.
+    pub disallowed: u64,
+    /// All requests that were for a judged host.
     pub span: Span,
     /// By days since 1970.
-    pub days: BTreeMap<i64, DayCounts>,
+    pub days: BTreeMap<i64, Day>,
     /// By the crawler's label.
     pub rows: AHashMap<Box<str>, Rows>,
     pub urls: Sketch,
-    /// Unlisted bots by what they call themselves.
-    pub unlisted: Sketch,
-    /// Of those, the requests that are disallowed.
-    pub unlisted_disallowed: Sketch,
+    /// Unknown bots by what they call themselves.
+    pub unknown_bots: Sketch,
 }
 
 impl Row {
-    /// Counts a request that was decided by the rules of `site` (its place among the sites of the
-    /// rules); `bytes` were sent. Returns whether it was disallowed, and whether that is certain.
-    /// One that the readings of robots.txt do not agree on counts as ambiguous, and not as
-    /// disallowed. Of the actions only refusals are counted, also those that would come in enforce
-    /// mode.
-    pub fn add(
-        &mut self,
-        site: usize,
-        decision: &Decision,
-        time: Timestamp,
-        bytes: u64,
-    ) -> (bool, bool) {
-        let action = if decision.robots_txt {
-            CountedAction::RobotsTxt
-        } else {
-            CountedAction::from_decision(decision)
-        };
-        self.all.add(decision.kind, action, 1);
-        self.all.add_bytes(bytes);
-        self.judged |= decision.verdict != Verdict::NotACrawler;
-        let would = decision
-            .would
-            .or(Some(decision.action))
-            .filter(|action| is_refusal(*action));
-        if let Some(action) = would {
-            *self.would.entry(action.name()).or_default() += 1;
+    /// Counts a request.
+    pub fn add(&mut self, request: &Judged<'_>) {
+        self.counts.add(request);
+        if !request.is_disallowed() {
+            return;
         }
-        if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
-            return (false, false);
+        self.disallowed_bytes += request.bytes;
+        let breaks_rules = request.breaks_rules();
+        if breaks_rules {
+            self.broke.add(Span::at(request.time));
         }
-        self.disallowed.add(decision.kind, action, 1);
-        self.disallowed.add_bytes(bytes);
-        self.span.add(Span::at(time));
-        if let Some(deciding) = decision.rule
+        if let Some(deciding) = request.decision.rule
             && let Some(rule) = deciding.rule
         {
-            let group = deciding.group;
-            let key = RuleKey { site, group, rule };
-            *self.rules.entry(key).or_default() += 1;
+            let key = RuleKey {
+                site: request.site,
+                group: deciding.group,
+                rule,
+            };
+            *self.rules.entry(key).or_default() += RuleHits {
+                disallowed: 1,
+                broken: u64::from(breaks_rules),
+            };
         }
-        (true, !UNCERTAIN.contains(&decision.kind))
-    }
-
-    /// Requests that are certainly against the rules.
-    pub fn certain(&self) -> u64 {
-        let uncertain = UNCERTAIN.iter().map(|kind| self.disallowed.of_kind(*kind));
-        self.disallowed.requests() - uncertain.sum::<u64>()
     }
 
     /// Adds what another worker has counted.
     fn merge(&mut self, other: Row) {
-        self.all.add_all(&other.all);
-        self.disallowed.add_all(&other.disallowed);
-        self.span.add(other.span);
-        self.judged |= other.judged;
-        for (name, number) in other.would {
-            *self.would.entry(name).or_default() += number;
+        self.counts.merge(&other.counts);
+        self.disallowed_bytes += other.disallowed_bytes;
+        self.broke.add(other.broke);
+        for (rule, hits) in other.rules {
+            *self.rules.entry(rule).or_default() += hits;
         }
-        for (rule, number) in other.rules {
-            *self.rules.entry(rule).or_default() += number;
-        }
-    }
-}
-
-/// Whether a crawler gets something else than the page because of what it did: a block, a slow-down
-/// or a demand for a licence.
-fn is_refusal(action: Action) -> bool {
-    match action {
-        Action::Block(_) | Action::Slow { .. } | Action::License { .. } => true,
-        Action::Pass | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => false,
     }
 }
 
 impl Tally {
-    /// Extends the span of all requests by this time, and returns the counts of its day (in UTC);
-    /// `None` where the day is new and `DAYS` are counted already.
-    pub fn day(&mut self, time: Timestamp) -> Option<&mut DayCounts> {
-        self.span.add(Span::at(time));
+    /// The counts of the day (in UTC) of this time; `None` where it is new and `DAYS` are counted
+    /// already.
+    pub fn day(&mut self, time: Timestamp) -> Option<&mut Day> {
         let day = time.0.div_euclid(86_400);
         if self.days.len() >= DAYS && !self.days.contains_key(&day) {
             return None;
@@ -312,17 +347,17 @@ impl Tally {
         for (input, has_one) in other.has_user_agents {
             *self.has_user_agents.entry(input).or_default() |= has_one;
         }
-        self.people += other.people;
-        self.people_bytes += other.people_bytes;
+        self.visitors += other.visitors;
+        self.visitors_bytes += other.visitors_bytes;
+        self.disallowed += other.disallowed;
         self.span.add(other.span);
         for (day, counts) in other.days {
-            *self.days.entry(day).or_default() += counts;
+            self.days.entry(day).or_default().merge(&counts);
         }
         for (label, row) in other.rows {
             self.rows.entry(label).or_default().merge(row);
         }
         self.urls.merge(other.urls);
-        self.unlisted.merge(other.unlisted);
-        self.unlisted_disallowed.merge(other.unlisted_disallowed);
+        self.unknown_bots.merge(other.unknown_bots);
     }
 }

@@ -7,19 +7,19 @@
 //! lists may be younger than the log.
 
 use super::rules::{Found, Rules};
-use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};
+use super::tally::{Judged, Rows, Span, Tally};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, calls_itself};
 use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
 use crate::logs::{Line, LineFormat, Record};
 use crate::policy::{HostHistory, Site};
-use crate::time::{Timestamp, rfc3339};
+use crate::report::{ClientIdentity, ListsUsed};
+use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Case, Claimant, Doubt, Facts, Identity, Scratch, claim_label, decide_for,
+    Behaviour, Case, Claimant, Doubt, Facts, Identity, Kind, Scratch, claim_label, decide_for,
     is_challenge, is_public,
 };
 use ahash::AHashMap;
 use ipnet::IpNet;
-use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,10 +116,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts a request: as one for another host, or without a host or user agent, or of people, or
-    /// as that of a crawler. A request without a host is taken to be for the host of the options.
+    /// Counts a request: as one for another host, or without a host or user agent, or by a visitor,
+    /// or by a crawler. A request without a host is taken to be for the host of the options.
     /// Requests for the files by which certificate authorities check a host count as those of
-    /// people.
+    /// visitors.
     fn request(&mut self, record: &Record<'_>) {
         let rules = self.rules;
         let wanted = self.options.host.as_deref().map(str::as_bytes);
@@ -139,9 +139,7 @@ impl<'a> Worker<'a> {
             *count += 1;
             return;
         };
-        if let Some(day) = self.tally.day(record.time) {
-            day.requests += 1;
-        }
+        self.tally.span.add(Span::at(record.time));
         let Some(user_agent) = record.user_agent.as_deref() else {
             self.tally.no_user_agent += 1;
             return;
@@ -149,8 +147,8 @@ impl<'a> Worker<'a> {
         let is_challenge = is_challenge(&record.method, &record.target);
         match self.claim(&found, user_agent) {
             claim if is_challenge || claim == Claim::Nobody => {
-                self.tally.people += 1;
-                self.tally.people_bytes += record.bytes;
+                self.tally.visitors += 1;
+                self.tally.visitors_bytes += record.bytes;
             }
             claim => self.crawler(record, &found, user_agent, claim),
         }
@@ -177,7 +175,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Judges a request of a crawler or tool by what was in force, and counts it in the row of its
-    /// label and identity, in its day, and, if it is disallowed, under its URL. An unlisted bot is
+    /// label and identity, in its day, and, if it is disallowed, under its URL. An unknown bot is
     /// also counted by the name that it gives itself.
     fn crawler(&mut self, record: &Record<'_>, found: &Found<'_>, user_agent: &[u8], claim: Claim) {
         let site = &*found.entry.site;
@@ -219,25 +217,28 @@ impl<'a> Worker<'a> {
             return;
         };
         let identity = identity(claim, record, self.registry, site, self.options);
-        let is_claimed = is_only_claimed(identity);
-        let row = rows.of(identity);
-        let (is_disallowed, is_certain) =
-            row.add(found.index, &decision, record.time, record.bytes);
+        let older_until = match decision.kind {
+            Kind::Unproven => self.rules.unknown_until(kept),
+            _ => cached_versions.older_until,
+        };
+        let judged = Judged {
+            site: found.index,
+            decision: &decision,
+            older_until: older_until.filter(|_| decision.is_in_doubt()),
+            time: record.time,
+            bytes: record.bytes,
+        };
+        rows.row(identity).add(&judged);
         if let Some(day) = self.tally.day(record.time) {
-            day.crawlers += 1;
-            day.disallowed += u64::from(is_disallowed);
-            day.certain += u64::from(is_certain);
-            day.certain_claimed += u64::from(is_certain && is_claimed);
+            day.add(identity, &judged);
         }
-        if is_disallowed {
+        if judged.is_disallowed() {
+            self.tally.disallowed += 1;
             self.url(record);
         }
         if claim == Claim::Other {
             let name = calls_itself(user_agent).unwrap_or("(no name)").as_bytes();
-            self.tally.unlisted.add(name);
-            if is_disallowed {
-                self.tally.unlisted_disallowed.add(name);
-            }
+            self.tally.unknown_bots.add(name);
         }
     }
 
@@ -261,18 +262,20 @@ impl<'a> Worker<'a> {
 /// Who a client is that claims a crawler's name, by the networks of the policy and by those that
 /// its operator publishes. Either can verify it, or raise a suspicion; the policy goes first. For
 /// the address of a trusted proxy, which is not the client's, only the policy can verify it, and
-/// nothing raises a suspicion. `None` where it claims no name, or that of a tool.
+/// nothing raises a suspicion. A client that claims no name, or that of a tool, is unverified.
 fn identity(
     claim: Claim,
     record: &Record<'_>,
     registry: &Registry,
     site: &Site,
     options: &Options,
-) -> Option<ClientIdentity> {
+) -> ClientIdentity {
     let crawler = match claim {
         Claim::Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => Some(crawler),
         Claim::Token(_) => None,
-        Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => return None,
+        Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => {
+            return ClientIdentity::Unverified;
+        }
     };
     let address = record.client_address(&options.trusted_proxies);
     let by_policy = address.and_then(|address| site.networks.hold(claim, address));
@@ -288,14 +291,14 @@ fn identity(
             let means = networks.of(crawler)?;
             Some(networks.say(means, address))
         });
-    Some(match (by_policy, published) {
+    match (by_policy, published) {
         (Some(true), _) => ClientIdentity::Verified,
         _ if is_proxy => ClientIdentity::Unverified,
         (_, Some(ListsSay::Inside(_))) => ClientIdentity::Verified,
         (_, Some(ListsSay::Outside)) => ClientIdentity::SuspectedImpostor,
         (Some(false), _) if address.is_some_and(is_public) => ClientIdentity::SuspectedImpostor,
         _ => ClientIdentity::Unverified,
-    })
+    }
 }
 
 /// The lists at hand.
@@ -303,18 +306,6 @@ pub struct PublishedNetworks {
     means: KnownMeans,
     lists: PublishedLists,
     now: Timestamp,
-}
-
-/// The lists that were used, in numbers.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ListsUsed {
-    /// How many.
-    pub known: usize,
-    /// Those that may raise a suspicion: their servers confirmed them within seven days.
-    pub fresh: usize,
-    /// When the latest was confirmed.
-    #[serde(serialize_with = "rfc3339")]
-    pub checked: Option<Timestamp>,
 }
 
 impl PublishedNetworks {

@@ -3,16 +3,16 @@
 //! `--lists` names, or from the state directory of a crawlgate.
 
 use super::origin_copy::OriginFrom;
+use super::report::ReportOutput;
 use super::tester::RobotsTxt;
-use super::{Failure, Result, cannot, now, places, policies, say, show, tester};
-use crate::audit::{
-    self, Input, Options, PublishedFile, PublishedNetworks, ReadSoFar, Report, Rules,
-};
+use super::{Failure, Result, now, places, policies, say, tester};
+use crate::audit::{self, Input, Options, PublishedFile, PublishedNetworks, ReadSoFar, Rules};
 use crate::crawlers::Registry;
 use crate::identity::refresh::{ListUpdate, UpdateResult, file_name, update_all};
 use crate::identity::{KnownMeans, ListIndex, PublishedLists, is_directory};
 use crate::logs::{FormatString, LineFormat};
 use crate::numbers::{plural, thousands};
+use crate::report::{ClientIdentity, CrawlerRow, LogFacts, Report};
 use crate::settings::ListSettings;
 use crate::state::{StateError, StateStore, StoredFacts};
 use crate::time::Timestamp;
@@ -49,21 +49,18 @@ pub struct Arguments {
     /// Exit with 3 if more of the lines cannot be read [default: 10%; with --fail-on, 0%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     max_unreadable: Option<f64>,
-    /// Exit with 1 if there is any: `violation` is a certain one, `disallowed` any at all
+    /// Exit with 1 if there is any: `violation` counts as against the rules, `disallowed` is any
+    /// request that the rules disallow
     #[arg(long, value_name = "KIND")]
     fail_on: Option<FailOn>,
-    /// Write a report as one HTML page into this file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// The published networks of crawlers: `yes` fetches them, or a directory or URL as in
     /// `identity.lists` [default: what crawlgate has in its state directory]
     #[arg(long, value_name = "FROM")]
     lists: Option<ListSettings>,
     #[command(flatten)]
     origin: OriginFrom,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: ReportOutput,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -119,11 +116,11 @@ pub fn run(arguments: &Arguments) -> Result {
     });
     progress.say(|_| String::new());
     let report = report?;
-    if let Some(path) = &arguments.html {
-        std::fs::write(path, audit::page(&report)?).map_err(cannot("write", path))?;
+    arguments.output.print(&report)?;
+    match &report.log {
+        Some(log) => result(&report, log, arguments),
+        None => Ok(()),
     }
-    show(arguments.json, &report, audit::table)?;
-    result(&report, arguments)
 }
 
 /// Share of the lines that may be unreadable where --max-unreadable does not say: rotation cuts a
@@ -133,42 +130,42 @@ const MAX_UNREADABLE: f64 = 0.1;
 /// The outcome of the command by the report: fails for a damaged log, for too many unreadable
 /// lines, for a log without user agents, and then, with `--fail-on`, for what it names and for
 /// lines that may have hidden it.
-fn result(report: &Report, arguments: &Arguments) -> Result {
-    if let Some(damaged) = report.damaged.first() {
+fn result(report: &Report, log: &LogFacts, arguments: &Arguments) -> Result {
+    if let Some(damaged) = log.damaged.first() {
         let message = damaged.message();
         return Err(Failure::CouldNot(format!(
             "{message} The report lacks what comes after; unpack the log again"
         )));
     }
-    if report.unreadable > 0 && report.unreadable >= report.lines - report.server_messages {
+    if log.unreadable > 0 && log.unreadable >= log.lines - log.server_messages {
         return unreadable();
     }
     readable(
-        report,
-        report.unreadable,
+        log,
+        log.unreadable,
         arguments.max_unreadable.unwrap_or(MAX_UNREADABLE),
     )?;
-    if let Some(log) = report.without_user_agents.first() {
+    if let Some(name) = log.without_user_agents.first() {
         return Err(Failure::CouldNot(format!(
-            "no request of {log} has a user agent, so that all of them count as those of tools. If its lines have user \
-             agents, name their place with $http_user_agent in --log-format; if not, leave the log out"
+            "no request in {name} has a user agent, so all of them count as requests by tools. If its lines have user agents, \
+             name their place with $http_user_agent in --log-format; if not, leave the log out"
         )));
     }
     let Some(fail_on) = arguments.fail_on else {
         return Ok(());
     };
-    found(report, fail_on)?;
-    nothing_lost(report, arguments.max_unreadable)
+    found(report, log, fail_on)?;
+    nothing_lost(report, log, arguments.max_unreadable)
 }
 
 /// Fails where `lost` lines are more than a share (`max`, from 0 to 1) of all lines but messages of
 /// servers.
-fn readable(report: &Report, lost: u64, max: f64) -> Result {
-    let lines = report.lines - report.server_messages;
+fn readable(log: &LogFacts, lost: u64, max: f64) -> Result {
+    let lines = log.lines - log.server_messages;
     if lost as f64 <= max * lines as f64 {
         return Ok(());
     }
-    let reason = report
+    let reason = log
         .unreadable_reasons
         .iter()
         .max_by_key(|(_, number)| **number);
@@ -187,43 +184,49 @@ fn readable(report: &Report, lost: u64, max: f64) -> Result {
 /// A check that found nothing has passed only if nothing was lost in which there might be
 /// something: fails for more lost lines than `max` (none without it), and if no request was judged
 /// though the logs have lines.
-fn nothing_lost(report: &Report, max: Option<f64>) -> Result {
+fn nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Result {
     readable(
-        report,
-        report.unreadable + report.no_user_agent + report.no_host,
+        log,
+        log.unreadable + log.no_user_agent + log.no_host,
         max.unwrap_or(0.0),
     )?;
-    if report.judged() == 0 && (report.other_hosts > 0 || report.server_messages > 0) {
+    let rows = report.crawlers.iter();
+    let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
+    if judged == 0 && (log.other_hosts > 0 || log.server_messages > 0) {
         return Err(Failure::CouldNot(format!(
             "no request was judged: {} are to other hosts, and {} are messages of servers. Compare the hosts of the log \
              with --host or the policies, and give the access log",
-            plural(thousands(report.other_hosts), "request"),
-            plural(thousands(report.server_messages), "line"),
+            plural(thousands(log.other_hosts), "request"),
+            plural(thousands(log.server_messages), "line"),
         )));
     }
     Ok(())
 }
 
-/// Fails with exit code 1 if the report has what `fail_on` names: disallowed requests that are
-/// certain (`Violation`), or any disallowed ones (`Disallowed`).
-fn found(report: &Report, fail_on: FailOn) -> Result {
-    let of = &report.identities;
+/// Fails with exit code 1 if the report has what `fail_on` names: requests that count as against
+/// the rules, whoever sent them (`Violation`), or any disallowed ones (`Disallowed`).
+fn found(report: &Report, log: &LogFacts, fail_on: FailOn) -> Result {
+    let broke = |is_meant: fn(&CrawlerRow) -> bool| -> u64 {
+        let rows = report.crawlers.iter().filter(|row| is_meant(row));
+        rows.map(|row| row.counts.broke()).sum()
+    };
+    let all = broke(|_| true);
     Err(Failure::Found(match fail_on {
-        FailOn::Violation if report.certain > 0 => format!(
-            "{} disallowed requests are certain ({} of verified crawlers, {} of unverified ones, {} of suspected \
-             impostors, {} of unlisted bots), and --fail-on violation is set",
-            thousands(report.certain),
-            thousands(of.verified.certain),
-            thousands(of.unverified.certain),
-            thousands(of.suspected_impostor.certain),
-            thousands(report.certain - of.certain())
+        FailOn::Violation if all > 0 => format!(
+            "{} against the rules ({} by verified crawlers, {} not verified, {} by clients that probably pretend, {} by \
+             unknown bots), and --fail-on violation is set",
+            plural(thousands(all), "request"),
+            thousands(broke(|row| row.identity == Some(ClientIdentity::Verified))),
+            thousands(broke(|row| row.identity == Some(ClientIdentity::Unverified))),
+            thousands(broke(
+                |row| row.identity == Some(ClientIdentity::SuspectedImpostor)
+            )),
+            thousands(broke(|row| row.identity.is_none())),
         ),
-        FailOn::Disallowed if report.disallowed > 0 => {
-            format!(
-                "{} requests are disallowed, and --fail-on disallowed is set",
-                thousands(report.disallowed)
-            )
-        }
+        FailOn::Disallowed if log.disallowed > 0 => format!(
+            "{} disallowed, and --fail-on disallowed is set",
+            plural(thousands(log.disallowed), "request")
+        ),
         _ => return Ok(()),
     }))
 }

@@ -3,7 +3,7 @@
 //! `instances`, `upgrade`, and some flags of `crawlers` and `explain`.
 
 use super::{Failure, Result, places, say};
-use crate::admin::control::{Request, Response, call};
+use crate::admin::control::{ControlError, Request, Response, call};
 use crate::finding::Finding;
 use std::path::PathBuf;
 
@@ -33,6 +33,15 @@ impl Socket {
         path.ok_or_else(|| {
             Failure::Usage("found no place for a control socket; name it with --control".into())
         })
+    }
+
+    /// As [`Socket::ask`]; `None` if no socket is named and nothing answers at the default one.
+    pub fn ask_if_running(&self, request: &Request) -> Result<Option<Response>> {
+        match call(&self.path()?, request) {
+            Err(ControlError::NotRunning { .. }) if self.control.is_none() => Ok(None),
+            Ok(Response::Refused(refusal)) => Err(Failure::Found(refusal.message)),
+            answer => Ok(Some(answer?)),
+        }
     }
 
     /// Sends a request. A refusal is a finding: the running crawlgate understood the request and

@@ -24,6 +24,11 @@ pub struct StateDirectory {
 }
 
 impl StateDirectory {
+    /// The one that was given.
+    pub fn given(&self) -> Option<&Path> {
+        self.state.as_deref()
+    }
+
     /// The one that was given, else the default one.
     pub fn path(&self) -> Result<PathBuf> {
         self.state.clone().map_or_else(state_or_failure, Ok)

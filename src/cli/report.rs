@@ -1,125 +1,120 @@
-//! `report`: summarises which crawlers obeyed the rules and which broke them, from the counts and
-//! samples of requests in a state directory. The crawlgate that writes the directory may be
-//! running.
+//! `report`: shows which crawlers break the rules, which obey, and what does not count. It asks the
+//! running crawlgate, or reads the state directory of one that ran.
 
 use super::places::StateDirectory;
-use super::{Failure, Result, cannot, now, show};
-use crate::admin::dashboard::{CrawlerRow, Overview, Period, report_page};
+use super::{Failure, Result, cannot, control, now, say, show};
+use crate::admin::control::{Request, Response};
+use crate::report::{Period, Report, html, markdown, table, text};
 use crate::state::history::HistoryReader;
-use askama::Template;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// Report from the history which crawlers obeyed the rules, and what enforcing would do
+/// Show which crawlers break your rules, and what enforcement would block
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the
-    /// full hour on
-    #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = super::audit::duration)]
-    since: Duration,
+    /// full hour on [default: what there is, up to 30 days]
+    #[arg(long, value_name = "DURATION", value_parser = super::audit::duration)]
+    since: Option<Duration>,
+    /// Only this site
+    #[arg(long, value_name = "SITE")]
+    site: Option<String>,
+    #[command(flatten)]
+    output: ReportOutput,
     #[command(flatten)]
     state: StateDirectory,
+    #[command(flatten)]
+    control: control::Socket,
+}
+
+/// How a report is printed.
+#[derive(clap::Args)]
+pub struct ReportOutput {
     /// Write one HTML page into this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Add every crawler with all its counts
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    table: bool,
+}
+
+impl ReportOutput {
+    /// Writes the page if one is wanted, and prints the report.
+    pub fn print(&self, report: &Report) -> Result {
+        if let Some(path) = &self.html {
+            std::fs::write(path, html(report)?).map_err(cannot("write", path))?;
+        }
+        let printed = if self.markdown {
+            markdown(report)?
+        } else if self.table {
+            format!("{}\n\n{}", text(report)?, table(report)?)
+        } else {
+            text(report)?
+        };
+        show(self.json, report, |out, _| writeln!(out, "{printed}"))
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   crawlgate report
-  crawlgate report --since 12h
+  crawlgate report --since 12h --site shop
   crawlgate report --since 30d --html report.html
   crawlgate report --state /var/lib/crawlgate --json
 
 Exit codes: 0 fine, 2 wrong usage, 3 the history cannot be read.";
 
-/// Crawlers of the table; `--json` has all.
-const ROWS: usize = 40;
-/// Columns of a paragraph.
-const WIDTH: usize = 100;
 /// The shortest time that is counted, and the longest that is kept.
 const HOUR: Duration = Duration::from_secs(3_600);
-const MOST: Duration = Duration::from_secs(400 * 86_400);
+const MAX_SINCE: Duration = Duration::from_secs(400 * 86_400);
 
-/// Prints the history of the last `--since` (an hour up to `MOST`) from the state directory; with
-/// `--html` also writes it as a page into that file.
+/// Prints the report of the last `--since` (an hour up to `MAX_SINCE`).
 pub fn run(arguments: &Arguments) -> Result {
-    let directory = &arguments.state.path()?;
-    if arguments.since < HOUR || arguments.since > MOST {
-        let days = MOST.as_secs() / 86_400;
+    if let Some(since) = arguments.since
+        && !(HOUR..=MAX_SINCE).contains(&since)
+    {
+        let days = MAX_SINCE.as_secs() / 86_400;
         return Err(Failure::Usage(format!(
             "--since: the history counts by the hour and has the last {days} days, so give 1h to {days}d"
         )));
     }
-    let period = Period::since(arguments.since, now());
-    let overview = Overview::read(&HistoryReader::open(directory)?, period)?;
-    if let Some(path) = &arguments.html {
-        std::fs::write(path, report_page(&overview)?).map_err(cannot("write", path))?;
-    }
-    show(arguments.json, &overview, |out, overview| {
-        let text = ReportText {
-            directory,
-            overview,
-        };
-        writeln!(out, "{text}")
-    })
+    let site = arguments.site.as_deref().unwrap_or_default();
+    let answer = match arguments.state.given() {
+        Some(_) => None,
+        None => arguments.control.ask_if_running(&Request::Report {
+            since: arguments.since.map(|since| since.as_secs()),
+            site: site.to_owned(),
+        })?,
+    };
+    let report = match answer {
+        Some(Response::Report(report)) => *report,
+        Some(_) => return control::unexpected(),
+        None => stored(arguments, site)?,
+    };
+    arguments.output.print(&report)
 }
 
-#[derive(Template)]
-#[template(path = "report.txt")]
-struct ReportText<'a> {
-    directory: &'a Path,
-    overview: &'a Overview,
-}
-
-impl ReportText<'_> {
-    /// The sums over all crawlers, by identity.
-    fn all(&self) -> Vec<CrawlerRow> {
-        let mut all = Vec::new();
-        for (identity, counts) in self.overview.by_identity.iter() {
-            if counts.requests() > 0 {
-                all.push(CrawlerRow::new("all", identity, *counts));
-            }
-        }
-        all
+/// The report of what a state directory has.
+fn stored(arguments: &Arguments, site: &str) -> Result<Report> {
+    let directory = arguments.state.path()?;
+    if arguments.state.given().is_none() {
+        let directory = directory.display();
+        say(&format!(
+            "crawlgate: no crawlgate answers here; this is what {directory} has"
+        ));
     }
-}
-
-/// A paragraph in lines that a terminal shows whole.
-fn wrapped(text: String) -> String {
-    let mut lines = String::new();
-    let mut width = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if width > 0 && width + 1 + length > WIDTH {
-            lines.push('\n');
-            width = 0;
-        } else if width > 0 {
-            lines.push(' ');
-            width += 1;
-        }
-        lines += word;
-        width += length;
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrapped;
-
-    #[test]
-    fn a_paragraph_is_wrapped_between_words() {
-        let text = wrapped("word ".repeat(50));
-        assert!(
-            text.lines().all(|line| line.len() <= super::WIDTH),
-            "{text}"
-        );
-        assert_eq!(text.matches("word").count(), 50);
-    }
+    let history = HistoryReader::open(&directory)?;
+    let period = match arguments.since {
+        Some(since) => Period::since(since, now()),
+        None => Period::fitting(history.first_day()?, now()),
+    };
+    Ok(Report::from_history(&history, period, site)?)
 }

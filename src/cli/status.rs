@@ -4,36 +4,46 @@
 use super::{Result, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{self, InstanceStatus};
+use crate::numbers;
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served};
 use crate::verdict::{LINE_FOR_ALL, PERHAPS_CACHED};
 use askama::Template;
 use std::io::Write;
-use std::path::Path;
 
 /// Hosts without violations that are shown of a site: anybody can make up hosts of a pattern.
 const MAX_UNPROVEN: usize = 5;
 
 /// Show the sites, origins and problems of the running crawlgate
 #[derive(clap::Args)]
-#[command(after_help = "Exit codes: 0 fine, 1 something needs a person, 3 no crawlgate answers.")]
+#[command(after_help = "Exit codes: 0 fine, 1 something needs attention, 3 no crawlgate answers.")]
 pub struct Arguments {
-    /// Only whether crawlgate answers: exit with 0 whatever its problems, for health checks
+    /// Only whether crawlgate runs: one line, and exit code 0 whatever its problems, for health checks
     #[arg(long)]
     alive: bool,
     #[command(flatten)]
     output: control::Output,
 }
 
-/// Prints the status of the running crawlgate. Fails if it has problems; with `--alive` only if it
-/// does not answer.
+/// Prints the status of the running crawlgate; with `--alive` one line. Fails if it has problems;
+/// with `--alive` only if it does not answer.
 pub fn run(arguments: &Arguments) -> Result {
     let Response::Status(status) = arguments.output.control.ask(&Request::Status)? else {
         return control::unexpected();
     };
     let asked = &arguments.output.control.path()?;
     show(arguments.output.json, &*status, |out, status| {
-        writeln!(out, "{}", StatusText { asked, status })
+        writeln!(
+            out,
+            "crawlgate {} is running: up for {}, control socket {}",
+            status.version,
+            numbers::span(status.uptime_seconds),
+            asked.display()
+        )?;
+        if arguments.alive {
+            return Ok(());
+        }
+        writeln!(out, "{}", StatusText { status })
     })?;
     fine(status.problems.is_empty() || arguments.alive)
 }
@@ -42,7 +52,5 @@ pub fn run(arguments: &Arguments) -> Result {
 #[derive(Template)]
 #[template(path = "status.txt")]
 struct StatusText<'a> {
-    /// The control socket that was asked.
-    asked: &'a Path,
     status: &'a InstanceStatus,
 }

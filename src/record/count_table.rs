@@ -223,8 +223,11 @@ impl Cells {
         {
             add(total, 1);
         }
-        if let Some(until) = request.older_until {
-            self.totals[Total::OlderUntil as usize].fetch_max(seconds(until), Relaxed);
+        if let RecordedKind::Of(kind) = request.kind
+            && let Some(until) = request.older_until
+            && let Some(end) = Total::end_of(kind)
+        {
+            self.totals[end as usize].fetch_max(seconds(until), Relaxed);
         }
         self.has_news.store(true, Release);
     }
@@ -262,7 +265,7 @@ impl Cells {
         for (total, counter) in Total::VARIANTS.iter().zip(&self.totals) {
             let number = match total {
                 // A later hour must not inherit it.
-                Total::OlderUntil => counter.swap(0, Relaxed),
+                Total::StaleUntil | Total::UnprovenUntil => counter.swap(0, Relaxed),
                 _ => counter.load(Relaxed),
             };
             counts.add_total(*total, number);
@@ -361,7 +364,7 @@ mod tests {
         }
         let expected = serde_json::json!({
             "requests": 6, "allowed": 1, "stale_copy": 1, "unproven": 4, "perhaps_cached": 2,
-            "peers_unknown": 1, "older_until": 900,
+            "peers_unknown": 1, "stale_until": 700, "unproven_until": 900,
         });
         assert_eq!(columns(&taken(&table)["gptbot"]), expected);
         table.count(&doubted(Kind::Allowed, Observed, None));
@@ -372,7 +375,7 @@ mod tests {
             "nothing is inherited"
         );
         table.count(&doubted(Kind::StaleCopy, Observed, Some(700)));
-        let expected = serde_json::json!({"requests": 1, "stale_copy": 1, "older_until": 700});
+        let expected = serde_json::json!({"requests": 1, "stale_copy": 1, "stale_until": 700});
         assert_eq!(columns(&taken(&table)["gptbot"]), expected);
     }
 

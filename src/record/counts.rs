@@ -1,6 +1,7 @@
 //! [`Counts`]: requests by kind and by what was done, with the bytes that were sent and the
-//! responses of the origin, and until when requests in doubt do not count. [`ByIdentity`]: counts under the name of one crawler, by what is proven
-//! of the name. Each number has the name of a column of the history.
+//! responses of the origin, and until when requests in doubt do not count. [`ByIdentity`]: counts
+//! under the name of one crawler, by what is proven of the name. Each number has the name of a
+//! column of the history.
 
 use super::{CountedAction, RecordedKind};
 use crate::time::Timestamp;
@@ -36,8 +37,11 @@ pub(super) enum Total {
     PerhapsCached,
     /// Of the kind `unproven`, because it is not known what other instances served.
     PeersUnknown,
-    /// No number of requests: the latest end of the requests in doubt, in seconds since 1970.
-    OlderUntil,
+    /// No number of requests: the latest end of those of the kind `stale_copy`, in seconds since
+    /// 1970.
+    StaleUntil,
+    /// The same of the kind `unproven`.
+    UnprovenUntil,
 }
 
 /// Totals before the kinds.
@@ -52,6 +56,15 @@ impl Total {
             300..=399 => Some(Total::Redirected),
             400..=499 => Some(Total::ClientError),
             500..=599 => Some(Total::ServerError),
+            _ => None,
+        }
+    }
+
+    /// The end of requests of a kind, if the kind has one.
+    pub(super) fn end_of(kind: Kind) -> Option<Total> {
+        match kind {
+            Kind::StaleCopy => Some(Total::StaleUntil),
+            Kind::Unproven => Some(Total::UnprovenUntil),
             _ => None,
         }
     }
@@ -136,22 +149,28 @@ impl Counts {
 
     /// Whether a column is a moment, of which a sum has the latest. The others are numbers.
     pub fn is_moment(column: &str) -> bool {
-        column == <&str>::from(Total::OlderUntil)
+        let ends = [Total::StaleUntil, Total::UnprovenUntil];
+        ends.map(<&str>::from).contains(&column)
     }
 
-    /// Sets the end of the requests in doubt, unless a later one is known.
-    pub fn set_older_until(&mut self, until: Timestamp) {
-        let known = &mut self.totals[Total::OlderUntil as usize];
-        *known = (*known).max(seconds(until));
+    /// Sets the end of the requests of a kind that do not count, unless a later one is known. Only
+    /// `stale_copy` and `unproven` have one.
+    pub fn set_older_until(&mut self, kind: Kind, until: Timestamp) {
+        if let Some(end) = Total::end_of(kind) {
+            let known = &mut self.totals[end as usize];
+            *known = (*known).max(seconds(until));
+        }
     }
 
     /// Counts requests that followed an older robots.txt as obedient, if crawlers may no longer use
     /// that at `now`. Without a known end they stay.
     pub fn settle(&mut self, now: Timestamp) {
-        if self.older_until().is_some_and(|until| until <= now) {
+        let until = self.older_until(Kind::StaleCopy);
+        if until.is_some_and(|until| until <= now) {
             let stale = std::mem::take(&mut self.kinds[Kind::StaleCopy as usize]);
             let allowed = &mut self.kinds[Kind::Allowed as usize];
             *allowed = allowed.saturating_add(stale);
+            self.totals[Total::StaleUntil as usize] = 0;
         }
     }
 
@@ -191,11 +210,6 @@ impl Counts {
         self.totals[Total::Bytes as usize]
     }
 
-    /// Requests that were judged: all but those for robots.txt.
-    pub fn judged(&self) -> u64 {
-        self.requests().saturating_sub(self.robots_txt())
-    }
-
     /// Requests that certainly broke the rules: violations, too fast, into a trap.
     pub fn broke(&self) -> u64 {
         self.sum([Kind::Violation, Kind::TooFast, Kind::Trapped])
@@ -214,12 +228,6 @@ impl Counts {
         self.sum([Kind::Unproven, Kind::StaleCopy, Kind::Ambiguous])
     }
 
-    /// Requests that followed an older robots.txt, which the crawler may still use: see
-    /// [`Counts::settle`].
-    pub fn stale_copies(&self) -> u64 {
-        self.of_kind(Kind::StaleCopy)
-    }
-
     /// Unproven requests of crawlers that a cache in front of crawlgate may have answered. No time
     /// ends that.
     pub fn perhaps_cached(&self) -> u64 {
@@ -231,11 +239,12 @@ impl Counts {
         self.totals[Total::PeersUnknown as usize]
     }
 
-    /// Until when crawlers may use an older robots.txt: the latest end of the requests of the kinds
-    /// `stale_copy` and `unproven`. `None` if no end is known.
-    pub fn older_until(&self) -> Option<Timestamp> {
-        let until = i64::try_from(self.totals[Total::OlderUntil as usize]).unwrap_or(i64::MAX);
-        Some(Timestamp(until)).filter(|until| until.0 > 0)
+    /// Until when crawlers may use an older robots.txt: the latest end of the requests of the kind
+    /// `stale_copy` or `unproven`. `None` if no end is known.
+    pub fn older_until(&self, kind: Kind) -> Option<Timestamp> {
+        let until = self.totals[Total::end_of(kind)? as usize];
+        let until = Timestamp(i64::try_from(until).unwrap_or(i64::MAX));
+        (until.0 > 0).then_some(until)
     }
 
     fn sum<const N: usize>(&self, kinds: [Kind; N]) -> u64 {
@@ -324,14 +333,18 @@ impl ByIdentity {
         }
     }
 
-    /// Subtracts from each identity the requests that would be refused of `other`, down to zero. The
-    /// counts of all requests stay. Returns how many `other` has, over all identities.
-    pub fn subtract_would_refuse(&mut self, other: &ByIdentity) -> u64 {
-        for (identity, theirs) in other.iter() {
-            let mine = self.of_identity_mut(identity);
-            mine.subtract_would_refuse(theirs.would_refuse());
+    /// As [`Counts::settle`], for each identity.
+    pub fn settle(&mut self, now: Timestamp) {
+        for counts in [&mut self.verified, &mut self.unverified, &mut self.impostor] {
+            counts.settle(now);
         }
-        other.all().would_refuse()
+    }
+
+    /// As [`Counts::subtract`], for each identity.
+    pub fn subtract(&mut self, other: &ByIdentity) {
+        for (identity, theirs) in other.iter() {
+            self.of_identity_mut(identity).subtract(theirs);
+        }
     }
 
     fn of_identity_mut(&mut self, identity: KnownIdentity) -> &mut Counts {
@@ -399,12 +412,12 @@ mod tests {
         counts.add_total(Total::NotModified, 1);
         counts.add_total(Total::PerhapsCached, 4);
         counts.add_total(Total::PeersUnknown, 5);
-        counts.set_older_until(Timestamp(700));
+        counts.set_older_until(Kind::StaleCopy, Timestamp(700));
         let written = serde_json::to_value(counts).expect("written");
         let expected = serde_json::json!({
             "requests": 6, "robots_txt": 2, "violation": 3, "off": 1, "refused": 3, "paused": 1,
             "bytes": 99, "status_304": 1, "perhaps_cached": 4, "peers_unknown": 5,
-            "older_until": 700,
+            "stale_until": 700,
         });
         assert_eq!(written, expected);
         let mut later = written;
@@ -417,20 +430,20 @@ mod tests {
     fn in_doubt(kind: Kind, requests: u64, until: i64) -> Counts {
         let mut counts = Counts::default();
         counts.add(kind, CountedAction::Pass, requests);
-        counts.set_older_until(Timestamp(until));
+        counts.set_older_until(kind, Timestamp(until));
         counts
     }
 
     #[test]
     fn sum_has_the_latest_end_of_the_requests_in_doubt() {
         let mut sum = Counts::default();
-        assert_eq!(sum.older_until(), None);
+        assert_eq!(sum.older_until(Kind::Unproven), None);
         for until in [500, 900, 700] {
             sum.add_all(&in_doubt(Kind::Unproven, 2, until));
         }
         assert_eq!(sum, in_doubt(Kind::Unproven, 6, 900));
-        sum.set_older_until(Timestamp(600));
-        assert_eq!(sum.older_until(), Some(Timestamp(900)));
+        sum.set_older_until(Kind::Unproven, Timestamp(600));
+        assert_eq!(sum.older_until(Kind::Unproven), Some(Timestamp(900)));
         sum.subtract(&in_doubt(Kind::Unproven, 4, 900));
         assert_eq!(sum, in_doubt(Kind::Unproven, 2, 900));
         sum.subtract(&in_doubt(Kind::Unproven, 4, 900));
@@ -443,13 +456,19 @@ mod tests {
         counts.add(Kind::Allowed, CountedAction::Pass, 2);
         counts.add(Kind::Unproven, CountedAction::Pass, 1);
         counts.settle(Timestamp(699));
-        assert_eq!((counts.stale_copies(), counts.kept()), (3, 2));
+        assert_eq!((counts.of_kind(Kind::StaleCopy), counts.kept()), (3, 2));
         counts.settle(Timestamp(700));
-        assert_eq!((counts.stale_copies(), counts.kept()), (0, 5));
+        assert_eq!((counts.of_kind(Kind::StaleCopy), counts.kept()), (0, 5));
         assert_eq!((counts.uncounted(), counts.requests()), (1, 6));
+        let mut settled = in_doubt(Kind::StaleCopy, 3, 700);
+        settled.settle(Timestamp(700));
+        assert_eq!(
+            (settled.kept(), settled.older_until(Kind::StaleCopy)),
+            (3, None)
+        );
         let mut endless = Counts::default();
         endless.add(Kind::StaleCopy, CountedAction::Pass, 3);
         endless.settle(Timestamp(i64::MAX));
-        assert_eq!(endless.stale_copies(), 3);
+        assert_eq!(endless.of_kind(Kind::StaleCopy), 3);
     }
 }

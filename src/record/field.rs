@@ -1,5 +1,5 @@
-//! [`Field`]: every field that a log, a table or a page shows of a request. A new one is added here:
-//! a variant, its description and its value. A sink that lists it writes it.
+//! [`Field`]: every field that a log, a table or a page shows of a request. A new one is added
+//! here: a variant, its description and its value. A sink that lists it writes it.
 
 use super::{Judged, RecordedKind, RequestRecord, Value};
 use crate::crawlers::{Claim, calls_itself};

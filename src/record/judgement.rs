@@ -16,8 +16,8 @@ use std::time::Duration;
 /// What was decided about a request.
 #[derive(Clone, Debug)]
 pub enum Judgement {
-    /// It was answered before it was judged: its head was refused, or it got the file of a challenge
-    /// of a certificate authority, or a redirect to https.
+    /// It was answered before it was judged: its head was refused, or it got the file of a
+    /// challenge of a certificate authority, or a redirect to https.
     Unjudged(CountedAction),
     /// No site claims the host: the request is forwarded untouched.
     Unclaimed {
@@ -119,7 +119,8 @@ impl Judged {
         Some(rule.to_string())
     }
 
-    /// Where that line is written: `file:line:column` of the policy, or a line of the origin's file.
+    /// Where that line is written: `file:line:column` of the policy, or a line of the origin's
+    /// file.
     pub fn rule_place(&self) -> Option<String> {
         let site = &self.entry().site;
         match self.crawl_delay() {

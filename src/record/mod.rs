@@ -1,8 +1,8 @@
 //! One request as everything after its answer sees it. A [`RequestRecord`] is made when the request
 //! arrives ([`RequestFacts`]), gets its [`Judgement`], and at the end what was sent
 //! ([`SentResponse`]). It is then given to every [`Sink`]: metrics, access log, event log,
-//! evidence, and what an application adds. A sink is a list of [`Field`]s and a place to write them.
-//! [`Counts`] are the numbers of requests that metrics, history, reports and audits share;
+//! evidence, and what an application adds. A sink is a list of [`Field`]s and a place to write
+//! them. [`Counts`] are the numbers of requests that metrics, history, reports and audits share;
 //! [`CountTable`] counts the requests of a running crawlgate.
 
 mod count_table;

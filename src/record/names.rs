@@ -1,5 +1,6 @@
-//! What requests are counted by: [`CountedAction`], [`RecordedKind`] and [`ViolationKind`], each with
-//! its name in metrics and tables. The identity is a [`KnownIdentity`], which visitors do not have.
+//! What requests are counted by: [`CountedAction`], [`RecordedKind`] and [`ViolationKind`], each
+//! with its name in metrics and tables. The identity is a [`KnownIdentity`], which visitors do not
+//! have.
 
 use crate::verdict::{Action, Decision, Kind, KnownIdentity};
 use strum::{IntoStaticStr, VariantArray};
@@ -131,7 +132,8 @@ impl From<Kind> for RecordedKind {
 pub enum ViolationKind {
     /// Its kind.
     Of(Kind),
-    /// A violation by a crawler that was served no robots.txt within the time that it may use a copy.
+    /// A violation by a crawler that was served no robots.txt within the time that it may use a
+    /// copy.
     NeverFetched,
 }
 

@@ -133,11 +133,7 @@ impl ProxyServer {
     /// Puts the admin interface on its listener, if there is one.
     pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<BoundListener>) {
         let Some(listener) = listener else { return };
-        let app = AdminApp::new(
-            rooms.operations.clone(),
-            rooms.instance.access.clone(),
-            rooms.store.history(),
-        );
+        let app = AdminApp::new(rooms.operations.clone(), rooms.instance.access.clone());
         self.server.add_service(Listening {
             name: "admin",
             listeners: vec![(listener, Arc::new(Plain::new(app, self.limits)))],

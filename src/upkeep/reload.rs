@@ -12,6 +12,7 @@ use crate::sites::{
     ReloadOutcome, ReloadReport, RemoveError, RetireStatus, SiteReload, SiteStatus, Status,
 };
 use crate::state::StateStore;
+use crate::state::history::HistoryReader;
 use crate::telemetry::SiteGauges;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub struct Upkeep {
     pub instance: Arc<Instance>,
     /// What keeps the history.
     store: StateStore,
+    history: HistoryReader,
     /// What was said last of each site's file and of the directory: it is not said again every half
     /// minute.
     told: Mutex<BTreeMap<String, Vec<Finding>>>,
@@ -40,6 +42,7 @@ impl Upkeep {
     pub fn new(instance: Arc<Instance>, store: StateStore) -> Arc<Upkeep> {
         let upkeep = Upkeep {
             instance,
+            history: store.history(),
             store,
             told: Mutex::default(),
             reloading: Mutex::default(),
@@ -204,6 +207,11 @@ impl Upkeep {
         self.store.flush_history(FLUSH);
     }
 
+    /// The history of what was counted.
+    pub fn history(&self) -> HistoryReader {
+        self.history.clone()
+    }
+
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it
     /// too.
     pub fn set_gauges(&self, status: &Status) {
@@ -253,131 +261,4 @@ fn paths_at(retire: &[RetireStatus], stage: RetireStage) -> usize {
         .iter()
         .filter(|retired| retired.stage == stage && !retired.staging)
         .count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{StateStore, Timestamp, Upkeep};
-    use crate::clock::Clock;
-    use crate::crawlers::Registry;
-    use crate::identity::Proofs;
-    use crate::judge::Logs;
-    use crate::record::{CountedAction, CountedRequest};
-    use crate::sites::SiteOptions;
-    use crate::state::StoreHealth;
-    use crate::state::history::Step;
-    use crate::upkeep::JudgeParts;
-    use crate::verdict::{HistoryBasis, IdentityOutcome, Kind};
-    use std::path::Path;
-    use std::sync::Arc;
-
-    /// An instance without threads, with a state directory or without one.
-    fn upkeep(directory: &Path, state: Option<&Path>) -> Arc<Upkeep> {
-        let clock = Clock::default();
-        let of_store = clock.clone();
-        let opened = StateStore::open(state, Arc::new(move || of_store.moment()));
-        let (store, remembered) = opened.expect("no other owner");
-        let parts = JudgeParts {
-            clock,
-            state: (&store, &remembered),
-            sites: SiteOptions {
-                policies: directory.to_owned(),
-                strict: true,
-                may_be_missing: false,
-                origins: Default::default(),
-                published_proof: false,
-            },
-            new_hosts: Vec::new(),
-            proofs: Arc::new(Proofs::none(Registry::builtin())),
-            logs: Logs::off(),
-            passed: None,
-        };
-        let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
-        Upkeep::new(instance, store)
-    }
-
-    /// Counts a request in the metrics.
-    fn count(upkeep: &Upkeep) {
-        let metrics = &upkeep.instance.metrics;
-        metrics.counts.count(&CountedRequest {
-            site: "shop",
-            crawler: "gptbot",
-            identity: None,
-            kind: Kind::StaleCopy.into(),
-            basis: HistoryBasis::Observed,
-            older_until: Some(Timestamp(700)),
-            action: CountedAction::Pass,
-            violation: None,
-            status: 200,
-            bytes: 0,
-            origin_milliseconds: 0,
-        });
-        metrics.identity.count(["gptbot", "verified"]);
-    }
-
-    /// The requests that the history has, by both ways of counting.
-    fn requests(upkeep: &Upkeep) -> (u64, u64) {
-        let history = upkeep.store.history();
-        let series = history.series("shop", "gptbot", Timestamp(0), Step::Week);
-        let counts = series.expect("read").into_iter().map(|(_, counts)| {
-            assert_eq!(counts.all().older_until(), Some(Timestamp(700)));
-            counts.all().requests()
-        });
-        let outcomes = history.with_outcome(IdentityOutcome::Verified, Timestamp(0));
-        let outcomes = outcomes.expect("read").into_iter();
-        (counts.sum(), outcomes.map(|(_, requests)| requests).sum())
-    }
-
-    #[test]
-    fn flushed_history_has_every_request_before() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let state = directory.path().join("state");
-        for state in [Some(&*state), None] {
-            let upkeep = upkeep(directory.path(), state);
-            for requests_so_far in 1..=3 {
-                count(&upkeep);
-                upkeep.flush_history();
-                let expected = (requests_so_far, requests_so_far);
-                assert_eq!(requests(&upkeep), expected, "{state:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn flushes_at_once_neither_lose_nor_double_counts() {
-        const EACH: u64 = 25;
-        const THREADS: u64 = 4;
-        let directory = tempfile::tempdir().expect("a directory");
-        let state = directory.path().join("state");
-        let upkeep = upkeep(directory.path(), Some(&state));
-        std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    for own in 1..=EACH {
-                        count(&upkeep);
-                        upkeep.flush_history();
-                        assert!(requests(&upkeep).0 >= own);
-                    }
-                });
-            }
-        });
-        assert_eq!(requests(&upkeep), (EACH * THREADS, EACH * THREADS));
-    }
-
-    #[test]
-    fn flush_returns_where_nothing_can_be_written() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let state = directory.path().join("state");
-        let upkeep = upkeep(directory.path(), Some(&state));
-        upkeep.store.execute("DROP TABLE history_weeks");
-        for _ in 0..2 {
-            count(&upkeep);
-            upkeep.flush_history();
-            let health = upkeep.store.health();
-            assert!(matches!(health, StoreHealth::Failing { .. }), "{health:?}");
-        }
-        upkeep.store.close().expect_err("it cannot be written");
-        count(&upkeep);
-        upkeep.flush_history();
-    }
 }

@@ -2,10 +2,11 @@
 //! share a store, the counts are the sums over these instances. A sentence says how many instances
 //! are included and which are missing.
 
-use super::Dashboard;
-use super::period::Period;
+use crate::admin::Operations;
 use crate::admin::instances::StoreStatus;
 use crate::exchange::{MemberStatus, Standing, StoreError};
+use crate::record::ByIdentity;
+use crate::report::Period;
 use crate::state::history::{HistoryError, HistoryReader, Told};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,47 +15,62 @@ use std::collections::{BTreeMap, BTreeSet};
 /// five seconds.
 const OVERDUE: i64 = 60;
 
-impl Dashboard {
-    /// The history to count by, and the sentence that says whose counts it has. With a store the
-    /// history has the counts of all instances. Without a store it is that of this instance, and
-    /// the sentence is empty. If the store does not answer, it is also that of this instance, and
-    /// the sentence says why. All that this instance recorded before is in it.
-    pub(super) fn counts(&self, period: &Period) -> Result<(HistoryReader, String), HistoryError> {
-        self.operations.flush_history();
-        let Some(instances) = self.operations.instances.get() else {
-            return Ok((self.history.clone(), String::new()));
-        };
-        let store = instances.status();
-        let told = match &store.exchange.away {
-            Some(away) => Err(StoreError::Away(away.error.clone())),
-            None => (instances.counts)(period.step, period.from),
-        };
-        match told {
-            Ok(told) => {
-                let history = self.history.with_others(period.step, period.from, &told)?;
-                Ok((history, sentence(&store, &told, period)))
-            }
-            Err(error) => {
-                let alone = format!("Counts of this instance alone: {error}.");
-                Ok((self.history.clone(), alone))
-            }
+/// The history to count by, and the sentence that says whose counts it has. With a store the
+/// history has the counts of all instances. Without a store it is that of this instance, and
+/// the sentence is empty. If the store does not answer, it is also that of this instance, and
+/// the sentence says why. All that this instance recorded before is in it.
+pub fn counts(
+    operations: &Operations,
+    period: &Period,
+) -> Result<(HistoryReader, String), HistoryError> {
+    operations.flush_history();
+    let own = operations.history();
+    let Some(instances) = operations.instances.get() else {
+        return Ok((own, String::new()));
+    };
+    let store = instances.status();
+    let told = match &store.exchange.away {
+        Some(away) => Err(StoreError::Away(away.error.clone())),
+        None => (instances.counts)(period.step, period.from),
+    };
+    match told {
+        Ok(told) => {
+            let history = own.with_others(period.step, period.from, &told)?;
+            Ok((history, sentence(&store, &told, period)))
         }
-    }
-
-    /// A sentence that says whose samples a page shows; empty without a store.
-    pub(super) fn whose_samples(&self) -> String {
-        let says = "Samples of this instance alone: each instance keeps its own.";
-        self.operations
-            .instances
-            .get()
-            .map(|_| says.to_owned())
-            .unwrap_or_default()
+        Err(error) => {
+            let alone = format!("Counts of this instance alone: {error}.");
+            Ok((own, alone))
+        }
     }
 }
 
+/// The counts of each crawler on a site, or on all sites if `site` is empty. Visitors are left out.
+pub(super) fn by_crawler(
+    history: &HistoryReader,
+    site: &str,
+    period: &Period,
+) -> Result<BTreeMap<String, ByIdentity>, HistoryError> {
+    let mut counts: BTreeMap<String, ByIdentity> = BTreeMap::new();
+    history.each(
+        site,
+        period.from,
+        period.step,
+        |_, crawler, identity, of_period| {
+            if !matches!(crawler, "" | "none") {
+                counts
+                    .entry(crawler.to_owned())
+                    .or_default()
+                    .add(identity, of_period);
+            }
+        },
+    )?;
+    Ok(counts)
+}
+
 /// The sentence that says of how many instances the counts are sums. It names the instances that
-/// are there and told no counts of this period, or none for a minute. `told` are the counts of the
-/// other instances.
+/// are there and reported no counts of this period, or none for a minute. `told` are the counts of
+/// the other instances.
 fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
     let mut last: BTreeMap<&str, i64> = BTreeMap::new();
     for Told {
@@ -74,10 +90,10 @@ fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
         }
         let name = format!("{} on {}", member.id, member.host);
         match last.get(member.id.as_str()) {
-            None => missing.push(format!("{name} has told nothing")),
+            None => missing.push(format!("{name} has reported no counts")),
             Some(at) if period.to.0 - at > OVERDUE => {
                 missing.push(format!(
-                    "{name} has told nothing since {} UTC",
+                    "{name} has reported no counts since {} UTC",
                     super::format::minute(Timestamp(*at))
                 ));
             }
@@ -86,10 +102,9 @@ fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
     }
     let instances: BTreeSet<&str> = last.into_keys().collect();
     let mut says = match instances.len() {
-        0 => "Counts of this instance: no other one has told what it counted in this time."
-            .to_owned(),
+        0 => "Counts of this instance: no other one has reported counts of this period.".to_owned(),
         others => format!(
-            "Sums of {} instances; each tells what it counted every 5 seconds.",
+            "Sums of {} instances; each reports its counts every 5 seconds.",
             others + 1
         ),
     };
@@ -97,7 +112,7 @@ fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
         says.push_str(&format!(" Missing: {}.", missing.join("; ")));
     }
     says.push_str(
-        " Names of unlisted bots, and what is suspected or suspended, are of this instance alone.",
+        " Examples, names of unknown bots, and suspected or suspended requests are of this instance alone.",
     );
     says
 }

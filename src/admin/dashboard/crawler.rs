@@ -2,14 +2,14 @@
 //! kind (such as `allowed` or `violation`). For unlisted bots it lists the names that they give
 //! themselves.
 
-use super::charts::Bar;
+use super::counted;
 use super::layout::{self, Layout, Link};
-use super::period::Period;
-use super::rows::{self, Row, claims_nothing};
 use super::{Dashboard, Page, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Crawler;
 use crate::record::{ByIdentity, RecordedKind};
+use crate::report::charts::Bar;
+use crate::report::{CrawlerRow, Numbers, Period, claims_nothing, crawler_name, known};
 use crate::state::history::HistoryError;
 use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
 use askama::Template;
@@ -22,14 +22,14 @@ const NAMES: usize = 100;
 struct CrawlerPage<'a> {
     layout: Layout,
     id: &'a str,
-    name: String,
+    name: &'a str,
     known: Option<&'a Crawler>,
     period: Period,
     choices: Vec<Link>,
     bars: Vec<Bar>,
     totals: ByIdentity,
-    identities: Vec<Row>,
-    sites: Vec<Row>,
+    /// By identity: on all sites, then on each.
+    numbers: Vec<Numbers>,
     /// Identities and kinds of requests.
     kinds: Vec<(KnownIdentity, RecordedKind, u64)>,
     /// Requests from outside of all lists of the operator, where reverse DNS is not asked; by whole
@@ -46,14 +46,14 @@ impl Dashboard {
     pub(super) fn crawler(&self, query: &str) -> Page {
         let query = Query::read(query, &["id", "days"])?;
         let id = query.get("id").unwrap_or_default();
-        let known = rows::known(id);
-        let period = Period::of(&query, self.now())?;
-        let (history, counted) = self.counts(&period)?;
+        let known = known(id);
+        let period = super::period(&query, self.now())?;
+        let (history, whose) = counted::counts(&self.operations, &period)?;
         let series = history.series("", id, period.from, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();
         if id.is_empty() || !is_known {
             let problem =
-                format!("crawlgate knows no crawler `{id}`, and the history has none in this time");
+                format!("crawlgate knows no crawler {id}, and the history has none in this period");
             return Err(PageError::Unknown(problem));
         }
         let mut totals = ByIdentity::default();
@@ -66,22 +66,21 @@ impl Dashboard {
         };
         let suspected = with_outcome(IdentityOutcome::Suspected)?;
         let suspended = with_outcome(IdentityOutcome::Suspended)?;
-        let sites = history.sites(id, period.from, period.step)?;
-        let name = rows::name(id);
+        let name = crawler_name(id);
+        let mut numbers = numbers("", id, &totals);
+        for (site, counts) in history.sites(id, period.from, period.step)? {
+            numbers.extend(self::numbers(&site, id, &counts));
+        }
         let page = CrawlerPage {
-            layout: self.layout(&name, "/crawler").counted(counted),
+            layout: self.layout(name, "/crawler").counted(whose),
             id,
             name,
             known,
-            choices: period.choices(&layout::crawler_link(id)),
+            choices: super::choices(&period, &layout::crawler_link(id)),
             suspected,
             suspended,
             bars: period.bars(&series),
-            identities: identities(id, &totals),
-            sites: sites
-                .iter()
-                .flat_map(|(site, counts)| on_site(site, id, counts))
-                .collect(),
+            numbers,
             kinds: kinds(&totals),
             totals,
             unlisted: if id == "other" {
@@ -95,33 +94,27 @@ impl Dashboard {
     }
 }
 
-/// The rows of a crawler by identity, for its own page: the name of a row is what is proven of the
-/// crawler's name. Empty for names that claim nothing.
-fn identities(id: &str, counts: &ByIdentity) -> Vec<Row> {
-    let mut rows = Row::each("", id, counts);
-    for row in &mut rows {
-        row.name = if claims_nothing(id) {
-            String::new()
-        } else {
-            std::mem::take(&mut row.says)
-        };
+/// The rows of a crawler on one site, or (an empty `site`) on all, by identity.
+fn numbers(site: &str, id: &str, counts: &ByIdentity) -> Vec<Numbers> {
+    let (label, href) = match site {
+        "" => ("all sites", String::new()),
+        site => (site, layout::site_link(site)),
+    };
+    let mut numbers = Vec::new();
+    for (identity, counts) in counts.iter() {
+        if counts.requests() > 0 {
+            numbers.push(Numbers {
+                label: label.to_owned(),
+                href: href.clone(),
+                row: CrawlerRow::new(id, identity.into(), *counts),
+            });
+        }
     }
-    rows
-}
-
-/// The rows of a crawler on one site, by identity. The name of a row is the site, with a link to
-/// it.
-fn on_site(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
-    let mut rows = Row::each(site, id, counts);
-    for row in &mut rows {
-        row.href = layout::site_link(site);
-        row.name = site.to_owned();
-    }
-    rows
+    numbers
 }
 
 /// The requests by identity and kind: triples of identity, kind and count.
-fn kinds(counts: &ByIdentity) -> Vec<(KnownIdentity, RecordedKind, u64)> {
+pub(super) fn kinds(counts: &ByIdentity) -> Vec<(KnownIdentity, RecordedKind, u64)> {
     let mut kinds = Vec::new();
     for (identity, counts) in counts.iter() {
         for kind in RecordedKind::all() {

@@ -1,21 +1,9 @@
-//! Formats numbers, times and words for the pages of the dashboard: [`percent`], [`minute`] and
-//! [`words`].
+//! Formats numbers, times and texts for the pages of the dashboard: [`minute`], [`words`] and
+//! [`message`].
 
 pub use crate::numbers::thousands;
 
-use std::borrow::Borrow;
 use std::fmt::Display;
-
-/// A share of a hundred, with one digit after the point unless it is whole. A share above 0 is
-/// shown as 0.1 % at least, and one below 100 as 99.9 % at most.
-pub fn percent(share: impl Borrow<f64>) -> String {
-    match *share.borrow() {
-        share if share > 99.9 && share < 100.0 => "99.9 %".to_owned(),
-        share if share > 0.0 && share < 0.1 => "0.1 %".to_owned(),
-        share if share == share.trunc() => format!("{share:.0} %"),
-        share => format!("{share:.1} %"),
-    }
-}
 
 /// The day and the minute of a moment: `2026-11-22 10:00`.
 pub fn minute(moment: impl Display) -> String {
@@ -30,4 +18,16 @@ pub fn minute(moment: impl Display) -> String {
 /// A kind, an action or a verdict in words: metrics write `_` between them.
 pub fn words(name: &str) -> String {
     name.replace('_', " ")
+}
+
+/// The parts of a message between its backticks, so that every second one is code. The numbers that
+/// the system gives its errors are left out.
+pub fn message(text: impl Display) -> Vec<String> {
+    let mut text = text.to_string();
+    while let Some((before, rest)) = text.split_once(" (os error ")
+        && let Some((_, after)) = rest.split_once(')')
+    {
+        text = format!("{before}{after}");
+    }
+    text.split('`').map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! The page of health: the problems that need a person, then the state of policies, origins and
+//! The page of health: the problems that need attention, then the state of policies, origins and
 //! their queues, instances, certificates, the proof of crawlers' identities, and the published
 //! lists that this proof uses.
 
@@ -11,15 +11,15 @@ use crate::identity::{ListFailure, ListIndex, PublishedLists};
 use crate::ledger::{EVERY_SITE, ListHealth};
 use askama::Template;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 #[derive(Template)]
 #[template(path = "health.html")]
 struct HealthPage<'a> {
     layout: Layout,
-    uptime: Duration,
     status: InstanceStatus,
     lists: &'a PublishedLists,
+    /// Whether this crawlgate fetches the lists.
+    is_fetching: bool,
     failures: BTreeMap<ListIndex, ListFailure>,
     proofs: Vec<ListHealth>,
 }
@@ -37,10 +37,10 @@ impl Dashboard {
         let lists = &self.operations.instance.proofs.lists;
         let page = HealthPage {
             layout: Layout::new("Health", "/health", status.problems.len()),
-            uptime: self.operations.started.elapsed(),
             status,
             failures: lists.failures(),
             lists,
+            is_fetching: self.operations.lists.get().is_some(),
             proofs: self.operations.upkeep.list_health(),
         };
         Ok(page.render()?)

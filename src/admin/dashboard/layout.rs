@@ -28,7 +28,7 @@ pub struct Link {
 
 impl Layout {
     /// The frame of the page at a path, which the navigation marks. With `problems` (how many need
-    /// a person) the link to the page of health shows their number.
+    /// attention) the link to the page of health shows their number.
     pub fn new(title: &str, path: &'static str, problems: usize) -> Layout {
         let mut pages = PAGES.map(|(href, name)| Link {
             href: href.to_owned(),
@@ -77,9 +77,13 @@ fn query(given: &[(&str, &str)]) -> String {
 
 /// A link to the line that `file:line:column` names, on the page of its site. `None` if the text
 /// does not end with a line and a column.
-pub fn line_link(site: &str, source: &str) -> Option<String> {
+pub fn policy_line(site: &str, source: &str) -> Option<Link> {
     let mut parts = source.rsplitn(3, ':');
     let _column = parts.next()?.parse::<u32>().ok()?;
     let line = parts.next()?.parse::<u32>().ok()?;
-    Some(format!("{}#line-{line}", site_link(site)))
+    Some(Link {
+        href: format!("{}#line-{line}", site_link(site)),
+        name: format!("{} line {line}", parts.next()?),
+        is_current: false,
+    })
 }

@@ -3,21 +3,18 @@
 //! policy with numbered lines, to which other pages link.
 
 use super::layout::{Layout, Link, site_link};
-use super::period::Period;
-use super::rows::Row;
+use super::overview::live_report;
 use super::{Dashboard, Page, PageError};
 use crate::admin::query::Query;
 use crate::policy::Site;
 use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
 use crate::policy::site::RuleSource;
 use crate::printable::join;
-use crate::record::ByIdentity;
+use crate::report::Content;
 use crate::sites::SiteStatus;
 use crate::verdict::source_place;
 use crate::yaml::values;
 use askama::Template;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 #[derive(Template)]
 #[template(path = "site.html")]
@@ -25,7 +22,7 @@ struct SitePage<'a> {
     layout: Layout,
     status: SiteStatus,
     choices: Vec<Link>,
-    crawlers: Vec<Row>,
+    content: Content<'a>,
     robots_txt: Vec<ServedLine>,
     /// The site, where it is in force.
     site: Option<&'a Site>,
@@ -45,22 +42,8 @@ impl Dashboard {
     pub(super) fn site(&self, query: &str) -> Page {
         let query = Query::read(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
-        let period = Period::of(&query, self.now())?;
-        let mut counts: BTreeMap<String, ByIdentity> = BTreeMap::new();
-        let (history, counted) = self.counts(&period)?;
-        history.each(
-            name,
-            period.from,
-            period.step,
-            |_, crawler, identity, of_period| {
-                if !matches!(crawler, "" | "none") {
-                    counts
-                        .entry(crawler.to_owned())
-                        .or_default()
-                        .add(identity, of_period);
-                }
-            },
-        )?;
+        let period = super::period(&query, self.now())?;
+        let report = live_report(&self.operations, Some(period), name)?;
         let snapshot = self.operations.instance.sites.snapshot();
         let entry = snapshot.entry_named(name);
         let status = self
@@ -70,35 +53,23 @@ impl Dashboard {
             .sites
             .into_iter()
             .find(|site| site.site == name);
-        if name.is_empty() || (entry.is_none() && status.is_none() && counts.is_empty()) {
+        if name.is_empty() || (entry.is_none() && status.is_none() && report.crawlers.is_empty()) {
             return Err(PageError::Unknown(format!(
-                "there is no site `{name}`, and the history has none in this time"
+                "there is no site {name}, and the history has none in this period"
             )));
         }
         let site = entry.map(|entry| &*entry.site);
         let status = status.unwrap_or_default();
         let page = SitePage {
-            layout: self.layout(name, "/site").counted(counted),
-            choices: period.choices(&site_link(name)),
-            crawlers: on_site(name, counts),
+            layout: self.layout(name, "/site").counted(report.instances.clone()),
+            choices: super::choices(&period, &site_link(name)),
+            content: Content::new(&report, true).below_title(),
             robots_txt: site.map(served).unwrap_or_default(),
             site,
             status,
         };
         Ok(page.render()?)
     }
-}
-
-/// The rows of crawlers by identity, those that broke most rules first, then those with most
-/// requests.
-fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
-    let mut counts: Vec<(String, ByIdentity)> = counts.into_iter().collect();
-    counts
-        .sort_by_cached_key(|(_, counts)| Reverse((counts.all().broke(), counts.all().requests())));
-    counts
-        .iter()
-        .flat_map(|(id, counts)| Row::each(site, id, counts))
-        .collect()
 }
 
 /// The lines of robots.txt as served, each with the place in the policy that it comes from. Places

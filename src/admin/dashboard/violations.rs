@@ -1,15 +1,19 @@
-//! The page of violations: samples of requests that crawlgate refused, or would refuse under
-//! enforcement. One table groups them by crawler and rule, with the first and the last time. A list
-//! shows the latest samples with the policy line that decided.
+//! The page of violations: for each crawler how many requests broke a rule, by kind, then examples
+//! of them with the policy line that decided. Impostors have a section of their own. A query for
+//! another kind shows that kind alone.
 
+use super::counted::{self, by_crawler};
+use super::crawler::kinds;
 use super::layout::{Layout, Link, samples_link};
-use super::period::Period;
 use super::{Dashboard, Page};
 use crate::admin::query::Query;
-use crate::record::{Field, Row};
+use crate::record::{ByIdentity, Field, RecordedKind, Row};
 use crate::state::history::{SampleFilter, SampleGroup};
 use crate::verdict::{Kind, KnownIdentity};
 use askama::Template;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::slice;
 use strum::VariantArray;
 
 /// Rows of each table.
@@ -17,6 +21,8 @@ const GROUPS: usize = 200;
 const SAMPLES: usize = 100;
 /// What a query may select.
 const SELECTED: [&str; 5] = ["site", "crawler", "kind", "rule", "identity"];
+/// The kinds of requests that broke a rule.
+const BROKE: [Kind; 3] = [Kind::Violation, Kind::TooFast, Kind::Trapped];
 
 #[derive(Template)]
 #[template(path = "violations.html")]
@@ -25,18 +31,27 @@ struct ViolationsPage {
     choices: Vec<Link>,
     /// The selected values, each with a link that drops it.
     selected: Vec<(String, String)>,
+    site: String,
+    /// Those that have anything to show.
+    sections: Vec<Section>,
+}
+
+/// Requests of some kinds.
+struct Section {
+    kinds: &'static [Kind],
+    /// All requests, the most frequent first.
+    requests: Vec<Requests>,
+    /// One more than is shown, so that the page knows whether there are more.
     groups: Vec<SampleGroup>,
     samples: Vec<Row>,
 }
 
-/// What was done with a sample, and under observation what would have been.
-pub(super) fn action(sample: &Row) -> String {
-    let would = sample.text(Field::Would);
-    if would.is_empty() {
-        sample.text(Field::Action).into_owned()
-    } else {
-        format!("would_{would}")
-    }
+/// How many requests of a kind came under a name.
+struct Requests {
+    crawler: String,
+    identity: KnownIdentity,
+    kind: RecordedKind,
+    count: u64,
 }
 
 /// The text of a field, harmless for a page.
@@ -52,14 +67,43 @@ impl Dashboard {
             query,
             &["site", "crawler", "kind", "rule", "identity", "days"],
         )?;
-        let period = Period::of(&query, self.now())?;
-        let filter = SampleFilter {
+        let period = super::period(&query, self.now())?;
+        let mut filter = SampleFilter {
             site: query.get("site"),
             crawler: query.get("crawler"),
-            kind: query.one_of("kind", Kind::VARIANTS)?.copied(),
             rule: query.get("rule"),
             identity: query.one_of("identity", KnownIdentity::VARIANTS)?.copied(),
+            ..SampleFilter::default()
         };
+        let (history, whose) = counted::counts(&self.operations, &period)?;
+        let site = filter.site.unwrap_or_default();
+        // The history does not count by rule.
+        let counts = match filter.rule {
+            Some(_) => BTreeMap::new(),
+            None => by_crawler(&history, site, &period)?,
+        };
+        let kinds = match query.one_of("kind", Kind::VARIANTS)? {
+            Some(kind) => vec![slice::from_ref(kind)],
+            None => vec![&BROKE[..], &[Kind::Impostor]],
+        };
+        let mut sections = Vec::new();
+        for kinds in kinds {
+            filter.kinds = kinds;
+            sections.push(Section {
+                kinds,
+                requests: requests(&filter, &counts),
+                groups: self.operations.history().sample_groups(
+                    &filter,
+                    period.from,
+                    GROUPS + 1,
+                )?,
+                samples: self
+                    .operations
+                    .history()
+                    .samples(&filter, period.from, SAMPLES)?,
+            });
+        }
+        sections.retain(|section| !section.requests.is_empty() || !section.samples.is_empty());
         let chosen: Vec<(&str, &str)> = SELECTED
             .iter()
             .filter_map(|name| query.get(name).map(|value| (*name, value)))
@@ -71,19 +115,39 @@ impl Dashboard {
             let shown = crate::printable::printable(value.as_bytes());
             selected.push((shown, samples_link(&others)));
         }
-        self.operations.flush_history();
         let page = ViolationsPage {
-            layout: self
-                .layout("Violations", "/violations")
-                .counted(self.whose_samples()),
-            choices: period.choices(&samples_link(&chosen)),
+            layout: self.layout("Violations", "/violations").counted(whose),
+            choices: super::choices(&period, &samples_link(&chosen)),
             selected,
-            // One more than is shown, so that the page knows whether there are more.
-            groups: self
-                .history
-                .sample_groups(&filter, period.from, GROUPS + 1)?,
-            samples: self.history.samples(&filter, period.from, SAMPLES)?,
+            site: site.to_owned(),
+            sections,
         };
         Ok(page.render()?)
     }
+}
+
+/// The requests of the counts that the filter selects, the most frequent first.
+fn requests(filter: &SampleFilter<'_>, counts: &BTreeMap<String, ByIdentity>) -> Vec<Requests> {
+    let mut requests = Vec::new();
+    for (crawler, by_identity) in counts {
+        for (identity, kind, count) in kinds(by_identity) {
+            requests.push(Requests {
+                crawler: crawler.clone(),
+                identity,
+                kind,
+                count,
+            });
+        }
+    }
+    requests.retain(|found| {
+        matches!(found.kind, RecordedKind::Of(kind) if filter.kinds.contains(&kind))
+            && filter
+                .crawler
+                .is_none_or(|crawler| crawler == found.crawler)
+            && filter
+                .identity
+                .is_none_or(|identity| identity == found.identity)
+    });
+    requests.sort_by_key(|found| Reverse(found.count));
+    requests
 }

@@ -154,7 +154,7 @@ mod tests {
     fn counts(requests: u64) -> Counts {
         let mut counts = Counts::default();
         counts.add(Kind::Violation, CountedAction::WouldBlock, requests);
-        counts.set_older_until(Timestamp(requests as i64));
+        counts.set_older_until(Kind::Unproven, Timestamp(requests as i64));
         counts
     }
 
@@ -241,7 +241,10 @@ mod tests {
         };
         let counts = counts.all();
         let latest = Some(Timestamp(5));
-        assert_eq!((counts.requests(), counts.older_until()), (10, latest));
+        assert_eq!(
+            (counts.requests(), counts.older_until(Kind::Unproven)),
+            (10, latest)
+        );
     }
 
     #[test]

@@ -172,6 +172,15 @@ impl HistoryReader {
         })
     }
 
+    /// The beginning of the first day with requests; `None` without any.
+    pub fn first_day(&self) -> Result<Option<Timestamp>, HistoryError> {
+        let table = table(Step::Day);
+        self.with(|connection| {
+            let sql = format!("SELECT MIN(start) FROM {table} WHERE site = ''");
+            connection.query_row(&sql, [], |row| row.get(0))
+        })
+    }
+
     /// The counts of a crawler on each site, added up over the periods of length `step` that begin
     /// at `from` or later. An empty crawler stands for all crawlers.
     pub fn sites(

@@ -1,23 +1,24 @@
 //! Questions about the samples of the history, the requests against the rules: [`SampleFilter`]
-//! selects some, [`SampleGroup`] has those of one rule, and [`Offence`] says when a crawler broke the
-//! rules and how it did so last.
+//! selects some, [`SampleGroup`] has those of one rule, and [`Offence`] says when a crawler broke
+//! the rules and how it did so last.
 
 use super::Step;
 use super::read::{HistoryError, HistoryReader};
 use super::tables::{OFFENCES, read_sample, sample_columns};
+use crate::printable::join;
 use crate::record::{Field, Row};
 use crate::time::Timestamp;
 use crate::verdict::{Kind, KnownIdentity};
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-/// The samples that are wanted; `None` selects all.
+/// The samples that are wanted; `None` and no kinds select all.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct SampleFilter<'a> {
     pub site: Option<&'a str>,
     pub crawler: Option<&'a str>,
-    pub kind: Option<Kind>,
+    pub kinds: &'a [Kind],
     pub rule: Option<&'a str>,
     pub identity: Option<KnownIdentity>,
 }
@@ -145,7 +146,6 @@ impl SampleFilter<'_> {
         let wanted = [
             ("site", self.site),
             ("crawler", self.crawler),
-            ("kind", self.kind.map(Kind::name)),
             ("rule", self.rule),
             ("identity", self.identity.map(KnownIdentity::name)),
         ];
@@ -154,6 +154,10 @@ impl SampleFilter<'_> {
                 values.push(Value::Text(wanted.to_owned()));
                 conditions.push_str(&format!(" AND {column} = ?{}", values.len()));
             }
+        }
+        if !self.kinds.is_empty() {
+            let names = self.kinds.iter().map(|kind| format!("'{}'", kind.name()));
+            conditions.push_str(&format!(" AND kind IN ({})", join(names, ", ")));
         }
         (conditions, values)
     }

@@ -40,8 +40,8 @@ CREATE INDEX IF NOT EXISTS history_samples_by_site ON history_samples (site, day
 CREATE INDEX IF NOT EXISTS history_samples_by_time ON history_samples (time);
 CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, crawler, kind, rule, identity, time, rule_source);";
 
-/// The samples that tell of a crawler that certainly broke the rules, or of an impostor. SQLite uses
-/// the index of these only for a condition with the same words.
+/// The samples that tell of a crawler that certainly broke the rules, or of an impostor. SQLite
+/// uses the index of these only for a condition with the same words.
 pub const OFFENCES: &str = "kind IN ('violation', 'too_fast', 'trapped', 'impostor')";
 
 /// The columns of a sample, in the order of its fields. `table` is written before each.

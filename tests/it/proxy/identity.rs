@@ -195,7 +195,7 @@ fn audited(gate: &Gate) -> Value {
     let rows = report["crawlers"].as_array().expect("rows of crawlers");
     let requests = |identity: &str| {
         let row = rows.iter().find(|row| row["identity"] == identity);
-        row.map_or(Value::from(0), |row| row["requests"].clone())
+        row.map_or(Value::from(0), |row| row["counts"]["requests"].clone())
     };
     ["verified", "suspected_impostor", "unverified"]
         .map(requests)

@@ -4,8 +4,9 @@
 use crate::proxy::support::{
     BINGBOT, Connection, GPTBOT, Gate, Origin, Response, Setup, chromium, eventually, run,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
+use std::process::{Command, Output};
 
 const HOST: &str = "shop.example";
 const HOUR: i64 = 3_600;
@@ -51,13 +52,23 @@ fn visit(gate: &Gate, agent: &str, path: &str) {
     gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
 }
 
-/// A host that was observed for more than a day, and then visited: one crawler obeys, one does not.
-fn visited(setup: Setup) -> Gate {
+/// A host that was observed for more than a day, in which one crawler obeyed.
+fn observed(setup: Setup) -> Gate {
     let mut gate = setup.policy("shop", POLICY).with_clock().start();
     for _ in 0..6 {
         visit(&gate, BINGBOT, "/");
+        // A request counts in the hour in which it is taken into the history.
+        eventually("it is in the history", || {
+            crawler(&report(&gate), "bingbot")
+        });
         gate.live_through(5 * HOUR);
     }
+    gate
+}
+
+/// The same, and then visited by one that does not obey.
+fn visited(setup: Setup) -> Gate {
+    let gate = observed(setup);
     visit(&gate, GPTBOT, "/robots.txt");
     visit(&gate, HOSTILE_AGENT, HOSTILE_PATH);
     for number in 0..24 {
@@ -75,10 +86,13 @@ fn visited(setup: Setup) -> Gate {
     gate
 }
 
+/// What the running crawlgate reports.
 fn report(gate: &Gate) -> Value {
-    let state = gate.path("state").display().to_string();
-    let output = run(&["report", "--since", "3d", "--state", &state, "--json"]);
-    serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    read_json(&gate.command(&["report", "--since", "3d", "--json"]))
+}
+
+fn read_json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 fn crawler(report: &Value, id: &str) -> Option<Value> {
@@ -95,77 +109,75 @@ fn history_outlasts_a_crash_and_leads_from_counts_to_samples_to_the_policy() {
     let mut gate = visited(Setup::before(origin.address));
     gate.wait_until_stored();
     gate.restart("KILL", |_| {});
-    let of_gptbot = crawler(&report(&gate), "gptbot").expect("gptbot");
-    assert_eq!(
-        (
-            &of_gptbot["counts"]["would_refuse"],
-            &of_gptbot["counts"]["robots_txt"]
-        ),
-        (&25.into(), &1.into())
-    );
-    let of_bing = crawler(&report(&gate), "bingbot").expect("bingbot");
-    assert_eq!(
-        (of_bing["compliance"].as_f64(), &of_bing["broke"]),
-        (Some(100.0), &Value::Null)
-    );
-
-    // `mode: enforce` alone refuses no unlisted bot.
     let report = report(&gate);
+    let of_gptbot = crawler(&report, "gptbot").expect("gptbot");
+    for (column, count) in [
+        ("requests", 26),
+        ("robots_txt", 1),
+        ("violation", 25),
+        ("would_refuse", 25),
+        ("status_2xx", 25),
+    ] {
+        assert_eq!(of_gptbot["counts"][column], count, "{column}");
+    }
     assert_eq!(
-        (
-            &report["totals"]["would_refuse"],
-            &report["unlisted_would_refuse"]
-        ),
-        (&25.into(), &1.into())
+        (&of_gptbot["part"], &of_gptbot["identity"]),
+        (&"breaks_rules".into(), &"unverified".into())
     );
-    let (site, by_identity) = (&report["sites"][0], &report["by_identity"]["unverified"]);
+    let of_bing = crawler(&report, "bingbot").expect("bingbot");
+    assert_eq!(
+        (&of_bing["part"], &of_bing["counts"]["allowed"]),
+        (&"obeys".into(), &6.into())
+    );
+    let unknown = crawler(&report, "other").expect("unknown bots");
+    assert_eq!(
+        (&unknown["identity"], &unknown["counts"]["violation"]),
+        (&Value::Null, &1.into())
+    );
+    // Enforcement alone blocks no unknown bot.
+    assert_eq!(
+        report["totals"],
+        json!({"requests": 35, "against_rules": 26, "not_counted": 0, "blocked": 0, "would_block": 25,
+            "unknown_bots_would_block": 1, "pretended": 0, "tools": 0}),
+    );
+    let site = &report["sites"][0];
     assert_eq!(
         (
-            &site["counts"]["would_refuse"],
-            &site["unlisted_would_refuse"]
+            &site["counts"]["violation"],
+            &site["counts"]["would_refuse"]
         ),
-        (&25.into(), &1.into()),
+        (&26.into(), &25.into()),
         "{site}"
     );
-    assert_eq!(by_identity["would_refuse"], 25, "{by_identity}");
-    let unlisted = crawler(&report, "other").expect("unlisted bots");
-    let counts = (
-        &unlisted["counts"]["would_refuse"],
-        &unlisted["unlisted_would_refuse"],
-    );
-    assert_eq!(counts, (&Value::Null, &1.into()), "{unlisted}");
     let overview = page(&gate, "/");
-    assert!(overview.contains("<b>25</b>"), "{overview}");
+    assert!(overview.contains("class=\"headline breaks\""), "{overview}");
     assert!(
         overview.contains("/crawler?id=gptbot") && overview.contains("SomeNewBot"),
         "{overview}"
     );
-    for target in ["/", "/site?name=shop", "/crawler?id=other"] {
-        assert!(
-            page(&gate, target).contains("purposes: { other: enforce }"),
-            "{target}"
-        );
-    }
+    let counted = "/violations?crawler=gptbot&#38;identity=unverified\">25 of 26</a>";
+    assert!(overview.contains(counted), "{overview}");
     assert!(page(&gate, "/crawler?id=gptbot").contains(">--as</span> gptbot</code>"));
     let samples = page(&gate, "/violations?crawler=gptbot");
     assert_eq!(
-        samples.matches("<li><p><strong>").count(),
+        samples.matches("class=\"example unverified\"").count(),
         20,
         "the first 20 of a day"
     );
+    let counted = "kind=violation&#38;identity=unverified\">25</a>";
+    assert!(samples.contains(counted), "all requests: {samples}");
+    assert_eq!(samples.matches("<section id=").count(), 1, "no impostors");
     assert!(
         samples.contains("From 127.0.0.0, "),
         "a network and no address: {samples}"
     );
-    let line = samples
-        .split("href=\"/site?name=shop#line-")
-        .nth(1)
-        .expect("a link to the policy");
-    let line: usize = line
-        .split('"')
-        .next()
-        .and_then(|line| line.parse().ok())
-        .expect("a number");
+    let linked_line = |page: &str| {
+        let link = page.split("href=\"/site?name=shop#line-").nth(1);
+        let number = link.expect("a link to the policy").split('"').next();
+        number.and_then(|line| line.parse::<usize>().ok())
+    };
+    let line = linked_line(&samples).expect("a number");
+    assert_eq!(linked_line(&overview), Some(line));
     assert!(
         POLICY
             .lines()
@@ -305,7 +317,7 @@ fn with_impostors(origin: &Origin) -> Gate {
     }
     visit(&gate, "203.0.113.9", "/");
     eventually("the history has all of it", || {
-        (report(&gate)["totals"]["requests"] == 14).then_some(())
+        (report(&gate)["totals"]["pretended"] == 4).then_some(())
     });
     gate
 }
@@ -325,11 +337,9 @@ fn impostors_and_unproven_names_do_not_count_against_the_crawler() {
             .unwrap_or_else(|| panic!("{identity}: {report}"))
     };
     let (verified, unverified, impostor) = (row("verified"), row("unverified"), row("impostor"));
-    assert_eq!(
-        (verified["compliance"].as_f64(), &verified["broke"]),
-        (Some(100.0), &Value::Null),
-        "{verified}"
-    );
+    let parts = [&verified, &unverified, &impostor].map(|row| row["part"].clone());
+    assert_eq!(parts, ["obeys", "breaks_rules", "pretends"]);
+    assert_eq!(verified["counts"]["allowed"], 6, "{verified}");
     assert_eq!(unverified["counts"]["violation"], 3, "{unverified}");
     assert_eq!(
         (
@@ -338,12 +348,18 @@ fn impostors_and_unproven_names_do_not_count_against_the_crawler() {
         ),
         (&4.into(), &Value::Null)
     );
-    assert_eq!(impostor["compliance"], Value::Null, "{impostor}");
-    assert_eq!(report["by_identity"]["impostor"]["requests"], 4);
-    let summary = report["summary"].to_string();
-    assert!(
-        summary.contains("10 requests"),
-        "impostors are no crawlers: {summary}"
+    assert_eq!(
+        report["totals"],
+        json!({"requests": 10, "against_rules": 3, "not_counted": 0, "blocked": 0, "would_block": 3,
+            "unknown_bots_would_block": 0, "pretended": 4, "tools": 0}),
+        "impostors are no crawlers"
+    );
+    assert_eq!(
+        (
+            &report["sites"][0]["counts"]["requests"],
+            &report["sites"][0]["pretended"]
+        ),
+        (&10.into(), &4.into())
     );
 
     // The same in the metrics, the API and on every page.
@@ -367,69 +383,234 @@ fn impostors_and_unproven_names_do_not_count_against_the_crawler() {
         ask(&gate, "GET", "localhost", "/api/violations?identity=false").status,
         400
     );
-    for target in [
-        "/",
-        "/site?name=shop",
-        "/crawler?id=googlebot",
-        "/violations",
-    ] {
+    let has = |target: &str, class: &str| {
+        page(&gate, target).contains(&format!("class=\"says {class}\""))
+    };
+    for target in ["/site?name=shop", "/crawler?id=googlebot", "/violations"] {
         let page = page(&gate, target);
-        for words in [
-            "verified",
-            "claims to be Googlebot; nothing is proven",
-            "impostor: proven not to be Googlebot",
+        for (identity, is_linked) in [
+            ("unverified", true),
+            ("impostor", true),
+            ("verified", false),
         ] {
-            let is_of_samples = target == "/violations" && words == "verified";
-            assert!(page.contains(words) || is_of_samples, "{target}: {words}");
+            let link = format!("identity={identity}\"");
+            assert_eq!(page.contains(&link), is_linked, "{target}: {identity}");
         }
     }
-    let chosen = page(&gate, "/violations?identity=impostor");
+    let chosen = "/violations?identity=impostor";
+    assert!(has(chosen, "impostor") && !has(chosen, "unverified"));
+    let sections = page(&gate, "/violations");
+    let (broke, impostors) = sections
+        .split_once("<section id=\"impostor\">")
+        .expect("a section of their own");
+    assert!(broke.contains("<section id=\"violation\">"), "{broke}");
+    assert!(!broke.contains("example impostor"), "{broke}");
+    assert_eq!(impostors.matches("class=\"example impostor\"").count(), 4);
+    assert!(!impostors.contains("example unverified"), "{impostors}");
+}
+
+#[test]
+fn report_has_a_request_as_soon_as_it_was_counted() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    for visits in 1..=3_u32 {
+        visit(&gate, GPTBOT, "/");
+        let series = "crawlgate_requests_total{crawler=\"gptbot\"}";
+        gate.wait_for_metric(series, f64::from(visits));
+        let of_gptbot = crawler(&report(&gate), "gptbot").expect("gptbot");
+        assert_eq!(of_gptbot["counts"]["allowed"], visits);
+        let text = gate.command(&["report"]);
+        assert_eq!(text.status.code(), Some(0), "{text:?}");
+    }
+}
+
+#[test]
+fn report_shows_one_model_in_each_of_its_forms() {
+    let origin = Origin::plain();
+    let gate = visited(Setup::before(origin.address));
+    let printed = |arguments: &[&str]| {
+        let output = gate.command(&[&["report"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let (short, wide) = (printed(&[]), printed(&["--table"]));
     assert!(
-        chosen.contains("impostor: ") && !chosen.contains("claims to be"),
-        "{chosen}"
+        short.lines().all(|line| line.chars().count() <= 80),
+        "{short}"
+    );
+    assert!(short.contains("25 of 26") && wide.starts_with(short.trim_end()));
+    let row = wide
+        .lines()
+        .find(|line| line.starts_with("gptbot "))
+        .expect("a row");
+    let numbers: Vec<&str> = row.split_whitespace().skip(3).collect();
+    assert_eq!(
+        numbers[..3],
+        ["26", "1", "25"],
+        "requests, robots.txt, against rules: {row}"
+    );
+    assert!(printed(&["--markdown"]).contains("| 25 of 26 |"));
+
+    let file = gate.path("report.html");
+    printed(&["--html", &file.display().to_string()]);
+    let page = fs::read_to_string(file).expect("a page");
+    assert!(page.contains("<td data-label=\"Against the rules\" class=\"hit\">25 of 26</td>"));
+    for other in [
+        "<link", "<script", "<img", "href=\"/", "src=", "http:", "https:",
+    ] {
+        assert!(!page.contains(other), "{other}");
+    }
+
+    let of_site = |site: &str| {
+        let output = gate.command(&["report", "--site", site, "--json"]);
+        let report = read_json(&output);
+        assert_eq!(report["site"], site);
+        report["totals"]["requests"].as_u64()
+    };
+    assert_eq!((of_site("shop"), of_site("blog")), (Some(35), Some(0)));
+
+    // An hour is an hour: the visits before it are not in it.
+    let hour = read_json(&gate.command(&["report", "--since", "1h", "--json"]));
+    let [from, to] = ["from", "to"].map(|name| hour[name].as_str().expect("a time"));
+    assert!(from.ends_with(":00:00Z") && from < to, "{from} {to}");
+    let visits = |id: &str| {
+        let row = crawler(&hour, id).unwrap_or_default();
+        row["counts"]["requests"].as_u64().unwrap_or_default()
+    };
+    assert!(visits("gptbot") == 26 && visits("bingbot") < 6, "{hour}");
+    let too_short = gate.command(&["report", "--since", "30m"]);
+    assert_eq!(too_short.status.code(), Some(2));
+}
+
+#[test]
+fn report_reads_the_state_directory_when_nothing_runs() {
+    let origin = Origin::plain();
+    let mut gate = visited(Setup::before(origin.address));
+    let live = report(&gate);
+    let named = ["report", "--since", "3d", "--json", "--state"];
+    let state = gate.path("state").display().to_string();
+    gate.restart("TERM", |gate| {
+        let stored = read_json(&run(&[&named[..], &[&state]].concat()));
+        for part in ["totals", "unknown_bots", "visitors"] {
+            assert_eq!(stored[part], live[part], "{part}");
+        }
+        // Without a name, it looks where a crawlgate without a name keeps it.
+        let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .args(["report", "--since", "3d", "--json"])
+            .env("STATE_DIRECTORY", &state)
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("RUNTIME_DIRECTORY")
+            .output()
+            .expect("the crawlgate binary");
+        assert_eq!(read_json(&output)["totals"], live["totals"], "{output:?}");
+        // Who is named has to answer.
+        assert_eq!(gate.command(&["report"]).status.code(), Some(3));
+    });
+}
+
+#[test]
+fn first_screen_of_a_first_day_accuses_nobody_and_says_until_when() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    visit(&gate, BINGBOT, "/");
+    for number in 0..3 {
+        visit(&gate, GPTBOT, &format!("/cart/{number}"));
+    }
+    gate.wait_for_metric("crawlgate_requests_total{kind=\"unproven\"}", 3.0);
+    let report = read_json(&gate.command(&["report", "--json"]));
+    assert_eq!(
+        report["totals"],
+        json!({"requests": 4, "against_rules": 0, "not_counted": 3, "blocked": 0, "would_block": 3,
+            "unknown_bots_would_block": 0, "pretended": 0, "tools": 0}),
+    );
+    let [part] = &report["not_counted"].as_array().expect("parts")[..] else {
+        panic!("{report}")
+    };
+    assert_eq!(
+        (&part["reason"], &part["requests"]),
+        (&"not_observed".into(), &3.into())
+    );
+    let of_gptbot = crawler(&report, "gptbot").expect("gptbot");
+    assert_eq!(of_gptbot["part"], "does_not_count");
+    // A new history is shown by hours.
+    assert_eq!(report["periods"].as_array().map(Vec::len), Some(25));
+
+    let page = page(&gate, "/");
+    let (_, notice) = page.split_once("<p class=\"notice\">").expect("a notice");
+    let (notice, rest) = notice.split_once("</p>").expect("its end");
+    let until = part["until"].as_str().expect("an end");
+    assert!(
+        notice.contains(&format!("{} UTC", &until[11..16])),
+        "{until}: {notice}"
+    );
+    assert!(!rest.contains("class=\"notice\""), "{rest}");
+    assert!(
+        !page.contains("class=\"hit\"") && !page.contains("headline breaks"),
+        "{page}"
+    );
+    assert!(
+        page.contains("href=\"/?days=1\" aria-current=\"true\""),
+        "{page}"
     );
 }
 
 #[test]
-fn a_report_counts_alike_in_its_head_and_its_sites() {
+fn what_the_overview_says_to_write_blocks_the_crawler() {
     let origin = Origin::plain();
-    let gate = visited(Setup::before(origin.address));
-    let state = gate.path("state").display().to_string();
-    let output = run(&["report", "--since", "3d", "--state", &state]);
-    let text = String::from_utf8(output.stdout).expect("text");
-    let summary = text.split("\n\n").nth(1).expect("the summary");
-    let mut numbers = summary.split(|sign: char| !sign.is_ascii_digit());
-    assert!(numbers.any(|number| number == "25"), "{text}");
-    let site = text
-        .lines()
-        .skip_while(|line| !line.starts_with("site "))
-        .nth(1)
-        .expect("the row of the site");
-    let numbers: Vec<&str> = site.split_whitespace().skip(5).collect();
-    assert_eq!(
-        numbers,
-        ["25", "1", "0"],
-        "would be refused, unlisted bots, refused: {site}"
+    let gate = observed(Setup::before(origin.address));
+    visit(&gate, GPTBOT, "/robots.txt");
+    visit(&gate, GPTBOT, "/cart/");
+    let row = eventually("it broke a rule", || {
+        crawler(&report(&gate), "gptbot").filter(|row| row["part"] == "breaks_rules")
+    });
+    assert_eq!(row["is_blocked"], false, "{row}");
+    let line = row["to_block"]["line"].as_str().expect("a line");
+    assert_eq!(row["to_block"]["under"], "", "it stands alone");
+    let overview = page(&gate, "/");
+    assert!(overview.contains("id=\"block\"") && overview.contains("href=\"#block\""));
+    assert!(
+        overview.contains(&format!("<code>{line}</code>")),
+        "{overview}"
     );
-    let column = |row: &str| {
-        let row = text
-            .lines()
-            .find(|line| line.starts_with(row))
-            .expect("a row");
-        row.split_whitespace().nth_back(1).map(str::to_owned)
+
+    gate.write_policy("shop", &format!("{POLICY}{line}\n"));
+    let reloaded = gate.command(&["reload"]);
+    assert_eq!(reloaded.status.code(), Some(0), "{reloaded:?}");
+    let answer = gate.get(HOST, "/cart/", &format!("User-Agent: {GPTBOT}\r\n"));
+    assert_eq!(answer.status, 403);
+    eventually("it is blocked", || {
+        let row = crawler(&report(&gate), "gptbot")?;
+        (row["is_blocked"] == true).then_some(())
+    });
+    let row = crawler(&report(&gate), "gptbot").expect("gptbot");
+    assert_eq!(row["to_block"], Value::Null, "{row}");
+}
+
+#[test]
+fn link_to_a_line_of_the_policy_opens_it_in_chromium() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = |fragment: &str| {
+        let url = format!("http://{}/site?name=shop{fragment}", gate.admin);
+        let profile = directory.path().join("profile");
+        let dom = chromium(&profile, &["--dump-dom"], &url);
+        let dom = String::from_utf8_lossy(&dom).into_owned();
+        assert!(dom.contains("id=\"line-6\""), "{dom}");
+        dom.matches("<details open=").count()
     };
-    assert_eq!(column("all  "), Some("25".to_owned()), "{text}");
-    // An hour is an hour: the visits before it are not in it.
-    let output = run(&["report", "--since", "1h", "--state", &state, "--json"]);
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let [from, to] = ["from", "to"].map(|name| report[name].as_str().expect("a time").to_owned());
-    assert!(from.ends_with(":00:00Z") && from < to, "{from} {to}");
-    assert_eq!(
-        run(&["report", "--since", "30m", "--state", &state])
-            .status
-            .code(),
-        Some(2)
-    );
+    assert_eq!((opened(""), opened("#line-6")), (0, 1));
+}
+
+#[test]
+fn health_says_why_lists_are_not_fetched() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    let health = page(&gate, "/health");
+    assert!(health.contains("id=\"lists\""), "{health}");
+    assert!(health.contains("identity: { outgoing: yes }"), "{health}");
+    assert!(health.contains("class=\"mode observe\""), "{health}");
+    assert!(!health.contains('`'), "{health}");
 }
 
 /// Frames of a width with pages in them, and how far each page reaches beyond its frame.

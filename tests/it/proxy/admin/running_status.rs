@@ -133,11 +133,15 @@ fn origin_that_is_down_is_a_problem_with_its_last_failure() {
         "{}",
         text(&gate)
     );
+    let alive = gate.command(&["status", "--alive"]);
+    let line = String::from_utf8(alive.stdout).expect("text");
     assert_eq!(
-        gate.command(&["status", "--alive"]).status.code(),
-        Some(0),
-        "for health checks it runs"
+        (alive.status.code(), line.lines().count()),
+        (Some(0), 1),
+        "for health checks it runs: {line}"
     );
+    let control = gate.control().display().to_string();
+    assert!(line.contains(env!("CARGO_PKG_VERSION")) && line.contains(&control));
     gate.live_through(600);
     assert_eq!(status(&gate).1, Some(0), "it counts the last five minutes");
     assert!(text(&gate).contains("connect_refused"), "{}", text(&gate));

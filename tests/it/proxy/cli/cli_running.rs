@@ -1,5 +1,6 @@
 //! The commands that talk to a running crawlgate, and the demo that they are tried on.
 
+use crate::proxy::support::eventually;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ struct Demo {
     admin: String,
     control: PathBuf,
     policies: tempfile::TempDir,
+    /// What it printed for people to try.
+    guide: Vec<String>,
 }
 
 impl Demo {
@@ -47,6 +50,7 @@ impl Demo {
             .spawn()
             .expect("the demo starts");
         let (mut site, mut admin, mut control) = (None, None, None);
+        let mut guide = Vec::new();
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         for line in lines.by_ref().map_while(Result::ok) {
             if let Some(address) = line.strip_prefix("listening on http://") {
@@ -58,6 +62,7 @@ impl Demo {
             } else if line.starts_with("Ctrl-C") {
                 break;
             }
+            guide.push(line.trim().to_owned());
         }
         let (site, admin, control) = (
             site.expect("a site"),
@@ -70,6 +75,7 @@ impl Demo {
             admin,
             control,
             policies,
+            guide,
         }
     }
 
@@ -159,6 +165,31 @@ fn the_demo_refuses_what_its_policy_disallows_and_counts_it() {
     assert!(metrics.contains(
         "crawlgate_violations_total{crawler=\"gptbot\",identity=\"unverified\",kind=\"never_fetched\",site=\"demo\"} 1"
     ));
+}
+
+#[test]
+fn the_guide_of_the_demo_leads_to_its_report() {
+    let demo = Demo::start();
+    assert!(demo.get("/", "GPTBot").starts_with("HTTP/1.1 403 "));
+    let dashboard = format!("http://{}/", demo.admin);
+    assert!(demo.guide.iter().any(|line| line.contains(&dashboard)));
+    let is_report = |line: &&String| line.contains(" report --control ");
+    let line = demo.guide.iter().find(is_report).expect("a report");
+    // Requests are counted just after their answer.
+    let gptbot = eventually("gptbot", || {
+        let output = Command::new("sh")
+            .args(["-c", &format!("{line} --json")])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("a shell");
+        let report: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("a report is JSON");
+        let rows = report["crawlers"].as_array().expect("rows");
+        rows.iter().find(|row| row["id"] == "gptbot").cloned()
+    });
+    assert_eq!(gptbot["part"], "breaks_rules", "{gptbot}");
+    assert_eq!(gptbot["counts"]["refused"], 1, "{gptbot}");
+    assert_eq!(gptbot["is_blocked"], true, "{gptbot}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::Fleet;
 use crate::proxy::support::{GPTBOT, Gate, HOST, eventually};
+use serde_json::Value;
 
 fn visit(gate: &Gate, times: usize) {
     for number in 0..times {
@@ -18,20 +19,20 @@ fn visit(gate: &Gate, times: usize) {
     }
 }
 
-/// The first of the numbers of a page: its requests.
-fn requests(page: &str) -> Option<usize> {
-    let (_, numbers) = page.split_once("class=\"numbers\"")?;
-    let (_, first) = numbers.split_once("<b>")?;
-    first.split_once("</b>")?.0.parse().ok()
+/// The report of the last day, as one instance tells it.
+fn report(gate: &Gate) -> Value {
+    let output = gate.command(&["report", "--since", "24h", "--json"]);
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
 
-/// Waits for a page with so many requests that says of how many instances they are the sums; of
+/// Waits for a report with so many requests that says of how many instances they are the sums; of
 /// this one alone where it is `None`.
 fn shows(gate: &Gate, wanted: usize, instances: Option<usize>) {
     eventually(&format!("{wanted} requests"), || {
-        let page = gate.admin_page("/?days=1");
-        let is_said = instances.is_none_or(|count| page.contains(&format!(" {count} instances;")));
-        (requests(&page) == Some(wanted) && is_said).then_some(())
+        let report = report(gate);
+        let said = report["instances"].as_str().unwrap_or_default();
+        let is_said = instances.is_none_or(|count| said.contains(&format!(" {count} instances;")));
+        (report["totals"]["requests"] == wanted && is_said).then_some(())
     });
 }
 
@@ -48,7 +49,10 @@ fn dashboard_shows_the_sums_of_all_instances() {
         "{site}"
     );
     let crawler = fleet.gates[2].admin_page("/crawler?id=gptbot&days=400");
-    assert_eq!(requests(&crawler), Some(7), "{crawler}");
+    assert!(
+        crawler.contains("<td data-label=\"Requests\">7</td>"),
+        "{crawler}"
+    );
     // The page says in words alone whose samples it shows.
     assert!(
         fleet.gates[2]

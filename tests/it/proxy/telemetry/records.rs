@@ -7,6 +7,7 @@ use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::{Connection, Gate, Http2, Origin, Setup, eventually, read, run};
 use regex::Regex;
 use rusqlite::Connection as Database;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -154,10 +155,12 @@ fn records(gate: &mut Gate) -> Vec<(&'static str, String)> {
     stop(gate);
     let state = gate.path("state");
     let report = run(&["report", "--json", "--state", &state.display().to_string()]);
-    let report = String::from_utf8(report.stdout).expect("text");
-    // What follows says on which day.
-    let (_, counts) = report.split_once("\"totals\": ").expect("counts");
-    let (counts, _) = counts.split_once(",\n  \"periods\"").expect("their end");
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let mut counts = format!("{}\n", report["totals"]);
+    for row in report["crawlers"].as_array().expect("rows") {
+        let (id, identity, part) = (&row["id"], &row["identity"], &row["part"]);
+        counts.push_str(&format!("{id} {identity} {part} {}\n", row["counts"]));
+    }
     vec![
         ("access log", read(&gate.path("access.log"))),
         ("event log", read(&gate.path("events.log"))),
@@ -165,7 +168,7 @@ fn records(gate: &mut Gate) -> Vec<(&'static str, String)> {
         ("/api/violations", violations),
         ("evidence log", rows(&state.join("evidence.db"), EVIDENCE)),
         ("samples", rows(&state.join("state.db"), SAMPLES)),
-        ("report", compact(counts)),
+        ("report", counts),
     ]
 }
 
@@ -180,9 +183,9 @@ fn without_chance(text: &str, gate: &Gate) -> String {
         (r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000", "SECOND"),
         (r#"("milliseconds":)\d+\.\d+"#, "${1}NUMBER"),
         (r#"("retry_after": ?)\d+"#, "${1}NUMBER"),
-        (r#"("older_until": )\d+"#, "${1}NUMBER"),
+        (r#"("(stale|unproven)_until":)\d+"#, "${1}NUMBER"),
         // None where it took less than one.
-        (r#","origin_milliseconds": \d+"#, ""),
+        (r#""origin_milliseconds":\d+,"#, ""),
         ("crawlgate-evidence-[0-9a-f]{16}", "LOG"),
         (r#"("request_id": ?")[0-9a-f]{32}""#, "${1}MADE\""),
         (COMMITMENT, "$1\":\"HASH"),

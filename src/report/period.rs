@@ -1,12 +1,9 @@
 //! [`Period`]: the span of time that a page or a report covers, divided into hours, days or weeks.
 
 use super::charts::Bar;
-use super::layout::Link;
-use crate::admin::query::{Query, QueryError};
 use crate::record::ByIdentity;
 use crate::state::history::{DAY, Step};
 use crate::time::Timestamp;
-use crate::verdict::Kind;
 use std::time::Duration;
 
 /// The time that a page is about, up to now.
@@ -22,9 +19,6 @@ pub struct Period {
 
 /// More days are shown as weeks: no screen has so many pixels.
 const MAX_DAYS: i64 = 120;
-/// Days that a page may be about.
-const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
-
 impl Period {
     /// The last `days` days: in hours for one day, in weeks for more than 120 days. The first hour,
     /// day or week is a whole one, so the period may be longer.
@@ -56,10 +50,21 @@ impl Period {
         }
     }
 
-    /// The period that `days` of a query asks for; 30 days without it. Fails unless the number is
-    /// one of `DAYS`.
-    pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
-        Ok(Period::days(query.one_of("days", DAYS)?.unwrap_or(30), now))
+    /// The shortest of a day, 7 and 30 days that has everything since the first day with requests.
+    pub fn fitting(first_day: Option<Timestamp>, now: Timestamp) -> Period {
+        let age = first_day.map_or(0, |first| now.0 - first.0);
+        let days = match age {
+            ..=DAY => 1,
+            age if age <= 7 * DAY => 7,
+            _ => 30,
+        };
+        Period::days(days, now)
+    }
+
+    /// The number of days, if it is one of whole days up to now.
+    pub fn whole_days(&self, choices: &[i64]) -> Option<i64> {
+        let mut choices = choices.iter().copied();
+        choices.find(|days| Period::days(*days, self.to) == *self)
     }
 
     /// How many hours, days or weeks it has.
@@ -69,42 +74,23 @@ impl Period {
 
     /// Which hour, day or week of the period (from 0) has this moment. `None` after its end, and a
     /// step or more before its beginning.
-    pub(super) fn place(&self, start: Timestamp) -> Option<usize> {
+    pub fn place(&self, start: Timestamp) -> Option<usize> {
         usize::try_from((start.0 - self.from.0) / self.step.seconds())
             .ok()
             .filter(|place| *place < self.len())
     }
 
     /// The hour, day or week that begins at `start`, in words for people.
-    pub(super) fn name(&self, start: Timestamp) -> String {
+    pub fn name(&self, start: Timestamp) -> String {
         match self.step {
-            Step::Hour => super::format::minute(start),
+            Step::Hour => start.minute(),
             Step::Day => start.day(),
             Step::Week => format!("week of {}", start.day()),
         }
     }
 
-    /// The links of a page to itself for each number of days that may be chosen. That of this
-    /// period is marked as current.
-    pub(super) fn choices(&self, page: &str) -> Vec<Link> {
-        let chosen = DAYS
-            .into_iter()
-            .find(|days| Period::days(*days, self.to) == *self);
-        let separator = if page.contains('?') { '&' } else { '?' };
-        let choices = DAYS.map(|days| Link {
-            href: format!("{page}{separator}days={days}"),
-            name: if days == 1 {
-                "24 hours".to_owned()
-            } else {
-                format!("{days} days")
-            },
-            is_current: Some(days) == chosen,
-        });
-        choices.into()
-    }
-
     /// A bar for each hour, day or week, those without requests included.
-    pub(super) fn bars(&self, series: &[(Timestamp, ByIdentity)]) -> Vec<Bar> {
+    pub fn bars(&self, series: &[(Timestamp, ByIdentity)]) -> Vec<Bar> {
         let mut bars: Vec<Bar> = (0..self.len())
             .map(|place| {
                 let start = Timestamp(
@@ -116,14 +102,11 @@ impl Period {
                 }
             })
             .collect();
-        for (start, counts) in series {
+        for (start, by_identity) in series {
             if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
-                let own = counts.own();
-                bar.kept += own.kept();
-                bar.uncounted += own.uncounted();
-                bar.broke += own.broke();
-                bar.broke_unverified += counts.unverified.broke();
-                bar.impostor += counts.impostor.of_kind(Kind::Impostor);
+                for (identity, counts) in by_identity.iter() {
+                    bar.add(identity.into(), counts);
+                }
             }
         }
         bars

@@ -1,0 +1,160 @@
+//! [`LogFacts`]: what was read of access logs, and what of it could not be judged. Lists of what is
+//! counted in bounded memory: [`Top`], [`RuleCount`].
+
+use crate::numbers::{plural, thousands};
+use crate::time::{Timestamp, rfc3339};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What was read of logs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LogFacts {
+    /// Lines that are not empty.
+    pub lines: u64,
+    /// Lines that could not be read.
+    pub unreadable: u64,
+    /// Why, by the id of the reason.
+    pub unreadable_reasons: BTreeMap<String, u64>,
+    /// The first lines that could not be read.
+    pub examples: Vec<UnreadableLine>,
+    /// Logs that break off.
+    pub damaged: Vec<Damaged>,
+    /// Lines about connections without a request.
+    pub no_request: u64,
+    /// Lines that servers write of their start and of errors.
+    pub server_messages: u64,
+    /// Requests in lines whose format has no user agent.
+    pub no_user_agent: u64,
+    /// Requests without a host, where several policies might have judged them.
+    pub no_host: u64,
+    /// Requests to hosts that are not judged.
+    pub other_hosts: u64,
+    /// Logs in which every request has an empty user agent.
+    pub without_user_agents: Vec<String>,
+    /// Requests whose URL was disallowed when they came, whether they count or not.
+    pub disallowed: u64,
+    /// The published networks that were at hand.
+    pub lists: Option<ListsUsed>,
+    /// Whether a policy lists networks of crawlers.
+    pub policy_networks: bool,
+    /// Bytes that were sent to visitors.
+    pub visitors_bytes: u64,
+}
+
+impl LogFacts {
+    /// What was read, and what could not be judged, a sentence each.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let mut sentences = vec![format!("{} read.", counted(self.lines, "line"))];
+        let mut add = |number: u64, word: &str, what: &str| {
+            if number > 0 {
+                sentences.push(format!("{} {what}.", counted(number, word)));
+            }
+        };
+        add(
+            self.no_request,
+            "line",
+            "about connections without a request",
+        );
+        add(
+            self.server_messages,
+            "line",
+            "of the server's start and errors",
+        );
+        add(self.other_hosts, "request", "to hosts that were not judged");
+        add(
+            self.no_host,
+            "request",
+            "in lines without a host, not judged: see --host",
+        );
+        add(
+            self.no_user_agent,
+            "request",
+            "in lines without a user agent, not judged",
+        );
+        add(
+            self.unreadable,
+            "line",
+            "could not be read: see --log-format",
+        );
+        for (reason, number) in &self.unreadable_reasons {
+            sentences.push(format!("  {reason}: {}", thousands(number)));
+        }
+        for line in &self.examples {
+            let UnreadableLine {
+                file,
+                line,
+                reason,
+                text,
+            } = line;
+            sentences.push(format!("  {file}:{line}: {reason}: {text}"));
+        }
+        sentences.extend(self.damaged.iter().map(Damaged::message));
+        sentences
+    }
+}
+
+fn counted(number: u64, word: &str) -> String {
+    plural(thousands(number), word)
+}
+
+/// A line that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct UnreadableLine {
+    pub file: String,
+    pub line: u64,
+    pub reason: String,
+    pub text: String,
+}
+
+/// A log that breaks off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Damaged {
+    pub file: String,
+    pub error: String,
+}
+
+impl Damaged {
+    /// What happened, and what was done.
+    pub fn message(&self) -> String {
+        format!(
+            "{} is damaged or cut off: {}. It was read up to there.",
+            self.file, self.error
+        )
+    }
+}
+
+/// The lists of networks that were used, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListsUsed {
+    /// How many.
+    pub known: usize,
+    /// Those that may raise a suspicion: their servers confirmed them within seven days.
+    pub fresh: usize,
+    /// When the latest was confirmed.
+    #[serde(serialize_with = "rfc3339")]
+    pub checked: Option<Timestamp>,
+}
+
+/// A rule, and the requests that it disallowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleCount {
+    /// Its pattern.
+    pub pattern: String,
+    /// Requests.
+    pub count: u64,
+    /// Where it is written.
+    pub place: String,
+}
+
+/// An entry of a list that is kept in bounded memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Top {
+    /// The name or URL.
+    pub name: String,
+    /// Requests.
+    pub count: u64,
+    /// By how much the count may be too high.
+    pub error: u64,
+}
