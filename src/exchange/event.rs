@@ -8,7 +8,6 @@
 //! | `w SITE PAUSE` | an operator paused the site (the pause as JSON), or ended its pauses (nothing) |
 //! | `u NETWORK` | an operator released the marks of a network |
 //! | `M SITE CRAWLER ADDRESS SECONDS` | the client requested a trap, and is marked for so long |
-//! | `F SITE HOST CRAWLER VERSION ADDRESS` | a client there, or a verified crawler (no address), was served the version |
 
 use super::SharedFact;
 use super::records::json;
@@ -30,8 +29,6 @@ pub enum Event {
     Marked(MarkedClient),
     /// An operator released the marks of a network.
     Released(IpNet),
-    /// It is proven for an address that a client has the version in force.
-    Fetched(ProvenFetch),
     /// An operator paused a site, or ended its pauses.
     Paused(PausedSite),
 }
@@ -58,22 +55,6 @@ pub struct MarkedClient {
     pub address: IpAddr,
     /// For how many seconds it is marked.
     pub seconds: u64,
-}
-
-/// A version in force that was served whole.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProvenFetch {
-    /// The site.
-    pub site: String,
-    /// The host.
-    pub host: String,
-    /// The name of the crawler's cache.
-    pub crawler: String,
-    /// The version.
-    pub version: [u8; 8],
-    /// The address of the client; of IPv6 the /64. `None` for a verified crawler: it counts at
-    /// every address.
-    pub address: Option<IpAddr>,
 }
 
 /// What an operator did with the pauses of a site.
@@ -147,17 +128,6 @@ impl Event {
                 address,
                 seconds,
             }) => format!("M\n{site}\n{crawler}\n{address}\n{seconds}"),
-            Event::Fetched(ProvenFetch {
-                site,
-                host,
-                crawler,
-                version,
-                address,
-            }) => {
-                let address = address.map_or_else(String::new, |address| address.to_string());
-                let version = Version(*version);
-                format!("F\n{site}\n{host}\n{crawler}\n{version}\n{address}")
-            }
         };
         // A line feed in a name would make another event of it.
         let is_sound = Event::of(&key).as_ref() == Some(self)
@@ -187,24 +157,13 @@ impl Event {
                 address: address.parse().ok()?,
                 seconds: seconds.parse().ok()?,
             }),
-            ("F", [site, host, crawler, id, address]) => Event::Fetched(ProvenFetch {
-                site: site.to_string(),
-                host: host.to_string(),
-                crawler: crawler.to_string(),
-                version: Version::parse(id)?.0,
-                address: if address.is_empty() {
-                    None
-                } else {
-                    Some(address.parse().ok()?)
-                },
-            }),
             _ => return None,
         })
     }
 }
 
-/// Whether a key is of an event that clients make, one for each of their addresses (`M` and `F`).
+/// Whether a key is of an event that clients make, one for each of their addresses (`M`).
 /// Of these the store keeps the latest `store::MOST_OF_CLIENTS`.
 pub fn is_of_clients(key: &str) -> bool {
-    key.starts_with(['M', 'F'])
+    key.starts_with('M')
 }

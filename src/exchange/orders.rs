@@ -34,7 +34,7 @@ impl Orders {
             Event::Released(network) => {
                 latest(&mut self.releases, network.to_string(), (at, *network))
             }
-            Event::Served(_) | Event::Marked(_) | Event::Fetched(_) => false,
+            Event::Served(_) | Event::Marked(_) => false,
         }
     }
 
@@ -46,7 +46,7 @@ impl Orders {
         let paused = match event {
             Event::Paused(paused) => paused,
             Event::Released(_) => return at.saturating_add(ROUNDING),
-            Event::Served(_) | Event::Marked(_) | Event::Fetched(_) => return at,
+            Event::Served(_) | Event::Marked(_) => return at,
         };
         match self.pauses.get(&paused.site) {
             Some((last, said))

@@ -15,8 +15,8 @@ use std::sync::Mutex;
 
 /// Facts that wait at most.
 const MOST: usize = 65_536;
-/// Of these, marks and proven fetches: clients can make as many as they have addresses. More than a
-/// turn can tell would hold up the confirmation of violations.
+/// Of these, marks: clients can make as many as they have addresses. More than a turn can tell would
+/// hold up the confirmation of violations.
 const MOST_OF_CLIENTS: usize = 1_000;
 
 /// What waits.
@@ -33,7 +33,7 @@ pub struct Waiting {
     /// Whether there was no room for a version that was served. Of all else others know less, and
     /// are milder for it.
     pub has_lost: bool,
-    /// How many of the events are marks and proven fetches.
+    /// How many of the events are marks.
     of_clients: usize,
 }
 
@@ -50,7 +50,7 @@ impl Outbox {
     pub fn happened(&self, event: Event, at: Timestamp) {
         let mut waiting = lock(&self.0);
         if !waiting.events.contains_key(&event) {
-            let is_of_clients = matches!(event, Event::Marked(_) | Event::Fetched(_));
+            let is_of_clients = matches!(event, Event::Marked(_));
             if waiting.len() >= MOST || is_of_clients && waiting.of_clients >= MOST_OF_CLIENTS {
                 waiting.has_lost |= matches!(event, Event::Served(_));
                 return;

@@ -3,7 +3,6 @@
 //! [`Behaviours::look`] asks the tables for one request.
 
 use super::cached_versions::RobotsCache;
-use super::client_news::{ClientNews, Tell};
 use super::clock_steps::TOLERANCE;
 use super::crawl_rate::PassedRates;
 use super::observations::Key;
@@ -16,7 +15,6 @@ use crate::verdict::{
     Behaviour, Case, Claimant, Facts, Identity, behaviour_counts, claim_label, crawl_delay,
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The memory of what clients did.
@@ -143,25 +141,6 @@ impl Behaviours {
         PassedBehaviours {
             rates: self.crawl_rates.pass(lived),
             fetches: self.proven_fetches.pass(),
-        }
-    }
-
-    /// From now on other instances are told of marks, of their releases and of proven fetches. To
-    /// be called once.
-    pub fn tell_others(&self, tell: impl Fn(ClientNews) + Send + Sync + 'static) {
-        let tell: Tell = Arc::new(tell);
-        self.traps.tell_others(tell.clone());
-        self.proven_fetches.tell_others(tell);
-    }
-
-    /// Applies what another instance tells of a client: a mark, a release, or a proven fetch.
-    pub fn heard(&self, news: ClientNews, moment: Moment) {
-        match news {
-            ClientNews::Marked(mark) => self.traps.marked_elsewhere(mark, moment),
-            ClientNews::Released { network, at } => {
-                self.traps.released_elsewhere(network, at, moment)
-            }
-            ClientNews::Fetched(news) => self.proven_fetches.fetched_elsewhere(&news),
         }
     }
 

@@ -30,7 +30,7 @@ mod proxies;
 mod traps;
 
 pub use behaviour::{Behaviours, PassedBehaviours, RateStep};
-pub use client_news::{ClientNews, FetchNews, Mark};
+pub use client_news::{ClientNews, Mark};
 #[cfg(feature = "internals")]
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRate, RateKey};

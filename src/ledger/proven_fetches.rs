@@ -1,10 +1,9 @@
 //! [`ProvenFetches`]: the clients that were certainly served the robots.txt that is now in force. A
 //! fetch by a verified crawler counts for that crawler at every address. Any other fetch counts for
 //! its own address only, because another client may have used the crawler's name. In an upgrade the
-//! next process takes the fetches over; a restart forgets them. crawlgate judges a client without a
-//! proven fetch more mildly.
+//! next process takes the fetches over; a restart forgets them, and other instances do not learn of
+//! them. crawlgate judges a client without a proven fetch more mildly.
 
-use super::client_news::{ClientNews, FetchNews, Tell, Teller};
 use super::observations::{Key, key};
 use super::traps::network;
 use crate::bounded::{Bounded, Ends, Seed};
@@ -24,22 +23,6 @@ pub struct ProvenFetch<'a> {
     pub crawler: &'a str,
     /// The version.
     pub version: Version,
-}
-
-impl ProvenFetch<'_> {
-    /// The news of this fetch for other instances; `address` is the network that it is proven for,
-    /// `None` for every address. `None` if the key has no site or is no text.
-    fn news(&self, address: Option<IpAddr>, at: Timestamp) -> Option<ClientNews> {
-        let (site, host) = std::str::from_utf8(self.key).ok()?.split_once('\0')?;
-        Some(ClientNews::Fetched(FetchNews {
-            site: site.to_owned(),
-            host: host.to_owned(),
-            crawler: self.crawler.to_owned(),
-            version: self.version,
-            address,
-            at,
-        }))
-    }
 }
 
 /// A key of the site and the host, with a zero byte between them. The usual ports are one host
@@ -75,7 +58,6 @@ pub struct PassedFetches {
 #[derive(Default)]
 pub struct ProvenFetches {
     table: Bounded<Timestamp>,
-    others: Teller,
 }
 
 impl ProvenFetches {
@@ -86,10 +68,7 @@ impl ProvenFetches {
             // A fetch never ends: by this `now` none is over, and a full table drops the oldest.
             table.insert(hash, Timestamp(at), Timestamp(i64::MIN));
         }
-        ProvenFetches {
-            table,
-            others: Teller::default(),
-        }
+        ProvenFetches { table }
     }
 
     /// All of them, for the next process.
@@ -103,8 +82,8 @@ impl ProvenFetches {
         }
     }
 
-    /// Records that a version was served whole, and tells other instances. The fetch of a verified
-    /// crawler counts at every address, any other at its own address alone (of IPv6 the /64). Does
+    /// Records that a version was served whole. The fetch of a verified crawler counts at every
+    /// address, any other at its own address alone (of IPv6 the /64). The later moment counts. Does
     /// nothing for a client that is not verified and whose address is not known.
     pub fn add(
         &self,
@@ -118,35 +97,10 @@ impl ProvenFetches {
             (_, Some(address)) => Some(network(address)),
             (_, None) => return,
         };
-        self.insert(fetch, proven, now);
-        self.others.tell(|| fetch.news(proven, now));
-    }
-
-    /// Records a fetch that is proven for a network, or for every address (`None`). The later
-    /// moment counts.
-    fn insert(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>, at: Timestamp) {
         let hash = self.hash(fetch, proven);
         let _ = self.table.change(hash, Timestamp(i64::MIN), |known| {
-            Ok::<_, ()>(at.max(known.copied().unwrap_or(at)))
+            Ok::<_, ()>(now.max(known.copied().unwrap_or(now)))
         });
-    }
-
-    /// Fetches are told to other instances from now on.
-    pub fn tell_others(&self, tell: Tell) {
-        self.others.begin(tell);
-    }
-
-    /// Notes that another instance served a version whole.
-    pub fn fetched_elsewhere(&self, news: &FetchNews) {
-        let Some(key) = place(&news.site, news.host.as_bytes()) else {
-            return;
-        };
-        let fetch = ProvenFetch {
-            key: &key,
-            crawler: &news.crawler,
-            version: news.version,
-        };
-        self.insert(fetch, news.address.map(network), news.at);
     }
 
     /// Whether this version was last served within a span of time, to a client at this address or

@@ -4,7 +4,7 @@
 //! system time neither ends a mark early nor revives one that has ended. (Only the time for which
 //! crawlgate did not run is taken from the wall clock.)
 
-use super::client_news::{ClientNews, Mark, Tell, Teller};
+use super::client_news::{ClientNews, Mark, Tell};
 use super::clock_steps::{ClockSteps, TOLERANCE};
 use crate::bounded::{Bounded, Ends};
 use crate::clock::Moment;
@@ -13,11 +13,11 @@ use crate::state::{AnyRecord, AsWritten, MarkedClient, StateStore, changes};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Mutex;
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// One mark as it counts.
@@ -81,7 +81,7 @@ pub struct Traps {
     /// Whether the marks are not those in the store any more.
     changed: AtomicBool,
     kept: Option<Kept>,
-    others: Teller,
+    tell: OnceLock<Tell>,
 }
 
 /// What the store was told.
@@ -134,18 +134,21 @@ impl Traps {
             since: moment.now,
             until: moment.now.plus(time),
         };
-        self.others.tell(|| Some(ClientNews::Marked(mark.clone())));
+        if let Some(tell) = self.tell.get() {
+            tell(ClientNews::Marked(mark.clone()));
+        }
         self.insert(Counted::new(mark, moment), moment.lived);
     }
 
-    /// Marks, and releases of marks, are told to other instances from now on.
-    pub(super) fn tell_others(&self, tell: Tell) {
-        self.others.begin(tell);
+    /// Marks, and releases of marks, are told to other instances from now on. To be called once; a
+    /// second call changes nothing.
+    pub fn tell_others(&self, tell: Tell) {
+        let _ = self.tell.set(tell);
     }
 
     /// Marks a client that requested a trap at another instance. Does nothing if that mark is over,
     /// or if one that ends later is here.
-    pub(super) fn marked_elsewhere(&self, mark: Mark, moment: Moment) {
+    pub fn marked_elsewhere(&self, mark: Mark, moment: Moment) {
         let new = Counted::new(mark, moment);
         let known = self
             .marks
@@ -157,7 +160,7 @@ impl Traps {
 
     /// Removes the marks of a network, which an operator released at another instance at the moment
     /// `at`. Marks that began later stay.
-    pub(super) fn released_elsewhere(&self, network: IpNet, at: Timestamp, moment: Moment) {
+    pub fn released_elsewhere(&self, network: IpNet, at: Timestamp, moment: Moment) {
         let network = canonical(network);
         self.retain(|known| !network.contains(&known.mark.address) || known.at(moment).since > at);
     }
@@ -220,12 +223,12 @@ impl Traps {
     /// of it, as marks do.
     pub fn release(&self, whose: IpNet, moment: Moment) -> Vec<Mark> {
         let whose = canonical(whose);
-        self.others.tell(|| {
-            Some(ClientNews::Released {
+        if let Some(tell) = self.tell.get() {
+            tell(ClientNews::Released {
                 network: whose,
                 at: moment.now,
-            })
-        });
+            });
+        }
         let mut released = Vec::new();
         self.retain(|known| {
             let kept = !whose.contains(&known.mark.address);

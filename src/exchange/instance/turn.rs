@@ -476,7 +476,7 @@ impl Exchange {
                     self.paused_elsewhere.insert(paused.site.clone());
                 }
             }
-            Event::Marked(_) | Event::Released(_) | Event::Fetched(_) => {
+            Event::Marked(_) | Event::Released(_) => {
                 self.orders.add(&event, at);
                 memory.heard(event, self.clocks.nearest(at));
             }

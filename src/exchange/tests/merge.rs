@@ -2,9 +2,7 @@
 //! the same result in any sequence and with repetitions. Also, an [`Event`] is read from its key as
 //! it was written.
 
-use crate::exchange::event::{
-    Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion,
-};
+use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, ServedVersion};
 use crate::exchange::fact::Merged;
 use crate::exchange::orders::Orders;
 use crate::exchange::{SharedFact, event};
@@ -81,24 +79,7 @@ fn events() -> impl Strategy<Value = Event> {
             })
         },
     );
-    let address = proptest::option::of(address());
-    let fetched = (
-        "[a-z]{1,5}",
-        "[a-z.:0-9]{1,9}",
-        "[a-z]{1,5}",
-        version,
-        address,
-    )
-        .prop_map(|(site, host, crawler, version, address)| {
-            Event::Fetched(ProvenFetch {
-                site,
-                host,
-                crawler,
-                version,
-                address,
-            })
-        });
-    prop_oneof![served, marked, fetched, paused(), released()]
+    prop_oneof![served, marked, paused(), released()]
 }
 
 /// What operators said, and a mark, in an order.
@@ -116,7 +97,7 @@ proptest! {
         let fact = event.fact(at).expect("short names");
         prop_assert!(fact.value.is_empty());
         prop_assert_eq!(Event::of(&fact.key), Some(event.clone()));
-        let is_of_clients = matches!(event, Event::Marked(_) | Event::Fetched(_));
+        let is_of_clients = matches!(event, Event::Marked(_));
         prop_assert_eq!(event::is_of_clients(&fact.key), is_of_clients);
     }
 

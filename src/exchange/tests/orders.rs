@@ -93,7 +93,7 @@ impl OfOperators {
                     .retain(|address, since| !network.contains(address) || *since > at);
             }
             Event::Paused(paused) => self.paused = paused.pause.map(|_| at),
-            Event::Served(_) | Event::Fetched(_) => {}
+            Event::Served(_) => {}
         }
     }
 

@@ -5,12 +5,9 @@
 
 use super::Instance;
 use crate::clock::Moment;
-use crate::exchange::event::{
-    Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion,
-};
+use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, ServedVersion};
 use crate::exchange::{Memory, Outbox};
-use crate::ledger::{ClientNews, FetchNews, Mark, ServedCopy};
-use crate::policy::Version;
+use crate::ledger::{ClientNews, Mark, ServedCopy};
 use crate::policy::model::Audience;
 use crate::policy::planned_pause::DEFAULT_PAUSE;
 use crate::policy::site::ActivePause;
@@ -43,7 +40,7 @@ impl<'a> OfInstance<'a> {
 
 impl Memory for OfInstance<'_> {
     /// The versions that were served, the marks of clients, and the pauses of run time, each with
-    /// its time, and the hosts that are observed. Releases and proven fetches are not remembered.
+    /// its time, and the hosts that are observed. Releases are not remembered.
     fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>) {
         let (served, observed) = self.instance.ledger.everything();
         let served = served.into_iter().map(of_copy);
@@ -67,12 +64,13 @@ impl Memory for OfInstance<'_> {
         (served.chain(marks).chain(paused).collect(), observed)
     }
 
-    /// Hands an event of another instance on to the ledger or the behaviours. Pauses are collected
+    /// Hands an event of another instance on to the ledger or the traps. Pauses are collected
     /// for the end of the turn.
     fn heard(&mut self, event: Event, at: Timestamp) {
         let Instance {
             ledger, behaviours, ..
         } = self.instance;
+        let traps = &behaviours.traps;
         match event {
             Event::Served(ServedVersion {
                 host,
@@ -96,37 +94,16 @@ impl Memory for OfInstance<'_> {
                 seconds,
             }) => {
                 let until = at.plus(Duration::from_secs(seconds));
-                behaviours.heard(
-                    ClientNews::Marked(Mark {
-                        site,
-                        crawler,
-                        address,
-                        since: at,
-                        until,
-                    }),
-                    self.moment,
-                );
-            }
-            Event::Released(network) => {
-                behaviours.heard(ClientNews::Released { network, at }, self.moment)
-            }
-            Event::Fetched(ProvenFetch {
-                site,
-                host,
-                crawler,
-                version,
-                address,
-            }) => {
-                let news = FetchNews {
+                let mark = Mark {
                     site,
-                    host,
                     crawler,
-                    version: Version(version),
                     address,
-                    at,
+                    since: at,
+                    until,
                 };
-                behaviours.heard(ClientNews::Fetched(news), self.moment);
+                traps.marked_elsewhere(mark, self.moment);
             }
+            Event::Released(network) => traps.released_elsewhere(network, at, self.moment),
             // A word that was said a moment ago by a clock that is a little ahead holds at once.
             Event::Paused(paused) => self.pauses.push(to_word(paused, at.min(self.moment.now))),
         }
@@ -154,9 +131,8 @@ pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
         move |host| observed.observed(host),
     );
     instance.ledger.set_peers_unknown(true);
-    instance
-        .behaviours
-        .tell_others(move |news| put(&clients, of_news(news)));
+    let traps = &instance.behaviours.traps;
+    traps.tell_others(Box::new(move |news| put(&clients, of_news(news))));
 }
 
 /// Tells of an event.
@@ -205,23 +181,6 @@ fn of_news(news: ClientNews) -> (Event, Timestamp) {
     match news {
         ClientNews::Marked(mark) => of_mark(mark),
         ClientNews::Released { network, at } => (Event::Released(network), at),
-        ClientNews::Fetched(FetchNews {
-            site,
-            host,
-            crawler,
-            version,
-            address,
-            at,
-        }) => (
-            Event::Fetched(ProvenFetch {
-                site,
-                host,
-                crawler,
-                version: version.0,
-                address,
-            }),
-            at,
-        ),
     }
 }
 
