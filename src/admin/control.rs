@@ -143,6 +143,8 @@ enum Refusal {
          directory in `identity.lists`, or the servers took too long"
     )]
     NoUpdate,
+    #[error("there is no site {0}, and the history has none in this period")]
+    NoSite(String),
     #[error("the running crawlgate knows no other instance: its settings have no `store`")]
     NoStore,
     #[error("this crawlgate cannot be upgraded: it is a demo. Stop it and start it again")]
@@ -162,6 +164,7 @@ impl Refusal {
             Refusal::Forget(ForgetError::Busy) => "store-busy",
             Refusal::Upgrade(_) => "no-upgrade",
             Refusal::NoUpdate => "no-update",
+            Refusal::NoSite(_) => "unknown-site",
             Refusal::NoStore => "no-store",
             Refusal::NoUpgrade => "demo",
         }
@@ -523,7 +526,12 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
         Request::Report { since, site } => {
             let period = since
                 .map(|since| Period::since(Duration::from_secs(since), operations.moment().now));
-            Response::Report(Box::new(live_report(operations, period, &site)?))
+            let report = live_report(operations, period, &site)?;
+            let is_known = site.is_empty() || sites.snapshot().entry_named(&site).is_some();
+            if !is_known && report.crawlers.is_empty() {
+                return Err(Refusal::NoSite(site));
+            }
+            Response::Report(Box::new(report))
         }
         Request::Instances => Response::Instances(Box::new(store?.status())),
         Request::Forget { instance } => {

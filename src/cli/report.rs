@@ -70,7 +70,7 @@ Examples:
   crawlgate report --since 30d --html report.html
   crawlgate report --state /var/lib/crawlgate --json
 
-Exit codes: 0 fine, 2 wrong usage, 3 the history cannot be read.";
+Exit codes: 0 fine, 1 there is no such site, 2 wrong usage, 3 the history cannot be read.";
 
 /// The shortest time that is counted, and the longest that is kept.
 const HOUR: Duration = Duration::from_secs(3_600);

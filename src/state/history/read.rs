@@ -27,7 +27,7 @@ pub enum HistoryError {
     #[error("cannot read the history: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// The directory has no `state.db`.
-    #[error("{0} has no state.db; name the state directory of a crawlgate that has run")]
+    #[error("{0} has no state.db: has crawlgate run here? Give its state directory with --state")]
     Missing(String),
     /// The file cannot be opened.
     #[error("cannot open {file}: {error}")]
