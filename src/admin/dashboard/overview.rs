@@ -7,10 +7,10 @@ use super::{Dashboard, Page, PageError, choices, period};
 use crate::admin::Operations;
 use crate::admin::problem::Problem;
 use crate::admin::query::Query;
-use crate::crawlers::Registry;
-use crate::policy::model::Mode;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::model::{Mode, Unverified};
 use crate::policy::{SiteEntry, Snapshot};
-use crate::report::{Content, CrawlerRow, Part, Period, Report, ToBlock};
+use crate::report::{ClientIdentity, Content, CrawlerRow, Part, Period, Report, ToBlock};
 use crate::state::history::HistoryError;
 use crate::verdict::{claim_of, crawler_name};
 use askama::Template;
@@ -111,6 +111,10 @@ pub fn live_report(
     }
     let snapshot = operations.instance.sites.snapshot();
     for row in &mut report.crawlers {
+        // The latest example may be older than the policy: a day keeps the first ones.
+        if row.part == Part::BreaksRules && enforces(row, &snapshot) {
+            row.is_blocked = Some(true);
+        }
         row.to_block = to_block(row, &snapshot);
     }
     Ok(report)
@@ -128,6 +132,23 @@ fn site_choice(site: &str, name: &str, current: &str) -> Link {
         name: name.to_owned(),
         is_current: site == current,
     }
+}
+
+/// Whether the policy in force blocks requests against the rules of a row that has some.
+fn enforces(row: &CrawlerRow, snapshot: &Snapshot) -> bool {
+    let site = row.example.as_ref().map(|example| example.site.as_str());
+    let Some(entry) = site.and_then(|site| snapshot.entry_named(site)) else {
+        return false;
+    };
+    let claim = if row.is_unknown_bots() {
+        Claim::Other
+    } else {
+        claim_of(&row.id, Registry::builtin(), Some(&entry.site))
+    };
+    let rules = entry.site.crawler_rules(claim);
+    let is_verified = row.identity == Some(ClientIdentity::Verified);
+    let may_be_blocked = is_verified || rules.unverified != Unverified::Observe;
+    rules.mode == Mode::Enforce && !rules.unlisted && may_be_blocked
 }
 
 /// What to write so that a crawler which breaks the rules and passes is blocked. `None` if it is
