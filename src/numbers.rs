@@ -1,5 +1,5 @@
 //! Numbers for people. [`plural`] adds a word in the singular or the plural, [`thousands`] adds
-//! commas, [`size`] writes a number of octets in KiB, MiB and so on, and [`span`] writes a time.
+//! commas, [`size`] writes a number of bytes in KiB, MiB and so on, and [`span`] writes a time.
 
 use std::fmt::Display;
 
@@ -8,6 +8,11 @@ pub fn plural(number: impl Display, word: &str) -> String {
     let number = number.to_string();
     let ending = if number == "1" { "" } else { "s" };
     format!("{number} {word}{ending}")
+}
+
+/// A number with commas and its word: `1 request`, `1,234 requests`.
+pub fn counted(number: impl Display, word: &str) -> String {
+    plural(thousands(number), word)
 }
 
 /// A whole number with commas: `1,234,567`.

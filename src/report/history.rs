@@ -4,6 +4,7 @@ use super::row::UNKNOWN_BOTS;
 use super::{ClientIdentity, CrawlerRow, Example, Part, Period, Report, SiteRow, Top};
 use crate::record::{ByIdentity, Field, NO_CRAWLER, Row};
 use crate::state::history::{HistoryError, HistoryReader, Offence};
+use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use crate::verdict::IdentityOutcome;
 use std::cmp::Reverse;
@@ -11,8 +12,6 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Names of unknown bots that a report has.
 const NAMES: usize = 20;
-/// The site of requests for hosts without a policy.
-const UNCLAIMED: &str = crate::telemetry::UNCLAIMED;
 
 impl Report {
     /// The report of a period, about one site or (an empty `site`) all.

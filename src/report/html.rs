@@ -2,15 +2,13 @@
 //! `audit --html`. [`Content`] is what that page and the overview of the dashboard have in common.
 //! Both are without script, and every text is escaped: names and URLs come from clients.
 
+use super::links::{crawler_link, line, policy_line, samples_link, site_link};
 use super::remarks::remarks;
 use super::text::{clean, names};
-use super::{ClientIdentity, CrawlerRow, Example, Part, Report, Source};
-use crate::numbers::{plural, thousands};
+use super::{ClientIdentity, CrawlerRow, Part, Report, Source};
+use crate::numbers::{counted, thousands};
 use askama::Template;
-use std::fmt::Display;
 
-/// Rows that the first screen shows of a part.
-const FIRST: usize = 6;
 /// Rows of the table of all crawlers.
 const ROWS: usize = 200;
 const STYLE: &str = concat!(include_str!("../look.css"), include_str!("report.css"));
@@ -87,7 +85,7 @@ impl<'a> Content<'a> {
             numbers.push(Numbers {
                 label: row.name.clone(),
                 href: if self.has_links {
-                    link("/crawler", &[("id", &row.id)])
+                    crawler_link(&row.id)
                 } else {
                     String::new()
                 },
@@ -105,15 +103,6 @@ impl<'a> Content<'a> {
         names(self.report.part(part))
     }
 
-    /// Whether unknown bots are to be named apart: they came, and no other part names them.
-    fn lists_unknown_bots(&self) -> bool {
-        let mut rows = self.report.crawlers.iter();
-        let is_named = rows.any(|row| {
-            row.is_unknown_bots() && matches!(row.part, Part::BreaksRules | Part::DoesNotCount)
-        });
-        !self.report.unknown_bots.is_empty() && !is_named
-    }
-
     /// What an example is: a log has the rule alone.
     fn example_heading(&self) -> &'static str {
         match self.report.source {
@@ -124,73 +113,20 @@ impl<'a> Content<'a> {
 
     /// The class of the headline.
     fn mood(&self) -> &'static str {
-        match (
-            self.report.totals.against_rules,
-            self.report.totals.requests,
-        ) {
-            (1.., _) => "headline breaks",
-            _ => "headline",
+        match self.report.totals.against_rules {
+            0 => "headline",
+            _ => "headline breaks",
         }
     }
-}
-
-/// A link within the dashboard. Empty values are left out.
-fn link(page: &str, pairs: &[(&str, &str)]) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));
-    format!("{page}?{}", query.finish())
 }
 
 /// The link to the violations of a row.
 fn examples_link(row: &CrawlerRow, site: &str) -> String {
     let identity = row.identity.map_or("", ClientIdentity::name);
-    link(
-        "/violations",
-        &[("site", site), ("crawler", &row.id), ("identity", identity)],
-    )
+    samples_link(&[("site", site), ("crawler", &row.id), ("identity", identity)])
 }
 
-/// A place as people say it: `policies/shop.yaml line 7` for `policies/shop.yaml:7:18`. Other
-/// places stay.
-fn line(place: &str) -> String {
-    let places: Vec<String> = place.split(", ").map(line_of).collect();
-    places.join(", ")
-}
-
-fn line_of(place: &str) -> String {
-    let mut parts: Vec<&str> = place.split(':').collect();
-    let numbers = parts.iter().rev().take(2);
-    let numbers = numbers
-        .take_while(|part| part.parse::<u32>().is_ok())
-        .count();
-    if numbers == 0 || parts.len() <= numbers {
-        return place.to_owned();
-    }
-    let line = parts[parts.len() - numbers];
-    let text = parts
-        .drain(..parts.len() - numbers)
-        .collect::<Vec<_>>()
-        .join(":");
-    format!("{text} line {line}")
-}
-
-/// As [`line`], with the name of the file alone.
-fn short_line(place: &str) -> String {
-    let line = line(place);
-    line.rsplit('/').next().unwrap_or(&line).to_owned()
-}
-
-/// The link to the line of the policy that an example broke, on the page of its site.
-fn line_link(example: &Example) -> String {
-    let line = line(&example.place);
-    let number = line.rsplit(' ').next().unwrap_or_default();
-    format!(
-        "{}#line-{number}",
-        link("/site", &[("name", &example.site)])
-    )
-}
-
-/// A number with its word in the right form.
-fn counted(number: impl Display, word: &str) -> String {
-    plural(thousands(number), word)
+/// The name of the file in a place alone, with the line.
+fn short(line: &str) -> &str {
+    line.rsplit('/').next().unwrap_or(line)
 }

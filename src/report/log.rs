@@ -1,7 +1,7 @@
 //! [`LogFacts`]: what was read of access logs, and what of it could not be judged. Lists of what is
 //! counted in bounded memory: [`Top`], [`RuleCount`].
 
-use crate::numbers::{plural, thousands};
+use crate::numbers::{counted, thousands};
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,10 +91,6 @@ impl LogFacts {
         sentences.extend(self.damaged.iter().map(Damaged::message));
         sentences
     }
-}
-
-fn counted(number: u64, word: &str) -> String {
-    plural(thousands(number), word)
 }
 
 /// A line that could not be read.

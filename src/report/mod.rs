@@ -7,6 +7,7 @@ pub mod charts;
 mod headline;
 mod history;
 mod html;
+pub mod links;
 mod log;
 mod markdown;
 mod not_counted;
@@ -124,6 +125,15 @@ impl Report {
     /// The rows of a part.
     pub fn part(&self, part: Part) -> impl Iterator<Item = &CrawlerRow> {
         self.crawlers.iter().filter(move |row| row.part == part)
+    }
+
+    /// Whether unknown bots are to be named apart: they came, and no other part names them.
+    fn lists_unknown_bots(&self) -> bool {
+        let mut rows = self.crawlers.iter();
+        let is_named = rows.any(|row| {
+            row.is_unknown_bots() && matches!(row.part, Part::BreaksRules | Part::DoesNotCount)
+        });
+        !self.unknown_bots.is_empty() && !is_named
     }
 
     /// The rows whose latest request against the rules is known.

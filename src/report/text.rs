@@ -4,10 +4,9 @@
 
 use super::remarks::remarks;
 use super::{CrawlerRow, Part, Report, Source};
-use crate::numbers::{plural, size, thousands};
+use crate::numbers::{counted, size, thousands};
 use crate::printable::printable;
 use askama::Template;
-use std::fmt::Display;
 
 /// Lines of a part.
 const LINES: usize = 5;
@@ -145,11 +144,6 @@ fn wrapped(text: &str) -> String {
 /// A text of a client on one line, without characters that hide or turn other text.
 pub(super) fn clean(text: &str) -> String {
     printable(text.as_bytes())
-}
-
-/// A number with its word in the right form.
-fn counted(number: impl Display, word: &str) -> String {
-    plural(thousands(number), word)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use crate::admin::Operations;
 use crate::admin::instances::StoreStatus;
 use crate::exchange::{MemberStatus, Standing, StoreError};
-use crate::record::ByIdentity;
+use crate::record::{ByIdentity, NO_CRAWLER};
 use crate::report::Period;
 use crate::state::history::{HistoryError, HistoryReader, Told};
 use crate::time::Timestamp;
@@ -57,7 +57,7 @@ pub(super) fn by_crawler(
         period.from,
         period.step,
         |_, crawler, identity, of_period| {
-            if !matches!(crawler, "" | "none") {
+            if !matches!(crawler, "" | NO_CRAWLER) {
                 counts
                     .entry(crawler.to_owned())
                     .or_default()

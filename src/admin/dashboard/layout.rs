@@ -1,5 +1,7 @@
-//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). The functions
-//! of this file make links to pages.
+//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). Links to
+//! pages are those of the report.
+
+pub use crate::report::links::{crawler_link, policy_line, samples_link, site_link};
 
 /// The pages in the navigation.
 const PAGES: [(&str, &str); 3] = [
@@ -51,39 +53,4 @@ impl Layout {
     pub fn counted(self, counted: String) -> Layout {
         Layout { counted, ..self }
     }
-}
-
-/// A link to the page of a site.
-pub fn site_link(name: &str) -> String {
-    format!("/site?{}", query(&[("name", name)]))
-}
-
-/// A link to the page of a crawler.
-pub fn crawler_link(id: &str) -> String {
-    format!("/crawler?{}", query(&[("id", id)]))
-}
-
-/// A link to the page of violations with these values in the query. Empty values select all.
-pub fn samples_link(given: &[(&str, &str)]) -> String {
-    format!("/violations?{}", query(given))
-}
-
-/// The pairs as the query of a URL, without those that have an empty value.
-fn query(given: &[(&str, &str)]) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(given.iter().filter(|(_, value)| !value.is_empty()));
-    query.finish()
-}
-
-/// A link to the line that `file:line:column` names, on the page of its site. `None` if the text
-/// does not end with a line and a column.
-pub fn policy_line(site: &str, source: &str) -> Option<Link> {
-    let mut parts = source.rsplitn(3, ':');
-    let _column = parts.next()?.parse::<u32>().ok()?;
-    let line = parts.next()?.parse::<u32>().ok()?;
-    Some(Link {
-        href: format!("{}#line-{line}", site_link(site)),
-        name: format!("{} line {line}", parts.next()?),
-        is_current: false,
-    })
 }

@@ -433,7 +433,8 @@ fn report_shows_one_model_in_each_of_its_forms() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).expect("text")
     };
-    let (short, wide) = (printed(&[]), printed(&["--table"]));
+    let short = printed(&[]);
+    let wide = printed(&["--table"]);
     assert!(
         short.lines().all(|line| line.chars().count() <= 80),
         "{short}"
