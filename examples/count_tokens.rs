@@ -1,6 +1,7 @@
 //! Counts the tokens of the product's code by module: `scripts/count-tokens`. Comments,
 //! documentation and code that is compiled for tests only do not count. A token is a name, a
-//! literal, a bracket or a sign. Below are the tokens of a line and what packs several thoughts
+//! literal, a bracket or a sign. Below are the sums of the core and of the add-ons
+//! (docs/architecture.md), the tokens of a line and what packs several thoughts
 //! into one: tuples as parameters, closures with a name, and two values in one `let`.
 //!
 //! With `--files` it also prints the largest files, with `--packing` the places that pack.
@@ -39,6 +40,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let tokens = files.iter().map(|file| file.tokens).sum::<usize>();
     println!("{tokens:8} in all");
+    let add_ons = add_ons()?;
+    let outside: usize = rooms
+        .iter()
+        .filter(|(room, _)| add_ons.contains(room))
+        .map(|(_, tokens)| tokens)
+        .sum();
+    println!("{:8} in the core", tokens - outside);
+    println!("{outside:8} in add-ons");
     if std::env::args().any(|argument| argument == "--files") {
         files.sort_by_key(|file| std::cmp::Reverse(file.tokens));
         for file in files.iter().take(60) {
@@ -285,4 +294,15 @@ fn skip_item(rest: &mut impl Iterator<Item = TokenTree>) {
             _ => {}
         }
     }
+}
+
+/// The modules that the picture in docs/architecture.md shows as add-ons.
+fn add_ons() -> Result<BTreeSet<String>, Box<dyn Error>> {
+    let map = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
+    let text = fs::read_to_string(map)?;
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.contains("[\"add-ons\"]"));
+    let names = lines.nth(1).unwrap_or_default().split(';');
+    Ok(names.map(|name| name.trim().to_owned()).collect())
 }

@@ -17,7 +17,7 @@ open!(logs policy publications verdict);
 #[cfg(feature = "html")]
 open!(html);
 #[cfg(feature = "gate")]
-open!(clock evidence exchange forwarding heads identity judge ledger record requests settings sites state telemetry upkeep);
+open!(clock evidence exchange facts forwarding heads identity judge ledger record requests settings sites state telemetry upkeep);
 #[cfg(feature = "proxy")]
 open!(admin edge export origin report server shared_store upstreams);
 

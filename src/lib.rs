@@ -112,6 +112,8 @@ mod exchange;
 #[cfg(feature = "proxy")]
 mod export;
 #[cfg(feature = "gate")]
+mod facts;
+#[cfg(feature = "gate")]
 mod files;
 #[cfg(feature = "gate")]
 mod finding;

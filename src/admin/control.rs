@@ -8,10 +8,10 @@ use super::{
     InstanceStatus, LiveAnswer, LiveQuestion, Operations, StoreStatus, UpgradeReport,
     UpgradeRequest,
 };
+use crate::facts::Mark;
 use crate::files::directory_of;
 use crate::finding::Finding;
 use crate::identity::refresh::ListUpdate;
-use crate::ledger::Mark;
 use crate::locks::lock;
 use crate::report::{Period, Report};
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};

@@ -204,7 +204,7 @@ fn run_export(arguments: &Export) -> Result {
 /// a case began: of that time no request is a violation.
 fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
     for (_, observed) in StateStore::read(directory, super::now())?.observations {
-        let since = observed.since.0;
+        let since = observed.since;
         if observed.site == site && from.since(since) < DAY {
             say(&format!(
                 "{} is observed without a gap since {since}: of the time before, requests may be missing, and for about a day from \

@@ -3,7 +3,7 @@
 
 use super::{Failure, Result, control, show};
 use crate::admin::control::{Request, Response};
-use crate::ledger::Mark;
+use crate::facts::Mark;
 use ipnet::IpNet;
 use std::io::Write;
 use std::net::IpAddr;

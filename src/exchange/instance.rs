@@ -17,13 +17,13 @@ use super::members::Members;
 use super::orders::Orders;
 use super::own_log::OwnLog;
 use super::{
-    Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, Event, ExchangeStatus, GONE_AFTER, Hindrance,
-    Identity, Member, MemberStatus, Merged, Outbox, Position, SCHEMA, Standing, Totals, records,
+    Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, ExchangeStatus, GONE_AFTER, Hindrance,
+    Identity, Member, MemberStatus, Merged, Outbox, Position, SCHEMA, Standing, Totals, gone_key,
     seconds,
 };
+use crate::facts::{Fact, Key};
 use crate::policy::Version;
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
-use crate::state::Observation;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -35,14 +35,10 @@ const COMPUTE_EVERY: Duration = Duration::from_secs(1_800);
 
 /// What an instance knows of crawlers, for the exchange.
 pub trait Memory {
-    /// Everything that happened and is still remembered, with the last time, and every host that is
-    /// observed.
-    fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>);
-    /// Something happened at another instance. Of a site's pauses, only the latest change is handed
-    /// on.
-    fn heard(&mut self, event: Event, at: Timestamp);
-    /// Another instance observes a host.
-    fn observed_elsewhere(&mut self, observed: Observation);
+    /// Everything that happened and is still remembered, and every host that is observed.
+    fn everything(&self) -> Vec<Fact>;
+    /// Takes in a fact of another instance. Of a site's pauses, only the latest change is handed on.
+    fn apply(&mut self, fact: Fact);
     /// Called when it is not known what others served until now: observation begins. `is_anew` says
     /// that something was observed before.
     fn begin(&mut self, is_anew: bool);
@@ -117,10 +113,10 @@ pub struct Exchange {
     facts: Merged,
     /// What operators did.
     orders: Orders,
-    /// Sites on whose pauses another instance had the latest word.
-    paused_elsewhere: BTreeSet<String>,
-    /// Releases that were said here, until marks that came in meanwhile are released, too.
-    released_here: Vec<(Event, i64)>,
+    /// Pauses of which another instance had the latest word.
+    paused_elsewhere: BTreeSet<Key>,
+    /// Releases that were made here, until marks that came in meanwhile are released, too.
+    released_here: BTreeSet<Key>,
     members: Members,
     standings: BTreeMap<String, Standing>,
     wanted: BTreeSet<String>,
@@ -194,7 +190,7 @@ impl Exchange {
     /// `Silent` after 5 seconds. If this run moved to another store, a member that is not settled
     /// there counts as having reported until the move.
     fn standing_at(&self, member: &Member, now: i64) -> Standing {
-        let key = records::gone(&member.id, 0).key;
+        let key = gone_key(&member.id);
         let forgotten = self
             .facts
             .starting_with(&key)

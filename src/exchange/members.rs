@@ -3,8 +3,9 @@
 //! run published, and when.
 
 use super::{
-    Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, OfLog, Position, Standing, records, seconds,
+    Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, Position, Standing, codec, seconds,
 };
+use crate::facts::AnyFact;
 use crate::publications::{Change, Gaps, Publication, PublicationLog, Tenure, next_number};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,16 +115,15 @@ impl Members {
         standing: impl Fn(&Member) -> Standing,
     ) -> Vec<PublicationLog> {
         let mut runs: BTreeMap<&str, RunLog> = BTreeMap::new();
-        for kind in ["p\n", "t\n"] {
-            for (key, _, value) in facts.starting_with(kind) {
-                let Some((run, read)) = records::of_log(key, value, clocks) else {
-                    continue;
-                };
-                let log = runs.entry(run).or_default();
-                match read {
-                    OfLog::Publication(publication) => log.publications.push(publication),
-                    OfLog::Tenure(tenure) => log.tenures.push(tenure),
+        for (key, _, value) in facts.starting_with("") {
+            match codec::read(key, value, clocks) {
+                Some((run, AnyFact::Publication(publication))) => {
+                    runs.entry(run).or_default().publications.push(publication);
                 }
+                Some((run, AnyFact::Tenure(tenure))) => {
+                    runs.entry(run).or_default().tenures.push(tenure);
+                }
+                _ => {}
             }
         }
         let mut logs = Vec::new();

@@ -4,7 +4,7 @@
 //! `shared_store` implements it with Redis or Valkey, and tests have one in memory. Of
 //! [`SharedFact`]s with one key the latest counts, so order and repetition do not matter.
 
-pub mod event;
+pub mod codec;
 pub mod fact;
 mod instance;
 mod member;
@@ -12,18 +12,16 @@ mod members;
 mod orders;
 mod outbox;
 mod own_log;
-pub mod records;
 pub mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use event::Event;
+pub use codec::Clocks;
 use fact::Merged;
 pub use fact::SharedFact;
 pub use instance::{Before, Exchange, Gauge, Memory, Now};
 pub use member::{Identity, Member, Position, Standing};
 pub use outbox::Outbox;
-use records::{Clocks, OfLog};
 pub use store::{Batch, Deadline, Entry, LogRead, Sets, Store, StoreError, Written};
 
 use crate::time::{Timestamp, rfc3339};
@@ -48,8 +46,13 @@ pub const SILENT_AFTER: Duration = Duration::from_secs(24 * 3_600);
 pub const GONE_AFTER: Duration = Duration::from_secs(25 * 3_600);
 /// For so long facts are kept in the store. No robots.txt is cached for longer.
 pub const KEPT: Duration = Duration::from_secs(32 * 86_400);
-/// The form of entries and facts. A member reads this one and the one before.
-pub const SCHEMA: u32 = 1;
+/// The form of entries and facts.
+pub const SCHEMA: u32 = 2;
+
+/// The key of the word of an operator that an instance is gone.
+fn gone_key(instance: &str) -> String {
+    format!("gone\n{instance}")
+}
 
 /// A time in seconds.
 fn seconds(time: Duration) -> i64 {

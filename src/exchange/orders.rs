@@ -3,114 +3,105 @@
 //! second the greater one), and the latest release of a network's marks. So merging is commutative,
 //! associative and idempotent.
 
-use super::event::PausedSite;
-use super::{Event, SharedFact};
-use ipnet::IpNet;
+use super::SharedFact;
+use super::codec::{read_event, write_event};
+use crate::facts::{AnyFact, Fact, Key};
+use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Sites, and networks, at most. Operators speak of fewer.
-const MOST: usize = 4_096;
-/// Clocks are converted in whole seconds: what was said after another word may seem to be so much
-/// older.
+/// Orders at most. Operators give fewer.
+const MAX_ORDERS: usize = 8_192;
+/// Clocks are converted in whole seconds: an order that was given after another one may seem to be
+/// so much older.
 const ROUNDING: i64 = 2;
 
-/// What operators did.
+/// What operators did: the latest order for each site and network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Orders {
-    pauses: BTreeMap<String, (i64, String)>,
-    releases: BTreeMap<String, (i64, IpNet)>,
+pub struct Orders(BTreeMap<Key, Order>);
+
+/// An order: its time, and its key in the store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Order {
+    at: i64,
+    key: String,
+}
+
+/// Whether a fact is what an operator did.
+fn is_order(fact: &Fact) -> bool {
+    matches!(fact.fact, AnyFact::Pause(_) | AnyFact::Release(_))
 }
 
 impl Orders {
-    /// Adds a pause or a release, if it is later than the one known of its site or network (of the
-    /// same time: greater). Returns whether it was added; other events are not. Beyond 4,096 sites
-    /// or networks the oldest goes.
-    pub fn add(&mut self, event: &Event, at: i64) -> bool {
-        match event {
-            Event::Paused(paused) => {
-                latest(&mut self.pauses, paused.site.clone(), (at, paused.said()))
-            }
-            Event::Released(network) => {
-                latest(&mut self.releases, network.to_string(), (at, *network))
-            }
-            Event::Served(_) | Event::Marked(_) => false,
+    /// Adds an order, if it is later than the one known of its site or network (of the same time:
+    /// greater). Returns whether it was added; other facts are not. Beyond 8,192 orders the oldest
+    /// goes, which may be this one.
+    pub fn add(&mut self, fact: &Fact, shared: &SharedFact) -> bool {
+        let new = Order {
+            at: shared.at,
+            key: shared.key.clone(),
+        };
+        if !is_order(fact) || self.0.get(&fact.key()) >= Some(&new) {
+            return false;
         }
+        self.0.insert(fact.key(), new);
+        if self.0.len() > MAX_ORDERS {
+            let oldest = self.0.iter().min_by_key(|(_, order)| order.at);
+            if let Some(key) = oldest.map(|(key, _)| (key.0, key.1.clone())) {
+                self.0.remove(&key);
+            }
+        }
+        true
     }
 
-    /// The time at which others are told of an order that was given here at `at`. If a known pause
-    /// of the site says something else and is up to 2 seconds later, it is a second after that one,
-    /// so that the new order counts. A release counts 2 seconds later, for marks that seem to be a
-    /// moment later.
-    pub fn said_at(&self, event: &Event, at: i64) -> i64 {
-        let paused = match event {
-            Event::Paused(paused) => paused,
-            Event::Released(_) => return at.saturating_add(ROUNDING),
-            Event::Served(_) | Event::Marked(_) => return at,
-        };
-        match self.pauses.get(&paused.site) {
-            Some((last, said))
-                if (*last - ROUNDING..=*last).contains(&at) && *said != paused.said() =>
+    /// The time at which others are told of what happened here at `at`. If a known pause of the
+    /// site says something else and is up to 2 seconds later, it is a second after that one, so that
+    /// the new order counts. A release counts 2 seconds later, for marks that seem to be a moment
+    /// later.
+    pub fn time_of(&self, fact: &Fact, at: i64) -> i64 {
+        if matches!(fact.fact, AnyFact::Release(_)) {
+            return at.saturating_add(ROUNDING);
+        }
+        match self.0.get(&fact.key()) {
+            Some(last)
+                if (last.at - ROUNDING..=last.at).contains(&at)
+                    && write_event(fact, at).is_some_and(|new| new.key != last.key) =>
             {
-                last + 1
+                last.at + 1
             }
             _ => at,
         }
     }
 
-    /// The latest change of a site's pauses, with its time by the store's clock. `None` if none is
-    /// known.
-    pub fn of(&self, site: &str) -> Option<(i64, PausedSite)> {
-        let (at, said) = self.pauses.get(site)?;
-        Some((*at, PausedSite::of(site, said)?))
+    /// The latest order for a site or network, with its time by the store's clock, in which the
+    /// order stands at `at` by the own clock.
+    pub fn latest(&self, key: &Key, to_own: impl Fn(i64) -> Timestamp) -> Option<Fact> {
+        let order = self.0.get(key)?;
+        read_event(&order.key, to_own(order.at))
     }
 
     /// Whether the mark that a client of this address got at a moment was released then or later.
     pub fn are_released(&self, address: IpAddr, at: i64) -> bool {
-        self.releases
-            .values()
-            .any(|(released, network)| *released >= at && network.contains(&address))
+        let orders = self.0.values().filter(|order| order.at >= at);
+        orders
+            .filter_map(|order| read_event(&order.key, Timestamp(order.at)))
+            .any(|fact| match fact.fact {
+                AnyFact::Release(release) => release.network.contains(&address),
+                _ => false,
+            })
     }
 
     /// All orders as facts, for a store that starts over.
     pub fn facts(&self) -> impl Iterator<Item = SharedFact> {
-        let pauses = self
-            .pauses
-            .iter()
-            .filter_map(|(site, (at, said))| Event::Paused(PausedSite::of(site, said)?).fact(*at));
-        pauses.chain(
-            self.releases
-                .values()
-                .filter_map(|(at, network)| Event::Released(*network).fact(*at)),
-        )
+        self.0.values().map(|order| SharedFact {
+            key: order.key.clone(),
+            at: order.at,
+            value: String::new(),
+        })
     }
 
-    /// Forgets what was said before a moment.
+    /// Forgets the orders from before a moment.
     pub fn prune(&mut self, before: i64) {
-        self.pauses.retain(|_, (at, _)| *at >= before);
-        self.releases.retain(|_, (at, _)| *at >= before);
+        self.0.retain(|_, order| order.at >= before);
     }
-}
-
-/// Puts a value under a key, unless the one there is as late or later (of the same time: as great
-/// or greater). Returns whether it did. If there are too many, the oldest goes, which may be this
-/// one.
-fn latest<T: Ord + Clone>(
-    known: &mut BTreeMap<String, (i64, T)>,
-    key: String,
-    new: (i64, T),
-) -> bool {
-    if known.get(&key) >= Some(&new) {
-        return false;
-    }
-    known.insert(key, new);
-    if known.len() > MOST
-        && let Some(oldest) = known
-            .iter()
-            .min_by_key(|(_, (at, _))| *at)
-            .map(|(key, _)| key.clone())
-    {
-        known.remove(&oldest);
-    }
-    true
 }

@@ -6,18 +6,16 @@
 //! crawler was served a robots.txt, it sets `has_lost`: other instances could otherwise blame the
 //! crawler wrongly.
 
-use super::Event;
+use crate::facts::{AnyFact, Fact, Key, Subscriber};
 use crate::locks::lock;
-use crate::state::Observation;
-use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// Facts that wait at most.
-const MOST: usize = 65_536;
+const MAX_WAITING: usize = 65_536;
 /// Of these, marks: clients can make as many as they have addresses. More than a turn can tell would
 /// hold up the confirmation of violations.
-const MOST_OF_CLIENTS: usize = 1_000;
+const MAX_OF_CLIENTS: usize = 1_000;
 
 /// What waits.
 #[derive(Debug, Default)]
@@ -26,52 +24,40 @@ pub struct Outbox(Mutex<Waiting>);
 /// What is taken out of an [`Outbox`].
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// What happened, with the last time.
-    pub events: BTreeMap<Event, Timestamp>,
-    /// Hosts that are observed, by name.
-    pub observed: BTreeMap<String, Observation>,
+    /// The latest change of each fact.
+    pub facts: BTreeMap<Key, Fact>,
     /// Whether there was no room for a version that was served. Of all else others know less, and
     /// are milder for it.
     pub has_lost: bool,
-    /// How many of the events are marks.
+    /// How many of the facts are marks.
     of_clients: usize,
 }
 
-impl Waiting {
-    fn len(&self) -> usize {
-        self.events.len() + self.observed.len()
+impl Subscriber for Outbox {
+    /// Adds a fact, in place of an earlier change of it. Never waits for the store. A fact for which
+    /// there is no room is dropped; of a served version that is recorded as lost.
+    fn notify(&self, fact: &Fact) {
+        let mut waiting = lock(&self.0);
+        let key = fact.key();
+        match waiting.facts.get_mut(&key) {
+            Some(known) if known.at <= fact.at => *known = fact.clone(),
+            Some(_) => {}
+            None => {
+                let is_of_clients = matches!(fact.fact, AnyFact::Mark(_));
+                let is_full = waiting.facts.len() >= MAX_WAITING
+                    || is_of_clients && waiting.of_clients >= MAX_OF_CLIENTS;
+                if is_full {
+                    waiting.has_lost |= matches!(fact.fact, AnyFact::Served(_));
+                    return;
+                }
+                waiting.of_clients += usize::from(is_of_clients);
+                waiting.facts.insert(key, fact.clone());
+            }
+        }
     }
 }
 
 impl Outbox {
-    /// Adds something that happened; of a known event the latest time counts. Never waits for the
-    /// store. An event for which there is no room is dropped; of a served version that is recorded
-    /// as lost.
-    pub fn happened(&self, event: Event, at: Timestamp) {
-        let mut waiting = lock(&self.0);
-        if !waiting.events.contains_key(&event) {
-            let is_of_clients = matches!(event, Event::Marked(_));
-            if waiting.len() >= MOST || is_of_clients && waiting.of_clients >= MOST_OF_CLIENTS {
-                waiting.has_lost |= matches!(event, Event::Served(_));
-                return;
-            }
-            waiting.of_clients += usize::from(is_of_clients);
-        }
-        let last = waiting.events.entry(event).or_insert(at);
-        *last = at.max(*last);
-    }
-
-    /// Adds that a host is observed, in place of what waits of the host. Dropped if there is no
-    /// room: then others observe the host from later on.
-    pub fn observed(&self, observed: &Observation) {
-        let mut waiting = lock(&self.0);
-        if waiting.len() < MOST || waiting.observed.contains_key(&observed.host) {
-            waiting
-                .observed
-                .insert(observed.host.clone(), observed.clone());
-        }
-    }
-
     /// Takes everything out.
     pub fn take(&self) -> Waiting {
         std::mem::take(&mut *lock(&self.0))
@@ -79,7 +65,7 @@ impl Outbox {
 
     /// How many facts wait.
     pub fn len(&self) -> usize {
-        lock(&self.0).len()
+        lock(&self.0).facts.len()
     }
 
     /// Whether none waits.
@@ -90,38 +76,39 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::{MarkedClient, ServedVersion};
     use super::*;
+    use crate::facts::{Mark, Served};
+    use crate::policy::Version;
+    use crate::publications::Published;
+    use crate::time::Timestamp;
     use std::net::IpAddr;
 
     #[test]
     fn clients_cannot_hold_up_what_was_served() {
         let outbox = Outbox::default();
         for number in 0..5_000u32 {
-            let address = IpAddr::from(number.to_be_bytes());
-            let marked = MarkedClient {
+            let mark = Mark {
                 site: "shop".into(),
                 crawler: "other".into(),
-                address,
-                seconds: 60,
+                address: IpAddr::from(number.to_be_bytes()),
+                since: Timestamp(1),
+                until: Timestamp(61),
             };
-            outbox.happened(Event::Marked(marked), Timestamp(1));
+            outbox.notify(&Fact::set(Timestamp(1), mark));
         }
-        let served = ServedVersion {
+        let served = Served {
             host: "shop.example".into(),
             crawler: "other".into(),
-            version: [1; 8],
+            received: Published::Version(Version([1; 8])),
         };
-        outbox.happened(Event::Served(served.clone()), Timestamp(2));
+        let served = Fact::set(Timestamp(2), served);
+        outbox.notify(&served);
         let waiting = outbox.take();
         assert_eq!(
-            (waiting.events.len(), waiting.has_lost),
-            (MOST_OF_CLIENTS + 1, false)
+            (waiting.facts.len(), waiting.has_lost),
+            (MAX_OF_CLIENTS + 1, false)
         );
-        assert_eq!(
-            waiting.events.get(&Event::Served(served)),
-            Some(&Timestamp(2))
-        );
+        assert_eq!(waiting.facts.get(&served.key()), Some(&served));
         assert!(outbox.is_empty());
     }
 }

@@ -8,9 +8,11 @@
 //!   it may never take effect.
 //! - told: a write succeeded.
 
-use super::{Clocks, OfLog, SharedFact, records};
+use super::codec::{key_of, read, write, write_file};
+use super::{Clocks, SharedFact};
+use crate::facts::AnyFact;
 use crate::policy::Version;
-use crate::publications::{Publication, PublicationLog, VersionFile};
+use crate::publications::{Change, Publication, PublicationLog, Span, VersionFile};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,9 +23,9 @@ pub struct OwnLog {
     run: String,
     log: PublicationLog,
     files: BTreeMap<Version, Arc<[u8]>>,
-    told: BTreeMap<String, OfLog>,
+    told: BTreeMap<String, AnyFact>,
     /// What others may have been told, though it never came into force.
-    tried: BTreeMap<String, OfLog>,
+    tried: BTreeMap<String, AnyFact>,
     /// Until when which publications may have been served without a word of it.
     unreported: BTreeMap<String, Timestamp>,
     /// Whether others are to be told something.
@@ -68,7 +70,7 @@ impl OwnLog {
         let Some(since) = since else { return };
         for publication in &self.log.publications {
             if publication.span.until.is_none_or(|until| until.at >= since) {
-                let key = records::publication_key(&self.run, publication);
+                let key = key_of(&self.run, &publication.clone().into());
                 self.unreported.insert(key, now);
             }
         }
@@ -101,21 +103,15 @@ impl OwnLog {
     /// Forgets the bytes of versions that neither this run nor others (`others`) publish or
     /// published lately. Returns the keys of these files in the store, to be deleted there.
     pub fn forget_files(&mut self, others: &BTreeSet<Version>) -> Vec<String> {
-        let tried = self.tried.values().filter_map(OfLog::version);
+        let known = self.told.values().chain(self.tried.values());
         let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
-        wanted.extend(
-            self.told
-                .values()
-                .filter_map(OfLog::version)
-                .chain(tried)
-                .chain(others.iter().copied()),
-        );
+        wanted.extend(known.filter_map(version_of).chain(others.iter().copied()));
         let over = self
             .files
             .keys()
             .filter(|version| !wanted.contains(version))
             .copied()
-            .map(records::file_key)
+            .map(file_key)
             .collect();
         self.files.retain(|version, _| wanted.contains(version));
         over
@@ -123,23 +119,21 @@ impl OwnLog {
 
     /// The records of a log by their keys in the store, with until when each may have been served
     /// unreported.
-    fn known(&self, log: &PublicationLog) -> BTreeMap<String, OfLog> {
-        let publications = log.publications.iter().map(|publication| {
-            let key = records::publication_key(&self.run, publication);
-            let unreported_until = self.unreported.get(&key).copied();
-            (
-                key,
-                OfLog::Publication(Publication {
-                    unreported_until,
-                    ..publication.clone()
-                }),
-            )
-        });
-        let tenures = log.tenures.iter().map(|tenure| {
-            let key = records::tenure_key(&self.run, tenure);
-            (key, OfLog::Tenure(tenure.clone()))
-        });
-        publications.chain(tenures).collect()
+    fn known(&self, log: &PublicationLog) -> BTreeMap<String, AnyFact> {
+        let mut known = BTreeMap::new();
+        for publication in &log.publications {
+            let key = key_of(&self.run, &publication.clone().into());
+            let publication = Publication {
+                unreported_until: self.unreported.get(&key).copied(),
+                ..publication.clone()
+            };
+            known.insert(key, publication.into());
+        }
+        for tenure in &log.tenures {
+            let tenure = AnyFact::from(tenure.clone());
+            known.insert(key_of(&self.run, &tenure), tenure);
+        }
+        known
     }
 
     /// Everything, as it is told to a store that knows nothing. From now on it counts as told.
@@ -148,8 +142,8 @@ impl OwnLog {
         self.tried.retain(|key, _| !self.told.contains_key(key));
         let at = self.next_time(clocks);
         self.told
-            .iter()
-            .map(|(key, known)| known.fact(key, at, clocks))
+            .values()
+            .map(|known| write(&self.run, known, at, clocks))
             .collect()
     }
 
@@ -157,7 +151,7 @@ impl OwnLog {
     pub fn all_files(&self, at: i64) -> Vec<SharedFact> {
         self.files
             .iter()
-            .map(|(version, bytes)| records::file(*version, bytes, at))
+            .map(|(version, bytes)| write_file((*version, bytes.clone()), at))
             .collect()
     }
 
@@ -166,7 +160,7 @@ impl OwnLog {
         let new = files
             .iter()
             .filter(|(version, _)| !self.files.contains_key(version));
-        new.map(|(version, bytes)| records::file(*version, bytes, at))
+        new.map(|(version, bytes)| write_file((*version, bytes.clone()), at))
             .collect()
     }
 
@@ -176,15 +170,15 @@ impl OwnLog {
         let at = self.next_time(clocks);
         self.known(log)
             .into_iter()
-            .filter(|(key, known)| known.is_open() && self.told.get(key) != Some(known))
-            .map(|(key, known)| known.fact(&key, at, clocks))
+            .filter(|(key, known)| is_open(known) && self.told.get(key) != Some(known))
+            .map(|(_, known)| write(&self.run, &known, at, clocks))
             .collect()
     }
 
     /// Records that others may know these facts from now on, even if the write fails.
     pub fn try_to_tell(&mut self, facts: &[SharedFact]) {
         for fact in facts {
-            if let Some((_, known)) = records::of_log(&fact.key, &fact.value, Clocks::default()) {
+            if let Some((_, known)) = read(&fact.key, &fact.value, Clocks::default()) {
                 self.tried.insert(fact.key.clone(), known);
             }
         }
@@ -222,17 +216,17 @@ impl OwnLog {
         for (key, known) in &now {
             self.tried.remove(key);
             if self.told.get(key) != Some(known) {
-                changes.facts.push(known.fact(key, at, clocks));
+                changes.facts.push(write(&self.run, known, at, clocks));
             }
         }
         let before = std::mem::take(&mut self.told)
             .into_iter()
             .chain(std::mem::take(&mut self.tried));
         for (key, mut known) in before.filter(|(key, _)| !now.contains_key(key)) {
-            if known.is_open() {
+            if is_open(&known) {
                 // It was about to come into force, and did not. Others may not even have its file.
-                known.never_was(clocks.to_own(clocks.now()));
-                changes.facts.push(known.fact(&key, at, clocks));
+                never_was(&mut known, clocks.to_own(clocks.now()));
+                changes.facts.push(write(&self.run, &known, at, clocks));
             } else {
                 self.unreported.remove(&key);
                 changes.forget.push(key);
@@ -240,6 +234,48 @@ impl OwnLog {
         }
         self.told = now;
         changes
+    }
+}
+
+/// The key of the file of a version.
+pub fn file_key(version: Version) -> String {
+    write_file((version, Arc::default()), 0).key
+}
+
+/// The version that was published, if it is known.
+pub fn version_of(fact: &AnyFact) -> Option<Version> {
+    match fact {
+        AnyFact::Publication(publication) => publication.published.version(),
+        _ => None,
+    }
+}
+
+/// When a publication or a tenure was in force.
+fn span_of(fact: &mut AnyFact) -> Option<&mut Span> {
+    match fact {
+        AnyFact::Publication(publication) => Some(&mut publication.span),
+        AnyFact::Tenure(tenure) => Some(&mut tenure.span),
+        _ => None,
+    }
+}
+
+/// Whether a publication or a tenure has no end yet.
+fn is_open(fact: &AnyFact) -> bool {
+    match fact {
+        AnyFact::Publication(publication) => publication.span.until.is_none(),
+        AnyFact::Tenure(tenure) => tenure.span.until.is_none(),
+        _ => false,
+    }
+}
+
+/// Records that a publication or a tenure never was in force: it ends by the change that it began
+/// with, so that it counts for no moment.
+fn never_was(fact: &mut AnyFact, at: Timestamp) {
+    if let Some(span) = span_of(fact) {
+        span.until = Some(Change {
+            number: span.since.number,
+            at,
+        });
     }
 }
 
@@ -363,8 +399,8 @@ mod tests {
             add(&mut backwards, all.iter().rev().cloned());
             assert_eq!(told, backwards);
             let open: Vec<&str> = told
-                .starting_with("p\n")
-                .filter(|(.., value)| !value.contains("until"))
+                .starting_with("publications\n")
+                .filter(|(.., value)| !value.ends_with(",null,null,null]"))
                 .map(|(.., value)| value)
                 .collect();
             assert_eq!(open.len(), 1);
@@ -379,9 +415,9 @@ mod tests {
         let log = publishing(&PublicationLog::default(), one, 1);
         let mut own = OwnLog::new("a.1".into(), log, files);
         let others = BTreeSet::from([two]);
-        assert_eq!(own.forget_files(&others), [records::file_key(three)]);
+        assert_eq!(own.forget_files(&others), [file_key(three)]);
         assert_eq!(own.forget_files(&others), [""; 0]);
         assert!(own.has_file(one) && own.has_file(two) && !own.has_file(three));
-        assert_eq!(own.forget_files(&BTreeSet::new()), [records::file_key(two)]);
+        assert_eq!(own.forget_files(&BTreeSet::new()), [file_key(two)]);
     }
 }

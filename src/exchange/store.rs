@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `epoch` | string | [`Identity::epoch`]: made once with `SET NX`, never written again |
 //! | `served` | sorted set | facts without a value: the key of the fact, with [`SharedFact::at`] as score, by `ZADD GT` |
-//! | `clients` | sorted set | the same for facts that clients make (`event::is_of_clients`): the [`MOST_OF_CLIENTS`] latest |
+//! | `clients` | sorted set | the same for facts that clients make (`codec::is_of::<Mark>`): the [`MOST_OF_CLIENTS`] latest |
 //! | `facts` | hash | facts with a value: the key of the fact, and `AT VALUE` (the number, a blank, the value) |
 //! | `members` | hash | the id of an instance, and its [`Member`] as JSON |
 //! | `log` | stream | [`Entry`] as JSON in the field `e`, by `XADD` with `MAXLEN ~ 20000` |
@@ -93,7 +93,7 @@ pub struct LogRead {
 /// Everything that stands in the sets.
 #[derive(Debug, Default)]
 pub struct Sets {
-    /// All facts, of both kinds, except for files of robots.txt (keys that begin with `v`).
+    /// All facts, of both kinds, except for files of robots.txt (of the table `versions`).
     pub facts: Vec<SharedFact>,
     /// All members.
     pub members: Vec<Member>,

@@ -30,8 +30,9 @@ pub use {
 use replays::Replays;
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::facts::StoredFacts;
 use crate::record::GoodSignature;
-use crate::state::{StateStore, StoredFacts};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Doubt, Evidence, Identity, Proof, is_public};
 use ipnet::IpNet;

@@ -14,8 +14,9 @@
 
 use super::means::Means;
 use crate::bounded::{Bounded, Ends};
+use crate::facts::{AddressProof, Fact};
 use crate::locks::lock;
-use crate::state::{AddressProof, AsWritten, Fact, StateStore};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -228,9 +229,7 @@ impl AddressNames {
             stored: Mutex::default(),
         };
         for (_, proof) in remembered {
-            let Ok(address) = proof.address.parse::<IpAddr>() else {
-                continue;
-            };
+            let address = proof.address;
             let listed = proof
                 .names
                 .split(' ')
@@ -244,7 +243,7 @@ impl AddressNames {
                 names: Arc::new(found),
                 first: proof.first,
                 last: proof.last,
-                until: proof.until.0,
+                until: proof.until,
             };
             if answer.names.confirmed.is_empty() {
                 names.note_stored(address, proof.last);
@@ -342,11 +341,11 @@ impl AddressNames {
     /// is asked again after a restart.
     fn keep(&self, address: IpAddr, answer: &DefiniteAnswer, now: Timestamp) {
         let proof = AddressProof {
-            address: address.to_string(),
+            address,
             names: answer.names.confirmed.join(" "),
             first: answer.first,
             last: answer.last,
-            until: AsWritten(answer.until),
+            until: answer.until,
         };
         if !answer.names.without_forward.is_empty() && answer.names.confirmed.is_empty() {
             self.store.put([Fact::removed(now, proof)]);
@@ -368,11 +367,11 @@ impl AddressNames {
             && let Some(oldest) = stored.pop_front()
         {
             let removed = AddressProof {
-                address: oldest.to_string(),
+                address: oldest,
                 names: String::new(),
                 first: now,
                 last: now,
-                until: AsWritten(now),
+                until: now,
             };
             self.store.put([Fact::removed(now, removed)]);
         }

@@ -220,11 +220,8 @@ impl Judge {
         }
         // A host that no crawler has requested yet, perhaps mistyped: name those that were.
         if self.cached_versions(request, claimant, false).1 == HostNews::New {
-            let (_, observed) = self.ledger.everything();
-            let of_site = observed
-                .into_iter()
-                .filter(|known| known.site == claimant.entry.site.name);
-            explanation.requested_hosts = Some(of_site.map(|known| known.host).collect());
+            let hosts = self.ledger.hosts_of(&claimant.entry.site.name);
+            explanation.requested_hosts = Some(hosts);
         }
         explanation
     }

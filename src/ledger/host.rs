@@ -5,10 +5,10 @@
 //! [`hosts_from`] converts them back.
 
 use super::proxies::KnownPaths;
+use crate::facts::{self, Fact, Observation, StoredFacts, UncachedPath};
 use crate::policy::{HostHistory, SiteEntry, Version};
 use crate::publications::Published;
 use crate::record::ProxyPath;
-use crate::state::{self, AsWritten, Fact, Observation, StoredFacts, UncachedPath};
 use crate::time::Timestamp;
 use ahash::RandomState;
 use smallvec::SmallVec;
@@ -341,7 +341,7 @@ pub fn observation(name: &str, host: &Host) -> Observation {
     Observation {
         host: name.to_owned(),
         site: host.owner.to_string(),
-        since: AsWritten(host.since()),
+        since: host.since(),
         seen: host.seen(),
         named: host.named,
         behind_cache: host.cache().map(|cache| cache.as_secs()),
@@ -349,8 +349,8 @@ pub fn observation(name: &str, host: &Host) -> Observation {
 }
 
 /// The record that a crawler received this on a host.
-fn served(name: &str, crawler: &str, received: Published) -> state::Served {
-    state::Served {
+fn served(name: &str, crawler: &str, received: Published) -> facts::Served {
+    facts::Served {
         host: name.to_owned(),
         crawler: crawler.to_owned(),
         received,
@@ -385,7 +385,7 @@ pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
 pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     facts_of(name, host, at)
         .into_iter()
-        .map(|fact| Fact::removed(at, fact.record))
+        .map(|fact| Fact::removed(at, fact.fact))
         .collect()
 }
 
@@ -426,7 +426,7 @@ pub fn hosts_from(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, Host> {
     for (_, known) in &facts.observations {
         hosts.insert(
             &known.host,
-            Host::new(&Owner::of(known), known.since.0, known.seen, known.named),
+            Host::new(&Owner::of(known), known.since, known.seen, known.named),
         );
     }
     for (at, known) in &facts.served {

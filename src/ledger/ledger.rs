@@ -13,20 +13,21 @@ use super::network_list_health::NetworkListHealth;
 use super::observations::{Bounds, Observations, key, text};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
+use crate::facts::{Fact, Observation, Served, Subscriber, Subscribers};
 use crate::locks;
 use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
+use crate::publications::Published;
 use crate::record::ProxyPath;
-use crate::state::{Fact, Observation, Remembered, StateStore};
+use crate::state::{Remembered, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Claimant, HistoryBasis, UnprovenHost, superseded_since};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{OnceLock, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// What was served to which crawler, and since when which host is observed.
 pub struct Ledger {
@@ -41,13 +42,11 @@ pub struct Ledger {
     pub list_health: NetworkListHealth,
     /// The generation of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
-    /// Tells the next process what is served, once that one has the state directory.
-    successor: RwLock<Option<Tell>>,
+    /// The next process, once it has the state directory.
+    successor: RwLock<Option<Arc<dyn Subscriber>>>,
     /// Since when the process before may have served what this one does not know yet: [`NOBODY`]
     /// where none is left.
     predecessor_since: AtomicI64,
-    /// Tells other instances what is served, where several are in front of one site.
-    others: OnceLock<Tell>,
     /// Whether other instances may have served what is not known here: then no crawler is accused.
     peers_unknown: AtomicBool,
     /// Observations of other instances count from this moment on: the clock was set then.
@@ -56,33 +55,6 @@ pub struct Ledger {
 
 /// No process before this one answers requests.
 const NOBODY: i64 = i64::MAX;
-
-/// Tells another process.
-type Tell = Box<dyn Fn(ServedCopy) + Send + Sync>;
-
-/// A robots.txt that another process served.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServedCopy {
-    /// The host, as the ledger has it.
-    pub host: String,
-    /// The name of the crawler's cache.
-    pub crawler: String,
-    /// The version.
-    pub version: [u8; 8],
-    /// When it was served.
-    pub at: i64,
-}
-
-impl ServedCopy {
-    fn new(host: &[u8], crawler: &str, version: Version, at: Timestamp) -> ServedCopy {
-        ServedCopy {
-            host: text(host),
-            crawler: crawler.to_owned(),
-            version: version.0,
-            at: at.0,
-        }
-    }
-}
 
 /// Who was served a robots.txt through which proxies.
 #[derive(Debug)]
@@ -122,7 +94,8 @@ impl Ledger {
     /// A ledger that forgets everything when the process ends.
     #[cfg(any(test, feature = "internals"))]
     pub fn in_memory(new_hosts: Vec<String>, snapshot: &Snapshot, moment: Moment) -> Ledger {
-        let observations = Observations::new(Bounds::default(), None);
+        let (store, _) = StateStore::in_memory_only();
+        let observations = Observations::new(Bounds::default(), store);
         Ledger::with(
             observations,
             NetworkListHealth::default(),
@@ -150,7 +123,7 @@ impl Ledger {
         let previous = remembered.previous_run;
         let list_health =
             NetworkListHealth::remembered(&remembered.facts.list_proofs, store.clone());
-        let observations = Observations::new(Bounds::default(), Some(store));
+        let observations = Observations::new(Bounds::default(), store);
         for (name, host) in hosts_from(&remembered.facts, now) {
             if let Some(key) = key(name.as_bytes()) {
                 observations.add(&key, now, || host);
@@ -192,7 +165,6 @@ impl Ledger {
             generation: snapshot.generation.into(),
             successor: RwLock::default(),
             predecessor_since: NOBODY.into(),
-            others: OnceLock::new(),
             peers_unknown: false.into(),
             floor: i64::MIN.into(),
         };
@@ -278,9 +250,8 @@ impl Ledger {
     }
 
     /// Records that the version in force on the host was served, whole or by a 304: to this
-    /// crawler, and to all clients together. Tells the next process and other instances, if there
-    /// are any. A host that is new is observed from now on. Does nothing for a host that is no
-    /// valid name.
+    /// crawler, and to all clients together. A host that is new is observed from now on. Does
+    /// nothing for a host that is no valid name.
     pub fn served(
         &self,
         registry: &Registry,
@@ -292,18 +263,13 @@ impl Ledger {
         let Some(key) = key(host) else { return };
         let crawler = RobotsCache::of(claim, registry, entry).name;
         let version = entry.site.robots_txt.version;
-        // Held to the end: a hand-over waits for what is noted without it, and stores it.
-        let successor = locks::read(&self.successor);
-        if let Some(tell) = &*successor {
-            tell(ServedCopy::new(&key, crawler, version, now));
-        }
+        // To the end: a hand-over waits for what is recorded without it, and stores it.
+        let subscribers = self.subscribers().hold();
+        subscribers.notify(|| served(&key, crawler, version, now));
         self.observations
             .serve(&key, [crawler, ANYONE], version, now, || {
                 self.new_host(entry, host, now)
             });
-        if let Some(tell) = self.others.get() {
-            tell(ServedCopy::new(&key, crawler, version, now));
-        }
         if self.clock.is_settled() {
             self.observations.touch(&key, entry.site.grace, now);
         }
@@ -401,28 +367,24 @@ impl Ledger {
         hosts
     }
 
-    /// From now on another process has the state directory, and `tell` tells it each robots.txt
-    /// that this one serves. When this returns, the state store has what was served before. No
-    /// crawler is accused until `Ledger::take_back`.
-    pub fn hand_over(&self, tell: impl Fn(ServedCopy) + Send + Sync + 'static) {
-        *locks::write(&self.successor) = Some(Box::new(tell));
+    /// Who learns of what is served and observed here.
+    pub fn subscribers(&self) -> &Subscribers {
+        &self.observations.subscribers
+    }
+
+    /// From now on another process has the state directory, and learns of what happens here. When
+    /// this returns, the state store has what was served before. No crawler is accused until
+    /// `Ledger::take_back`.
+    pub fn hand_over(&self, successor: Arc<dyn Subscriber>) {
+        *locks::write(&self.successor) = Some(successor.clone());
+        self.subscribers().add(successor);
     }
 
     /// Undoes [`Ledger::hand_over`].
     pub fn take_back(&self) {
-        *locks::write(&self.successor) = None;
-    }
-
-    /// From now on other instances are told each robots.txt that this one serves (`served`), and
-    /// since when it observes which host (`observed`). To be called once, before anything is
-    /// served.
-    pub fn tell_others(
-        &self,
-        served: impl Fn(ServedCopy) + Send + Sync + 'static,
-        observed: impl Fn(&Observation) + Send + Sync + 'static,
-    ) {
-        let _ = self.others.set(Box::new(served));
-        self.observations.tell(observed);
+        if let Some(successor) = locks::write(&self.successor).take() {
+            self.subscribers().remove(&successor);
+        }
     }
 
     /// Sets whether other instances may have served what is not known here. While they may, no
@@ -433,17 +395,15 @@ impl Ledger {
 
     /// Records what another instance served. A host that is new here gets an entry without a site,
     /// which counts as observed only from the moment on at which it gets its site.
-    pub fn served_elsewhere(&self, copy: &ServedCopy, now: Timestamp) {
-        let Some(key) = key(copy.host.as_bytes()) else {
+    pub fn served_elsewhere(&self, served: &Served, at: Timestamp, now: Timestamp) {
+        let (Some(key), Some(version)) = (key(served.host.as_bytes()), served.received.version())
+        else {
             return;
         };
-        self.observations.serve(
-            &key,
-            [&copy.crawler, ANYONE],
-            Version(copy.version),
-            Timestamp(copy.at),
-            || Host::new(&Owner::default(), now, now, false),
-        );
+        let names = [&*served.crawler, ANYONE];
+        self.observations.serve(&key, names, version, at, || {
+            Host::new(&Owner::default(), now, now, false)
+        });
     }
 
     /// Records that another instance observes a host for its site. If the host has the same owner
@@ -460,25 +420,34 @@ impl Ledger {
         let floor = Timestamp(self.floor.load(Relaxed));
         self.observations.look(&key, |host| {
             if let Some(host) = host.filter(|host| *host.owner == *owner.sites) {
-                host.observed_elsewhere(observed.since.0.max(floor), observed.seen.min(now));
+                host.observed_elsewhere(observed.since.max(floor), observed.seen.min(now));
             }
         });
     }
 
-    /// All that was served on each host and all observations, for an instance that knows nothing
-    /// yet.
-    pub fn everything(&self) -> (Vec<ServedCopy>, Vec<Observation>) {
-        let mut served = Vec::new();
-        let mut observed = Vec::new();
+    /// The hosts of a site that crawlers requested.
+    pub fn hosts_of(&self, site: &str) -> BTreeSet<String> {
+        let mut hosts = BTreeSet::new();
         self.observations.each(|key, host| {
-            for (crawler, known) in host.crawlers() {
-                for visit in &known.versions {
-                    served.push(ServedCopy::new(key, crawler, visit.version, visit.at));
-                }
+            if *host.owner == *site {
+                hosts.insert(text(key));
             }
-            observed.push(observation(&text(key), host));
         });
-        (served, observed)
+        hosts
+    }
+
+    /// Each host that is observed, and then all that was served there, for an instance that knows
+    /// nothing yet.
+    pub fn everything(&self, now: Timestamp) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        self.observations.each(|key, host| {
+            facts.push(Fact::set(now, observation(&text(key), host)));
+            for (crawler, known) in host.crawlers() {
+                let versions = known.versions.iter();
+                facts.extend(versions.map(|last| served(key, crawler, last.version, last.at)));
+            }
+        });
+        facts
     }
 
     /// Begins every observation now, because it is not known what was served lately.
@@ -488,22 +457,18 @@ impl Ledger {
 
     /// Records what the previous process served while it handed over, and tells it to other
     /// instances. Ignores a host that no site has now.
-    pub fn record_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
-        let host = copy.host.as_bytes();
-        let at = Timestamp(copy.at);
+    pub fn record_served(&self, snapshot: &Snapshot, served: &Served, at: Timestamp) {
+        let host = served.host.as_bytes();
         let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else {
             return;
         };
-        self.observations.serve(
-            &key,
-            [&copy.crawler, ANYONE],
-            Version(copy.version),
-            at,
-            || self.new_host(entry, host, at),
-        );
-        if let Some(tell) = self.others.get() {
-            tell(copy.clone());
-        }
+        let Some(version) = served.received.version() else {
+            return;
+        };
+        let names = [&*served.crawler, ANYONE];
+        self.observations
+            .serve(&key, names, version, at, || self.new_host(entry, host, at));
+        self.subscribers().notify(|| Fact::set(at, served.clone()));
     }
 
     /// Notes the end of the process before. Unless it told everything that it served, all that was
@@ -607,6 +572,18 @@ impl Ledger {
         };
         Host::new(&owner, since, now, named)
     }
+}
+
+/// A version was served to a crawler on a host, by its key.
+fn served(key: &[u8], crawler: &str, version: Version, at: Timestamp) -> Fact {
+    Fact::set(
+        at,
+        Served {
+            host: text(key),
+            crawler: crawler.to_owned(),
+            received: Published::Version(version),
+        },
+    )
 }
 
 /// The site that has the host in this snapshot.

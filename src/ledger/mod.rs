@@ -7,14 +7,13 @@
 //!   front may have answered crawlers.
 //! - `network_list_health` decides which lists of networks may prove an impostor.
 //! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables
-//!   are `bounded`. `client_news` is what other instances of crawlgate are told of clients.
+//!   are `bounded`.
 //!
 //! The request path reads tables under locks that are held briefly, and never waits for a file.
 //! Every table is bounded.
 
 mod behaviour;
 mod cached_versions;
-mod client_news;
 mod clock_steps;
 mod crawl_rate;
 mod host;
@@ -30,11 +29,10 @@ mod proxies;
 mod traps;
 
 pub use behaviour::{Behaviours, PassedBehaviours, RateStep};
-pub use client_news::{ClientNews, Mark};
 #[cfg(feature = "internals")]
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRate, RateKey};
-pub use ledger::{HostNews, Ledger, ProxyFetch, ServedCopy};
+pub use ledger::{HostNews, Ledger, ProxyFetch};
 pub use network_list_health::{EVERY_SITE, ListHealth, list_of};
 pub use traps::Traps;
 

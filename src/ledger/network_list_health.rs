@@ -13,8 +13,9 @@
 
 use crate::crawlers::{Claim, Registry};
 use crate::evidence::Hash;
+use crate::facts::{Fact, ListProof};
 use crate::policy::{SiteEntry, Snapshot};
-use crate::state::{Fact, ListProof, StateStore};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Identity, claim_label};
 use arc_swap::ArcSwap;

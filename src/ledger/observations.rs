@@ -9,18 +9,19 @@
 use super::host::{Host, Owner, facts_of, observation, removal_of, served_facts};
 use super::proxies::KnownPaths;
 use crate::bounded::{Prehashed, SHARDS};
+use crate::facts::{AnyFact, Fact, Subscribers};
 use crate::locks::{read, write};
 use crate::policy::Version;
-use crate::state::{AnyRecord, Fact, Observation, StateStore};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use ahash::RandomState;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::sync::RwLock;
 use std::sync::atomic::{
     AtomicBool, AtomicI64,
     Ordering::{AcqRel, Relaxed, Release},
 };
-use std::sync::{OnceLock, RwLock};
 use std::time::Duration;
 
 /// A name has at most 253 characters (RFC 1035 section 2.3.4).
@@ -55,9 +56,6 @@ struct Shard {
 /// A host as it is compared: name, and port where it is not a usual one.
 pub type Key = SmallVec<[u8; 128]>;
 
-/// Tells other instances.
-type Tell = Box<dyn Fn(&Observation) + Send + Sync>;
-
 /// The whole table.
 pub struct Observations {
     shards: Box<[RwLock<Shard>]>,
@@ -65,17 +63,17 @@ pub struct Observations {
     bounds: Bounds,
     /// Whether there are hosts that were not there before.
     has_grown: AtomicBool,
-    store: Option<StateStore>,
+    store: StateStore,
     /// The latest moment of any fact: see [`Observations::fact_time`].
     latest: AtomicI64,
-    /// Tells other instances which hosts are observed, where several are in front of one site.
-    others: OnceLock<Tell>,
+    /// Who learns of what is served and observed here.
+    pub subscribers: Subscribers,
 }
 
 impl Observations {
     /// An empty table, whose bounds are divided among its shards. Without a store nothing outlasts
     /// the process.
-    pub fn new(bounds: Bounds, store: Option<StateStore>) -> Observations {
+    pub fn new(bounds: Bounds, store: StateStore) -> Observations {
         Observations {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: RandomState::new(),
@@ -84,9 +82,9 @@ impl Observations {
                 crawlers: bounds.crawlers.div_ceil(SHARDS),
             },
             has_grown: false.into(),
+            subscribers: store.subscribers.clone(),
             store,
             latest: i64::MIN.into(),
-            others: OnceLock::new(),
         }
     }
 
@@ -132,7 +130,7 @@ impl Observations {
                 let added = host.crawler_mut(name).add(version, now);
                 if host.is_stored() && (added.is_news || added.dropped.is_some()) {
                     let served = host.crawler_mut(name);
-                    self.put(|| served_facts(&text(key), name, version, added, served));
+                    self.put(served_facts(&text(key), name, version, added, served));
                 }
             }
         });
@@ -204,7 +202,7 @@ impl Observations {
     /// Removes the records of hosts that left the table from the state store, if it knows them.
     fn remove(&self, hosts: impl IntoIterator<Item = (Box<[u8]>, Host)>, now: Timestamp) {
         for (key, host) in hosts.into_iter().filter(|(_, host)| host.is_stored()) {
-            self.put(|| removal_of(&text(&key), &host, self.fact_time(now)));
+            self.put(removal_of(&text(&key), &host, self.fact_time(now)));
         }
     }
 
@@ -297,41 +295,25 @@ impl Observations {
         self.has_grown.swap(false, AcqRel)
     }
 
-    /// From now on other instances are told which hosts are observed.
-    pub fn tell(&self, observed: impl Fn(&Observation) + Send + Sync + 'static) {
-        let _ = self.others.set(Box::new(observed));
-    }
-
     /// Hands everything that is known of a host to the store.
     fn put_all(&self, key: &[u8], host: &Host, now: Timestamp) {
-        self.put(|| facts_of(&text(key), host, self.fact_time(now)));
+        self.put(facts_of(&text(key), host, self.fact_time(now)));
     }
 
     /// Hands the record that a host is observed to the store.
     fn put_observation(&self, key: &[u8], host: &Host, now: Timestamp) {
-        self.put(|| {
-            let observed = observation(&text(key), host);
-            vec![Fact::set(self.fact_time(now), observed)]
-        });
+        let observed = observation(&text(key), host);
+        self.put(vec![Fact::set(self.fact_time(now), observed)]);
     }
 
-    /// Hands facts to the state store, and tells other instances the observations among them. Does
-    /// not make the facts if there is neither.
-    fn put(&self, facts: impl FnOnce() -> Vec<Fact>) {
-        if self.store.is_none() && self.others.get().is_none() {
-            return;
-        }
-        let facts = facts();
-        if let Some(tell) = self.others.get() {
-            for fact in facts.iter().filter(|fact| !fact.is_removal) {
-                if let AnyRecord::Observation(observed) = &fact.record {
-                    tell(observed);
-                }
+    /// Hands facts to the state store, and notifies subscribers of the observations among them.
+    fn put(&self, facts: Vec<Fact>) {
+        for fact in &facts {
+            if matches!(fact.fact, AnyFact::Observation(_)) && !fact.is_removal {
+                self.subscribers.notify(|| fact.clone());
             }
         }
-        if let Some(store) = &self.store {
-            store.put(facts);
-        }
+        self.store.put(facts);
     }
 
     /// The moment for a fact that is to replace what is stored: `now`, or the latest moment so far

@@ -613,7 +613,7 @@ fn full_table_forgets_hosts_without_requests_first() {
             hosts: 1_600,
             crawlers: 3_200,
         },
-        None,
+        StateStore::in_memory_only().0,
     );
     let version = Version([0; 8]);
     let now = |number: i64| Timestamp(number);

@@ -4,20 +4,17 @@
 //! system time neither ends a mark early nor revives one that has ended. (Only the time for which
 //! crawlgate did not run is taken from the wall clock.)
 
-use super::client_news::{ClientNews, Mark, Tell};
 use super::clock_steps::{ClockSteps, TOLERANCE};
 use crate::bounded::{Bounded, Ends};
 use crate::clock::Moment;
+use crate::facts::{AnyFact, Fact, Mark, Release, Subscribers, changes};
 use crate::locks::lock;
-use crate::state::{AnyRecord, AsWritten, MarkedClient, StateStore, changes};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Release},
-};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// One mark as it counts.
@@ -81,28 +78,22 @@ pub struct Traps {
     /// Whether the marks are not those in the store any more.
     changed: AtomicBool,
     kept: Option<Kept>,
-    tell: OnceLock<Tell>,
+    subscribers: Subscribers,
 }
 
 /// What the store was told.
 struct Kept {
     store: StateStore,
     clock: ClockSteps,
-    marks: Mutex<Vec<AnyRecord>>,
+    marks: Mutex<Vec<AnyFact>>,
 }
 
 impl Traps {
     /// The marks that the store remembers and that are still in force. [`Traps::keep`] stores later
     /// changes, and removes from the store those that are over.
-    pub fn remembered(
-        clients: &[(Timestamp, MarkedClient)],
-        store: StateStore,
-        moment: Moment,
-    ) -> Traps {
-        let known = clients
-            .iter()
-            .map(|(_, client)| client.clone().into())
-            .collect();
+    pub fn remembered(marks: &[(Timestamp, Mark)], store: StateStore, moment: Moment) -> Traps {
+        let known = marks.iter().map(|(_, mark)| mark.clone().into()).collect();
+        let subscribers = store.subscribers.clone();
         let kept = Kept {
             store,
             clock: ClockSteps::new(moment),
@@ -110,22 +101,23 @@ impl Traps {
         };
         let traps = Traps {
             kept: Some(kept),
+            subscribers,
             ..Traps::default()
         };
-        for mark in clients.iter().filter_map(|(_, client)| Mark::of(client)) {
-            let mark = Counted::new(mark, moment);
+        for (_, mark) in marks {
+            let mark = Counted::new(mark.clone(), moment);
             if mark.is_in_force(moment.lived) {
                 traps.insert(mark, moment.lived);
             }
         }
         // What is over has to go from the store: by the clock of another start it might count
         // again.
-        traps.changed.store(!clients.is_empty(), Release);
+        traps.changed.store(!marks.is_empty(), Ordering::Release);
         traps
     }
 
     /// Marks an address (of IPv6 the /64) under a name on a site, for `time` from now on, in place
-    /// of an earlier mark. Tells other instances.
+    /// of an earlier mark.
     pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, moment: Moment, time: Duration) {
         let mark = Mark {
             site: site.to_owned(),
@@ -134,16 +126,9 @@ impl Traps {
             since: moment.now,
             until: moment.now.plus(time),
         };
-        if let Some(tell) = self.tell.get() {
-            tell(ClientNews::Marked(mark.clone()));
-        }
+        self.subscribers
+            .notify(|| Fact::set(moment.now, mark.clone()));
         self.insert(Counted::new(mark, moment), moment.lived);
-    }
-
-    /// Marks, and releases of marks, are told to other instances from now on. To be called once; a
-    /// second call changes nothing.
-    pub fn tell_others(&self, tell: Tell) {
-        let _ = self.tell.set(tell);
     }
 
     /// Marks a client that requested a trap at another instance. Does nothing if that mark is over,
@@ -172,14 +157,14 @@ impl Traps {
 
     fn insert(&self, new: Counted, lived: Duration) {
         self.marks.insert(self.hash(&new.mark), new, lived);
-        self.changed.store(true, Release);
+        self.changed.store(true, Ordering::Release);
     }
 
     /// Removes the marks that `keep` does not keep. They go from the store with the next
     /// `Traps::keep`.
     fn retain(&self, keep: impl FnMut(&Counted) -> bool) {
         if self.marks.retain(keep) > 0 {
-            self.changed.store(true, Release);
+            self.changed.store(true, Ordering::Release);
         }
     }
 
@@ -218,16 +203,15 @@ impl Traps {
             .len()
     }
 
-    /// Removes the marks of a network, under every name and on every site, and tells other
-    /// instances. Returns those that were in force. A network within a /64 of IPv6 stands for all
+    /// Removes the marks of a network, under every name and on every site. Returns those that were in
+    /// force. A network within a /64 of IPv6 stands for all
     /// of it, as marks do.
     pub fn release(&self, whose: IpNet, moment: Moment) -> Vec<Mark> {
         let whose = canonical(whose);
-        if let Some(tell) = self.tell.get() {
-            tell(ClientNews::Released {
-                network: whose,
-                at: moment.now,
-            });
+        let release = Fact::set(moment.now, Release { network: whose });
+        self.subscribers.notify(|| release.clone());
+        if let Some(kept) = &self.kept {
+            kept.store.put([release]);
         }
         let mut released = Vec::new();
         self.retain(|known| {
@@ -257,13 +241,13 @@ impl Traps {
         }
         // What the store was told is by the clock as it was.
         let was_set = kept.clock.settle(moment).is_some();
-        if !self.changed.swap(false, Acquire) && !was_set {
+        if !self.changed.swap(false, Ordering::Acquire) && !was_set {
             return;
         }
-        let marks: Vec<AnyRecord> = self
+        let marks: Vec<AnyFact> = self
             .marks_at(moment)
             .into_iter()
-            .map(Mark::record)
+            .map(AnyFact::from)
             .collect();
         let told = std::mem::replace(&mut *lock(&kept.marks), marks.clone());
         kept.store.put(changes(told, marks, moment.now));
@@ -280,30 +264,6 @@ impl Traps {
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.marks.is_empty()
-    }
-}
-
-impl Mark {
-    /// The mark of a stored record; `None` if its address cannot be read.
-    fn of(client: &MarkedClient) -> Option<Mark> {
-        Some(Mark {
-            site: client.site.clone(),
-            crawler: client.crawler.clone(),
-            address: client.address.parse().ok()?,
-            since: client.since.0,
-            until: client.until.0,
-        })
-    }
-
-    fn record(self) -> AnyRecord {
-        MarkedClient {
-            site: self.site,
-            crawler: self.crawler,
-            address: self.address.to_string(),
-            since: AsWritten(self.since),
-            until: AsWritten(self.until),
-        }
-        .into()
     }
 }
 

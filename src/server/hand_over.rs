@@ -11,6 +11,7 @@ use super::sockets::{ControlDoor, Passable};
 use super::stop::Stop;
 use crate::acme::Acme;
 use crate::admin::{UpgradeReport, UpgradeRequest};
+use crate::facts::{AnyFact, Fact, Subscriber};
 use crate::locks::lock;
 use crate::settings::{ListenAddress, Settings};
 use crate::state::{StateStore, StoreHealth};
@@ -26,7 +27,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -93,6 +94,16 @@ pub struct Upgrades {
     relay: Mutex<Option<JoinHandle<()>>>,
     /// The process that serves in place of this one.
     next: OnceLock<NextProcess>,
+}
+
+/// Tells the next process what happens here.
+struct Relay(Sender<Fact>);
+
+impl Subscriber for Relay {
+    fn notify(&self, fact: &Fact) {
+        // The thread that tells it has ended where the next process is gone.
+        let _ = self.0.send(fact.clone());
+    }
 }
 
 impl Upgrades {
@@ -322,6 +333,7 @@ impl Upgrades {
     fn follow_to_end(&self, predecessor: Predecessor, control_lock: Option<OwnedFd>) {
         let Instance {
             ledger,
+            behaviours,
             sites,
             clock,
             ..
@@ -336,7 +348,11 @@ impl Upgrades {
                     let _ = channel.send(&FromSuccessor::Settled, &[]);
                 }
             },
-            |copy| ledger.record_served(&sites.snapshot(), copy),
+            |Fact { at, fact, .. }| match fact {
+                AnyFact::Served(served) => ledger.record_served(&sites.snapshot(), &served, at),
+                AnyFact::Mark(mark) => behaviours.traps.marked_elsewhere(mark, clock.moment()),
+                _ => {}
+            },
         );
         ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
         match cut_off {
@@ -432,17 +448,15 @@ impl Upgrades {
     fn close_state(&self, next: Channel) -> io::Result<Handed> {
         let (tell, told) = channel();
         let relay = spawn("relay", move || {
-            for copy in told {
-                if let Err(error) = next.send(&FromPredecessor::Served { copy }, &[]) {
-                    return tracing::debug!(%error, "the next process cannot be told what is served");
+            for fact in told {
+                if let Err(error) = next.send(&FromPredecessor::Happened { fact }, &[]) {
+                    return tracing::debug!(%error, "the next process cannot be told what happens");
                 }
             }
         })?;
         *lock(&self.relay) = Some(relay);
         // It takes no copy any more when the relay has ended.
-        self.instance
-            .ledger
-            .hand_over(move |copy| drop(tell.send(copy)));
+        self.instance.ledger.hand_over(Arc::new(Relay(tell)));
         keep_everything(&self.instance, &self.store);
         // The next process is this instance in the eyes of others.
         if let Some(exchange) = &self.exchange {

@@ -15,6 +15,7 @@ mod followed_site;
 pub use fetching::{FetchJob, start};
 
 use crate::clock::Moment;
+use crate::facts::Fact;
 use crate::origin::robots::{
     FetchResult, FetchState, FetchedCopy, StoredCopies, StoredCopy, Targets,
 };
@@ -25,7 +26,7 @@ use crate::sites::{
     DefaultSite, KnownOrigins, OriginRobotsStatus, PATIENCE, Served, SiteManager, asked_by,
     awaited_since, is_no_policy,
 };
-use crate::state::{Fact, StateStore};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use followed_site::FollowedSite;
 use std::collections::BTreeMap;

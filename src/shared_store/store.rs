@@ -6,11 +6,12 @@
 use super::connection::{Connected, KEYS, MARK, SharedStore, fields, last, refuse_eviction, run};
 use super::link::Link;
 use super::refusal::unusable;
-use crate::exchange::event::is_of_clients;
+use crate::exchange::codec::is_of;
 use crate::exchange::store::MOST_OF_CLIENTS;
 use crate::exchange::{
     Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
 };
+use crate::facts::Mark;
 use redis::{FromRedisValue, Pipeline, RedisResult};
 use std::collections::HashMap;
 use std::fmt;
@@ -316,7 +317,7 @@ impl SharedStore {
             .chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
         {
             if fact.value.is_empty() {
-                let set = if is_of_clients(&fact.key) {
+                let set = if is_of::<Mark>(&fact.key) {
                     &clients
                 } else {
                     &served
@@ -331,7 +332,7 @@ impl SharedStore {
             .facts
             .iter()
             .chain(&batch.if_missing)
-            .any(|fact| is_of_clients(&fact.key))
+            .any(|fact| is_of::<Mark>(&fact.key))
         {
             pipeline
                 .cmd("ZREMRANGEBYRANK")

@@ -28,8 +28,6 @@ impl Announce for Told {
     fn published(&self, _log: &PublicationLog) {
         self.published.fetch_add(1, Ordering::SeqCst);
     }
-
-    fn paused(&self, _word: &PauseWord) {}
 }
 
 struct World {
@@ -227,7 +225,7 @@ fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
         facts
             .versions
             .iter()
-            .any(|(_, stored)| stored.id == version.to_string())
+            .any(|(_, stored)| stored.id == version)
     };
     let others = OfOthers {
         logs: vec![log],

@@ -5,13 +5,14 @@
 use super::default_sites::{DefaultSite, unclaimed_hosts};
 use super::memory::SiteMemory;
 use super::origins::OriginFiles;
-use super::pauses::{PauseError, PauseRequest, PauseWord};
+use super::pauses::{PauseError, PauseRequest};
 use super::policy_directory::PolicyText;
 use super::policy_file::{
     Candidate, InForce, KnownFile, PolicyOrigin, ReloadOutcome, SiteCompiler,
 };
 use super::status::SiteStatus;
 use crate::crawlers::Registry;
+use crate::facts::{Fact, Pause};
 use crate::finding::Finding;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
@@ -289,11 +290,12 @@ impl SiteCatalog {
     /// Applies what an operator did with the pauses of a site at another instance: begins a pause,
     /// also for a site that has no policy here yet, or ends the pauses of a site that is in force
     /// here.
-    pub fn heard_of_pauses(&mut self, word: &PauseWord) {
-        if let Some(pause) = &word.pause {
-            self.memory.pauses.switch_on(&word.site, pause.clone());
-        } else if let Some(site) = self.site(&word.site).cloned() {
-            self.memory.pauses.resume(&site, word.at);
+    pub fn apply_pause(&mut self, change: &Fact<Pause>) {
+        let pause = &change.fact;
+        if !change.is_removal {
+            self.memory.pauses.switch_on(pause);
+        } else if let Some(site) = self.site(&pause.site).cloned() {
+            self.memory.pauses.resume(&site, change.at);
         }
     }
 

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::clock::Moment;
+use crate::facts::{Fact, LastGoodPolicy};
 use crate::finding::ids;
 use crate::policy::Version;
-use crate::state::{Fact, LastGoodPolicy};
 use std::fs;
 use std::sync::atomic::{AtomicI64, Ordering};
 

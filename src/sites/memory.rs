@@ -4,9 +4,9 @@
 //! hide a new noindex.
 
 use super::pauses::Pauses;
+use crate::facts::{AnyFact, LastGoodPolicy, StoredFacts, TagChange};
 use crate::policy::Site;
 use crate::policy::site::{HtmlRules, TagAges, TagPlan};
-use crate::state::{AnyRecord, LastGoodPolicy, StoredFacts, TagChange};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,15 +46,15 @@ impl SiteMemory {
         self.last_good.remove(site);
     }
 
-    /// The records to store: pauses, tag changes and last good policies.
-    pub fn records(&self) -> impl Iterator<Item = AnyRecord> {
+    /// The facts to store: pauses, tag changes and last good policies.
+    pub fn facts(&self) -> impl Iterator<Item = AnyFact> {
         let policies = self.last_good.iter().map(|(site, text)| LastGoodPolicy {
             site: site.clone(),
             text: text.to_string(),
         });
-        let pauses = self.pauses.records().map(AnyRecord::from);
-        let tags = self.tags.records().map(AnyRecord::from);
-        pauses.chain(tags).chain(policies.map(AnyRecord::from))
+        let pauses = self.pauses.facts().into_iter().map(AnyFact::from);
+        let tags = self.tags.facts().map(AnyFact::from);
+        pauses.chain(tags).chain(policies.map(AnyFact::from))
     }
 }
 
@@ -133,9 +133,8 @@ impl TagHistory {
         }
     }
 
-    /// The records to store: one for each rule of each site, and one without a rule for
-    /// `everywhere`.
-    pub fn records(&self) -> impl Iterator<Item = TagChange> {
+    /// The facts to store: one for each rule of each site, and one without a rule for `everywhere`.
+    pub fn facts(&self) -> impl Iterator<Item = TagChange> {
         self.0.iter().flat_map(|(site, known)| {
             let rules = known
                 .rules

@@ -23,18 +23,19 @@ mod watch;
 
 pub use default_sites::{DefaultSite, asked_by, is_no_policy};
 pub use origins::{KnownOrigins, OriginRobotsStatus, PATIENCE, Served, awaited_since};
-pub use pauses::{PauseError, PauseRequest, PauseWord};
+pub use pauses::{PauseError, PauseRequest, switched_fact};
 pub use policy_file::{ReloadOutcome, ReloadReport, RemoveError, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::{WatchGuard, watch};
 
 use crate::evidence::Evidence;
+use crate::facts::{Fact, Pause, Subscribers, changes};
 use crate::finding::Finding;
 use crate::locks::lock;
 use crate::policy::origin::OriginFile;
 use crate::policy::{IncludedFiles, Snapshot};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
-use crate::state::{self, Remembered, StateStore, StoreHealth};
+use crate::state::{Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -245,7 +246,8 @@ impl SiteManager {
             let until = changes.catalog.pause(request, now);
             let is_new = until.is_ok();
             if is_new {
-                changes.tell_of_pauses(request.site.as_deref(), now);
+                let site = request.site.as_deref();
+                changes.notify_of_pauses(&self.store.subscribers, site, now);
             }
             (until, is_new)
         })
@@ -261,7 +263,7 @@ impl SiteManager {
             let resumed = changes.catalog.resume(site, now);
             let is_new = resumed.as_ref().is_ok_and(|sites| !sites.is_empty());
             if resumed.is_ok() {
-                changes.tell_of_pauses(site, now);
+                changes.notify_of_pauses(&self.store.subscribers, site, now);
             }
             (resumed, is_new)
         })
@@ -431,20 +433,20 @@ impl SiteManager {
     }
 
     /// Applies what operators did with pauses at other instances, and publishes the result. Does
-    /// not wait: while a change is being made, `words` come back as the error, for another attempt.
+    /// not wait: while a change is being made, `pauses` come back as the error, for another attempt.
     ///
     /// # Errors
     /// A change is being made.
-    pub fn heard_of_pauses(
+    pub fn apply_pauses(
         &self,
-        words: Vec<PauseWord>,
+        pauses: Vec<Fact<Pause>>,
         now: Timestamp,
-    ) -> Result<(), Vec<PauseWord>> {
+    ) -> Result<(), Vec<Fact<Pause>>> {
         let Some(mut changes) = self.try_changes() else {
-            return Err(words);
+            return Err(pauses);
         };
-        for word in &words {
-            changes.catalog.heard_of_pauses(word);
+        for pause in &pauses {
+            changes.catalog.apply_pause(pause);
         }
         self.publish(&mut changes, now);
         Ok(())
@@ -725,25 +727,19 @@ impl Changes {
             .entries()
             .map(|entry| entry.clone().with_pauses(pauses.of(&entry.site, now), now))
             .collect();
-        let others = state::changes(self.stored.records(), self.catalog.memory.records(), now);
+        let others = changes(self.stored.facts(), self.catalog.memory.facts(), now);
         self.stored = self.catalog.memory.clone();
         self.publisher.publish(sites, pauses, others, now)
     }
 
-    /// Tells other instances what an operator just did with the pauses of a site, or of all sites:
-    /// the pause that is switched on, or that all pauses ended.
-    fn tell_of_pauses(&self, site: Option<&str>, now: Timestamp) {
+    /// Notifies subscribers of what an operator just did with the pauses of a site, or of all
+    /// sites: the pause that is switched on, or that all pauses ended.
+    fn notify_of_pauses(&self, subscribers: &Subscribers, site: Option<&str>, now: Timestamp) {
         for entry in self.catalog.entries() {
             let name = &entry.site.name;
-            if site.is_some_and(|site| site != name) {
-                continue;
+            if site.is_none_or(|site| site == name) {
+                subscribers.notify(|| self.catalog.memory.pauses.switched(name, now));
             }
-            let word = self.catalog.memory.pauses.word(name);
-            self.publisher.tell_of_pause(&word.unwrap_or(PauseWord {
-                site: name.clone(),
-                at: now,
-                pause: None,
-            }));
         }
     }
 

@@ -6,11 +6,11 @@
 //! ended, so that it does not begin again.
 
 use crate::evidence::Hash;
+use crate::facts::{Fact, Pause, PauseEvent, StoredFacts};
 use crate::policy::Site;
 use crate::policy::model::{Audience, PausePolicy, PauseTime};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pauses};
 use crate::policy::site::ActivePause;
-use crate::state::{AsWritten, Pause, PauseEvent, StoredFacts};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,17 +76,6 @@ impl PauseError {
     }
 }
 
-/// What an operator last did with the pauses of a site.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PauseWord {
-    /// The site.
-    pub site: String,
-    /// When the operator did it.
-    pub at: Timestamp,
-    /// The pause that began then; `None` where all ended, planned ones too.
-    pub pause: Option<ActivePause>,
-}
-
 /// The site of a planned pause, and a digest of what the pause says: it is the same pause as long
 /// as it says the same.
 type PlanKey = (String, String);
@@ -107,29 +96,13 @@ impl Pauses {
     /// ended.
     pub fn remembered(facts: &StoredFacts) -> Pauses {
         let mut pauses = Pauses::default();
-        for (_, record) in &facts.pauses {
-            let Pause {
-                site,
-                event,
-                plan,
-                audience,
-                since,
-                until,
-                retry_after,
-                robots_txt,
-            } = record.clone();
-            let pause = ActivePause {
-                audience,
-                from: since,
-                until: until.0,
-                retry_after,
-                robots_txt_until: robots_txt.then(|| since.plus(DEFAULT_PAUSE)),
-                at_run_time: true,
-            };
-            match event {
-                PauseEvent::Switched => drop(pauses.switched.insert(site, pause)),
-                PauseEvent::FirstSeen => drop(pauses.first_seen.insert((site, plan), since)),
-                PauseEvent::Ended => drop(pauses.ended.insert((site, plan), since)),
+        for (_, pause) in &facts.pauses {
+            let site = pause.site.clone();
+            let key = (site.clone(), pause.plan.clone());
+            match pause.event {
+                PauseEvent::Switched => drop(pauses.switched.insert(site, active(pause))),
+                PauseEvent::FirstSeen => drop(pauses.first_seen.insert(key, pause.since)),
+                PauseEvent::Ended => drop(pauses.ended.insert(key, pause.since)),
             }
         }
         pauses
@@ -204,29 +177,27 @@ impl Pauses {
             robots_txt_until: request.robots_txt.then(|| now.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         };
-        for site in &sites {
-            self.switch_on(site, pause.clone());
+        let until = pause.until;
+        for site in sites {
+            self.switched.insert(site, pause.clone());
         }
-        Ok(pause.until)
+        Ok(until)
     }
 
-    /// Begins a pause that an operator switched on, here or at another instance, in place of the
-    /// one that the site has. It ends 31 days after its beginning at the latest.
-    pub fn switch_on(&mut self, site: &str, mut pause: ActivePause) {
-        pause.until = pause.until.min(pause.from.plus(REMEMBERED));
-        self.switched.insert(site.to_owned(), pause);
+    /// Begins a pause that an operator switched on at another instance, in place of the one that
+    /// the site has. It ends 31 days after its beginning at the latest.
+    pub fn switch_on(&mut self, pause: &Pause) {
+        let mut active = active(pause);
+        active.until = active.until.min(active.from.plus(REMEMBERED));
+        self.switched.insert(pause.site.clone(), active);
     }
 
-    /// The pause that an operator switched on for a site, as what is told to other instances.
-    /// `None` if there is none: none was switched on, or it was ended, or it was dropped after its
-    /// end.
-    pub fn word(&self, site: &str) -> Option<PauseWord> {
-        let pause = self.switched.get(site)?;
-        Some(PauseWord {
-            site: site.to_owned(),
-            at: pause.from,
-            pause: Some(pause.clone()),
-        })
+    /// What an operator did at `now` with the pauses of a site: switched one on, or ended all.
+    pub fn switched(&self, site: &str, now: Timestamp) -> Fact {
+        match self.switched.get(site) {
+            Some(pause) => Fact::set(pause.from, switched_fact(site, pause)),
+            None => Fact::removed(now, Pause::of_plan(site, "", PauseEvent::Switched, now)),
+        }
     }
 
     /// Ends the pause that was switched on for a site, and the planned ones that are in force at
@@ -263,40 +234,43 @@ impl Pauses {
         }
     }
 
-    /// The records to store. For "first seen" and "ended" only the site, the digest of the planned
-    /// pause and `since` mean something; the other fields are filled in.
-    pub fn records(&self) -> impl Iterator<Item = Pause> {
-        let switched = self.switched.iter().map(|(site, pause)| Pause {
-            site: site.clone(),
-            event: PauseEvent::Switched,
-            plan: String::new(),
-            audience: pause.audience,
-            since: pause.from,
-            until: AsWritten(pause.until),
-            retry_after: pause.retry_after,
-            robots_txt: pause.robots_txt_until.is_some(),
-        });
-        let first_seen = self.first_seen.iter();
-        let first_seen =
-            first_seen.map(|(key, at)| planned_record(key, *at, PauseEvent::FirstSeen));
-        let ended = self.ended.iter();
-        let ended = ended.map(|(key, at)| planned_record(key, *at, PauseEvent::Ended));
-        switched.chain(first_seen).chain(ended)
+    /// The facts to store.
+    pub fn facts(&self) -> Vec<Pause> {
+        let switched = self.switched.iter();
+        let mut facts: Vec<Pause> = switched
+            .map(|(site, pause)| switched_fact(site, pause))
+            .collect();
+        for (planned, event) in [
+            (&self.first_seen, PauseEvent::FirstSeen),
+            (&self.ended, PauseEvent::Ended),
+        ] {
+            let planned = planned.iter();
+            facts.extend(planned.map(|((site, plan), at)| Pause::of_plan(site, plan, event, *at)));
+        }
+        facts
     }
 }
 
-/// The record of what became of a planned pause.
-fn planned_record(key: &PlanKey, at: Timestamp, event: PauseEvent) -> Pause {
-    let (site, plan) = key.clone();
+/// A pause that was switched on, as it counts.
+pub fn active(pause: &Pause) -> ActivePause {
+    ActivePause {
+        audience: pause.audience,
+        from: pause.since,
+        until: pause.until,
+        retry_after: pause.retry_after,
+        robots_txt_until: pause.robots_txt.then(|| pause.since.plus(DEFAULT_PAUSE)),
+        at_run_time: true,
+    }
+}
+
+/// The fact that a pause was switched on.
+pub fn switched_fact(site: &str, pause: &ActivePause) -> Pause {
     Pause {
-        site,
-        event,
-        plan,
-        audience: Audience::default(),
-        since: at,
-        until: AsWritten(at),
-        retry_after: 0,
-        robots_txt: false,
+        audience: pause.audience,
+        until: pause.until,
+        retry_after: pause.retry_after,
+        robots_txt: pause.robots_txt_until.is_some(),
+        ..Pause::of_plan(site, "", PauseEvent::Switched, pause.from)
     }
 }
 

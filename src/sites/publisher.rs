@@ -19,17 +19,18 @@
 
 use super::default_sites::name_in_log;
 use super::held_back::HeldBack;
-use super::log_facts::{log_records, remembered_log, remembered_versions};
-use super::pauses::{PauseWord, Pauses};
+use super::log_facts::{log_facts, remembered_log, remembered_versions};
+use super::pauses::Pauses;
 use crate::crawlers::Registry;
 use crate::evidence::{Evidence, Hash, Record, time_text};
+use crate::facts::{self, Fact, changes};
 use crate::policy::host_history::HostHistories;
 use crate::policy::site::DeclaredPrevious;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
 use crate::publications::{
     Current, Declared, Horizon, OfOthers, PublicationLog, Published, VersionFile, VersionStore,
 };
-use crate::state::{self, Fact, Remembered, StateError, StateStore};
+use crate::state::{Remembered, StateError, StateStore};
 use crate::time::Timestamp;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -53,9 +54,6 @@ pub trait Announce: Send {
 
     /// Says that the log comes into force now. Must not wait for anything.
     fn published(&self, log: &PublicationLog);
-
-    /// Tells what an operator did with the pauses of a site. Must not wait for anything.
-    fn paused(&self, word: &PauseWord);
 }
 
 /// Why other instances cannot be told of a publication.
@@ -113,7 +111,7 @@ impl Publisher {
     /// in between; if facts were lost, the log is incomplete. Both are in the corrected log, which
     /// replaces `log` with the first publication.
     pub fn new(store: StateStore, remembered: &Remembered, now: Timestamp) -> Publisher {
-        let log = remembered_log(&remembered.facts, now);
+        let log = remembered_log(&remembered.facts);
         let mut corrected = log.clone();
         // After a gap other tables of crawlers may have been in force.
         if !remembered.is_continued {
@@ -161,13 +159,6 @@ impl Publisher {
         self.corrected = Some(log);
     }
 
-    /// Tells other instances what an operator did with the pauses of a site.
-    pub fn tell_of_pause(&self, word: &PauseWord) {
-        if let Some(announce) = &self.announce {
-            announce.paused(word);
-        }
-    }
-
     /// Takes in what other instances published: their logs replace those known before, and the
     /// bytes of versions that are new here are kept as learned. Publishes nothing.
     pub fn learn(&mut self, others: OfOthers) {
@@ -209,7 +200,7 @@ impl Publisher {
         self.store.prune(Timestamp(
             now.0.saturating_sub_unsigned(remembered.as_secs()),
         ));
-        let mut facts = state::changes(log_records(&self.log), log_records(&log), now);
+        let mut facts = changes(log_facts(&self.log), log_facts(&log), now);
         facts.extend(self.new_versions(&sites, now));
         facts.extend(others.iter().cloned());
         let committed = if is_publication {
@@ -313,8 +304,8 @@ impl Publisher {
         let mut new = Vec::new();
         for (version, bytes) in sites.iter().flat_map(known_versions) {
             if !self.versions.contains(version) || self.learned.contains(&version) {
-                let id = version.to_string();
-                new.push(Fact::set(now, state::Version { id, bytes }));
+                let file = facts::Version { id: version, bytes };
+                new.push(Fact::set(now, file));
             }
         }
         new

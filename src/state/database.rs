@@ -1,13 +1,12 @@
 //! [`Database`]: the open file `state.db`. [`Database::open`] checks the whole file. Each [`Batch`]
 //! is written in one transaction. [`set_aside`] renames a damaged file.
 
-use super::columns::TOLERANCE;
-use super::facts::{Fact, StoredFacts, TABLES, definitions};
 use super::history::{self, HistoryBatch};
 use super::previous_run::PreviousRun;
+use super::tables::{Tables, definition_of, end_of, upsert_of};
+use crate::facts::{Fact, StoredFacts, TABLES, TOLERANCE, Value};
 use crate::files::{check_database, prepare_database};
 use crate::time::Timestamp;
-use rusqlite::types::Value;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter,
 };
@@ -19,24 +18,20 @@ use std::time::Duration;
 
 /// The name of the file.
 pub const FILE: &str = "state.db";
-/// The version of the tables. A change of a table is a higher number. Since 3 there are several
-/// instances, and one that does not know of them must not serve in the place of a member. Since 5
-/// the history counts why and until when requests do not count: that of a file before begins anew.
-const SCHEMA: i64 = 5;
-/// The history of the version before counts no identities. Such a file is set aside.
-const OLDEST_SCHEMA: i64 = 2;
+/// The version of the tables. A change of a table is a higher number, and a file with another one
+/// is set aside.
+const SCHEMA: i64 = 6;
 /// For so long a commit waits for a person who has the file open.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.
 const JOURNAL_BYTES: u32 = 16 * 1024 * 1024;
 
-/// Tables in which clients choose how many records come and go.
-const OF_CLIENTS: [&str; 4] = ["address_proofs", "marked_clients", "observations", "served"];
-/// The removal of such a record is remembered for so many seconds.
+/// The removal of a fact of which clients choose how many there are is remembered for so many
+/// seconds.
 const RELEASED_FOR: i64 = 60;
 
-/// The last commit, in the same transaction as the facts before it; and indexes that find by its
-/// time what may be deleted.
+/// The last commit, in the same transaction as the facts before it; and indexes that find the
+/// versions that may be deleted.
 const RUN_AND_INDEXES: &str = "\
 CREATE TABLE IF NOT EXISTS run (
   one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -45,14 +40,7 @@ CREATE TABLE IF NOT EXISTS run (
   incomplete INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed);
-CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until);
-CREATE INDEX IF NOT EXISTS publications_by_version ON publications (answered);
-CREATE INDEX IF NOT EXISTS host_tenures_by_end ON host_tenures (until);
-CREATE INDEX IF NOT EXISTS served_by_time ON served (changed);
-CREATE INDEX IF NOT EXISTS dropped_proofs ON address_proofs (changed) WHERE removed = 1;
-CREATE INDEX IF NOT EXISTS released_clients ON marked_clients (changed) WHERE removed = 1;
-CREATE INDEX IF NOT EXISTS forgotten_hosts ON observations (changed) WHERE removed = 1;
-CREATE INDEX IF NOT EXISTS forgotten_visits ON served (changed) WHERE removed = 1;";
+CREATE INDEX IF NOT EXISTS publications_by_version ON publications (answered);";
 const SET_RUN: &str = "INSERT INTO run (one, committed, clean, incomplete) VALUES (1, ?1, ?2, ?3) ON CONFLICT (one) DO \
                        UPDATE SET committed = ?1, clean = ?2, incomplete = ?3";
 
@@ -62,6 +50,14 @@ pub enum DatabaseError {
     /// Its content is damaged or of another program.
     #[error("{0}")]
     Damaged(String),
+    /// An earlier version of crawlgate wrote it.
+    #[error(
+        "an earlier crawlgate wrote {FILE} (tables of version {schema}; this one has version {SCHEMA})"
+    )]
+    Former {
+        /// The version of its tables.
+        schema: i64,
+    },
     /// A later version of crawlgate wrote it.
     #[error(
         "a newer crawlgate wrote state.db (tables of version {schema}; this one knows version {SCHEMA})"
@@ -170,8 +166,7 @@ impl Database {
     /// how SQLite works with it. Does not touch the tables.
     ///
     /// # Errors
-    /// `DatabaseError::Newer` for a later version of the tables, `DatabaseError::Damaged` for one
-    /// before `OLDEST_SCHEMA`. A new file has version 0, which is accepted.
+    /// The tables are of another version, or the file cannot be read or written.
     fn connect(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -181,20 +176,23 @@ impl Database {
         prepare_database(file, true)?;
         let connection = Connection::open_with_flags(file, flags)?;
         let database = Database::of(connection, file);
-        let schema = database
-            .connection
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(judged)?;
-        if schema > SCHEMA {
-            return Err(DatabaseError::Newer { schema });
-        }
-        if (1..OLDEST_SCHEMA).contains(&schema) {
-            return Err(DatabaseError::Damaged(format!(
-                "its tables are of version {schema}"
-            )));
-        }
+        database.check_schema()?;
         database.configure().map_err(judged)?;
         Ok(database)
+    }
+
+    /// Whether this crawlgate knows the tables. A new file has version 0, which is accepted.
+    fn check_schema(&self) -> Result<(), DatabaseError> {
+        let version = "PRAGMA user_version";
+        let schema = self
+            .connection
+            .query_row(version, [], |row| row.get(0))
+            .map_err(judged)?;
+        match schema {
+            0 | SCHEMA => Ok(()),
+            ..SCHEMA => Err(DatabaseError::Former { schema }),
+            _ => Err(DatabaseError::Newer { schema }),
+        }
     }
 
     /// A database on a connection that was just opened: the file that has this name now is taken
@@ -228,9 +226,11 @@ impl Database {
     /// Opens the file for reading, without checking it for damage: see `open_for_reading`.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// The file cannot be opened, or its tables are of another version.
     pub fn open_read_only(file: &Path) -> Result<Database, DatabaseError> {
-        Ok(Database::of(open_for_reading(file)?, file))
+        let database = Database::of(open_for_reading(file)?, file);
+        database.check_schema()?;
+        Ok(database)
     }
 
     /// Sets how SQLite works with the file.
@@ -246,16 +246,11 @@ impl Database {
         )
     }
 
-    /// Makes the tables and indexes that are missing, those of the history as well. Existing tables
-    /// stay as they are, but for the history of an earlier version, which is removed.
+    /// Makes the tables and indexes that are missing, those of the history as well.
     fn define(&self) -> SqlResult<()> {
         let connection = &self.connection;
-        let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        if schema < SCHEMA {
-            history::remove(connection)?;
-        }
-        for definition in definitions() {
-            connection.execute(&definition, [])?;
+        for table in TABLES {
+            connection.execute_batch(&definition_of(table))?;
         }
         connection.execute_batch(RUN_AND_INDEXES)?;
         history::prepare(connection)
@@ -284,10 +279,11 @@ impl Database {
             Some((at, true, false)) => PreviousRun::Clean { at },
             Some((at, false, false)) => PreviousRun::Crashed { last_commit: at },
         };
-        Ok((
-            StoredFacts::read(&self.connection, now).map_err(judged)?,
-            previous,
-        ))
+        let tables = Tables {
+            connection: &self.connection,
+            now,
+        };
+        Ok((StoredFacts::read(&tables).map_err(judged)?, previous))
     }
 
     /// Removes the clean end of the previous run from the disk, because this run has not ended.
@@ -321,11 +317,8 @@ impl Database {
         let mut pruned = self.history_pruned;
         history::write(&transaction, batch.history, &mut pruned, now)?;
         let long_ago = now.0.saturating_sub(RELEASED_FOR);
-        for table in OF_CLIENTS {
-            transaction.execute(
-                &format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"),
-                [long_ago],
-            )?;
+        for table in TABLES.iter().filter(|table| table.is_of_clients) {
+            forget_removals(&transaction, table.name, long_ago)?;
         }
         if let Some(before) = batch.prune {
             prune(&transaction, before)?;
@@ -372,18 +365,23 @@ impl Database {
 }
 
 /// Writes each fact into the table of its record, unless a later change is there: see
-/// `super::columns::upsert_of`. `now` is the moment of writing.
+/// `upsert_of`. `now` is the moment of writing.
 fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlResult<()> {
     // Facts of one table come one after another, as a rule.
-    for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
+    for of_one_table in facts.chunk_by(|one, next| one.fact.table() == next.fact.table()) {
         let Some(first) = of_one_table.first() else {
             continue;
         };
-        let mut statement = connection.prepare(&first.record.statement())?;
-        for fact in of_one_table {
-            let own = [fact.at.0, fact.is_removal.into(), now.0].map(Value::Integer);
-            let (key, values) = fact.record.key_and_values();
-            statement.execute(params_from_iter(key.into_iter().chain(values).chain(own)))?;
+        let mut statement = connection.prepare(&upsert_of(first.fact.table()))?;
+        for Fact {
+            at,
+            is_removal,
+            fact,
+        } in of_one_table
+        {
+            let own = [at.0, (*is_removal).into(), now.0].map(Value::Integer);
+            let columns = fact.key().into_iter().chain(fact.values()).chain(own);
+            statement.execute(params_from_iter(columns))?;
         }
     }
     Ok(())
@@ -393,14 +391,11 @@ fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlRe
 /// versions that were last needed before it and that no publication or visit refers to. Also
 /// deletes removals in every table that are older than that moment by more than `TOLERANCE`.
 fn prune(connection: &Connection, before: Timestamp) -> SqlResult<()> {
-    connection.execute("DELETE FROM served WHERE changed < ?1", [before])?;
-    for table in [
-        "publications",
-        "host_tenures",
-        "marked_clients",
-        "address_proofs",
-    ] {
-        connection.execute(&format!("DELETE FROM {table} WHERE until < ?1"), [before])?;
+    for table in TABLES {
+        if let Some(end) = end_of(table) {
+            let name = table.name;
+            connection.execute(&format!("DELETE FROM {name} WHERE {end} < ?1"), [before])?;
+        }
     }
     connection.execute(
         "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE answered = versions.id \
@@ -409,11 +404,17 @@ fn prune(connection: &Connection, before: Timestamp) -> SqlResult<()> {
     )?;
     // A removal is needed as long as a change from before it may still arrive.
     for table in TABLES {
-        connection.execute(
-            &format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"),
-            [before.0.saturating_sub(TOLERANCE)],
-        )?;
+        forget_removals(connection, table.name, before.0.saturating_sub(TOLERANCE))?;
     }
+    Ok(())
+}
+
+/// Deletes the removals in a table that are older than a moment.
+fn forget_removals(connection: &Connection, table: &str, before: i64) -> SqlResult<()> {
+    connection.execute(
+        &format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"),
+        [before],
+    )?;
     Ok(())
 }
 
@@ -452,17 +453,18 @@ pub fn has_log(file: &Path) -> bool {
     beside(file, "-wal").exists()
 }
 
-/// Renames a damaged file and its write-ahead log, and returns the new name.
+/// Renames a file that cannot be used and its write-ahead log, with a word that says why and the
+/// time, and returns the new name.
 ///
 /// # Errors
 /// It cannot be renamed.
-pub fn set_aside(file: &Path, now: Timestamp) -> io::Result<PathBuf> {
+pub fn set_aside(file: &Path, why: &str, now: Timestamp) -> io::Result<PathBuf> {
     let time: String = now
         .to_string()
         .chars()
         .filter(|sign| !matches!(sign, ':' | '-'))
         .collect();
-    let aside = beside(file, &format!(".damaged-{time}"));
+    let aside = beside(file, &format!(".{why}-{time}"));
     for suffix in ["-wal", "-shm"] {
         match fs::rename(beside(file, suffix), beside(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

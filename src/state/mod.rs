@@ -20,27 +20,19 @@
 //!   trusts nothing of this run.
 
 mod backup;
-mod columns;
 mod database;
-mod facts;
 mod health;
 pub mod history;
 mod lock;
 mod previous_run;
 mod queue;
 mod store;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use backup::back_up;
-pub use columns::{AsWritten, taken_as_past};
-pub use facts::{
-    AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, GapReason,
-    HistoryGap, HostTenure, LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation,
-    OriginCopy, Pause, PauseEvent, Publication, Served, StoredFacts, TagChange, UncachedPath,
-    Version, changes,
-};
 pub use health::{StateError, StoreHealth};
 pub use lock::{Locking, ProcessLock};
 pub use previous_run::PreviousRun;

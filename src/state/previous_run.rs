@@ -2,8 +2,8 @@
 //! way. It decides whether hosts stay observed after this start, and whether a new robots.txt may
 //! take effect that cannot be stored.
 
-use super::columns::TOLERANCE;
 use crate::clock::Moment;
+use crate::facts::TOLERANCE;
 use crate::time::Timestamp;
 use std::time::Duration;
 

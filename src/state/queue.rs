@@ -1,8 +1,7 @@
 //! [`Pending`]: the facts (changes of records) that wait to be written to `state.db`. Of several
 //! facts about one record only the latest is kept. The number of facts and their size are bounded.
 
-use super::columns::TOLERANCE;
-use super::facts::{Fact, Key, key_of};
+use crate::facts::{Fact, Key, TOLERANCE};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -38,7 +37,7 @@ impl Pending {
         let size = fact.size();
         let has_room =
             self.facts.len() < self.max_facts && self.bytes.saturating_add(size) <= MAX_BYTES;
-        match self.facts.entry(key_of(&fact.record)) {
+        match self.facts.entry(fact.key()) {
             Entry::Occupied(mut waiting) => {
                 let before = waiting.get_mut();
                 self.bytes = self.bytes.saturating_sub(before.size());
@@ -90,7 +89,7 @@ impl Pending {
 
 /// Replaces a fact by a later one about the same record, with the later of both times. Keeps
 /// `before` if `after` is older by more than `TOLERANCE`. The tables have the same rule: see
-/// [`super::columns::upsert_of`].
+/// [`super::tables::upsert_of`].
 fn merge(before: &mut Fact, after: Fact) {
     if after.at.0.saturating_add(TOLERANCE) >= before.at.0 {
         let at = after.at.max(before.at);
@@ -101,7 +100,7 @@ fn merge(before: &mut Fact, after: Fact) {
 #[cfg(test)]
 mod tests {
     use super::Pending;
-    use crate::state::{Fact, LastGoodPolicy};
+    use crate::facts::{Fact, LastGoodPolicy};
     use crate::time::Timestamp;
 
     fn policy(at: i64, site: &str, text: &str) -> Fact {

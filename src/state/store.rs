@@ -3,13 +3,13 @@
 //! [`Remembered`] holds the records that the previous process left.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
-use super::facts::{Fact, StoredFacts};
 use super::health::{StateError, StoreHealth};
 use super::history::HistoryReader;
 use super::lock::{Locking, ProcessLock};
 use super::previous_run::PreviousRun;
 use super::writer::{Now, Purpose, Request, Shared, Writer};
 use crate::clock::Moment;
+use crate::facts::{Fact, StoredFacts};
 use crate::locks::lock;
 use crate::threads::spawn;
 use crate::time::Timestamp;
@@ -463,21 +463,27 @@ impl Remembered {
     }
 }
 
-/// Opens the file and reads it. A damaged file is set aside under another name, which the log and
-/// `Remembered::set_aside` name, and an empty one is made.
+/// Opens the file and reads it. A file that is damaged, or that an earlier crawlgate wrote, is set
+/// aside under another name, which the log and `Remembered::set_aside` name, and an empty one is
+/// made.
 ///
 /// # Errors
-/// The file cannot be used, or is damaged and cannot be set aside.
+/// The file cannot be used, or cannot be set aside.
 fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
-    let error = match Database::open(file).and_then(|database| read(database, now)) {
-        Err(DatabaseError::Damaged(error)) => error,
+    let opened = Database::open(file).and_then(|database| read(database, now));
+    let error = match opened {
+        Err(error @ (DatabaseError::Damaged(_) | DatabaseError::Former { .. })) => error,
         opened => return opened,
     };
-    let aside = set_aside(file, now)
+    let why = match error {
+        DatabaseError::Former { .. } => "former",
+        _ => "damaged",
+    };
+    let aside = set_aside(file, why, now)
         .map_err(|why| DatabaseError::Damaged(format!("{error}; it cannot be set aside: {why}")))?;
     tracing::error!(
-        "cannot understand {}: {error}; crawlgate set it aside as {} and begins an empty one, and calls no \
-         crawler a violator for a day. Pauses and last good policies are forgotten: check them.",
+        "cannot use {}: {error}; crawlgate set it aside as {} and begins an empty one, and calls no crawler a violator \
+         for a day. Pauses and last good policies are forgotten: check them.",
         file.display(),
         aside.display()
     );

@@ -2,14 +2,14 @@
 //! way.
 
 use super::writer::Now;
-use super::{
-    AsWritten, ExchangeMembership, Fact, LastGoodPolicy, MarkedClient, Observation, OriginCopy,
-    Pause, PauseEvent, PreviousRun, Publication, Remembered, Served, StateError, StateStore,
-    StoreHealth, TagChange, Version,
-};
+use super::{PreviousRun, Remembered, StateError, StateStore, StoreHealth};
 use crate::clock::Moment;
+use crate::facts::{
+    ExchangeMembership, Fact, LastGoodPolicy, Mark, Observation, OriginCopy, Pause, PauseEvent,
+    Publication, Served, TagChange, Version,
+};
 use crate::policy::{self, model::Audience};
-use crate::publications::Published;
+use crate::publications::{Change, Published, Span};
 use crate::time::Timestamp;
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn observation(host: &str, since: i64) -> Observation {
     Observation {
         host: host.into(),
         site,
-        since: AsWritten(seen),
+        since: seen,
         seen,
         named: true,
         behind_cache: None,
@@ -99,7 +99,7 @@ fn policy(text: &str) -> LastGoodPolicy {
 
 fn version(id: &str) -> Version {
     Version {
-        id: id.into(),
+        id: named(id),
         bytes: Arc::from(b"User-agent: *\n".as_slice()),
     }
 }
@@ -113,17 +113,23 @@ fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publica
     let answered = version.map_or(Published::Unavailable, |name| {
         Published::Version(named(name))
     });
-    let (number, until) = (since.unsigned_abs(), until.map(Timestamp));
-    let (site, identities) = ("shop".into(), "00ff".into());
+    let number = since.unsigned_abs();
     Publication {
-        site,
-        number,
-        answered,
-        identities,
+        site: "shop".into(),
+        published: answered,
+        identities: 255,
         tells: true,
-        since: Timestamp(since),
-        until,
-        ended_by: None,
+        span: Span {
+            since: Change {
+                number,
+                at: Timestamp(since),
+            },
+            until: until.map(|at| Change {
+                number: number + 1,
+                at: Timestamp(at),
+            }),
+        },
+        unreported_until: None,
     }
 }
 
@@ -160,16 +166,16 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
         plan: String::new(),
         audience: Audience::Crawlers,
         since: at,
-        until: AsWritten(Timestamp(START + 3_600)),
+        until: Timestamp(START + 3_600),
         retry_after: 1_800,
         robots_txt: true,
     };
-    let marked = MarkedClient {
+    let marked = Mark {
         site: "shop".into(),
         crawler: "other".into(),
-        address: "192.0.2.7".into(),
-        since: AsWritten(at),
-        until: AsWritten(Timestamp(START + 86_400)),
+        address: "192.0.2.7".parse().expect("an address"),
+        since: at,
+        until: Timestamp(START + 86_400),
     };
     let copy = OriginCopy {
         site: "shop".into(),
@@ -728,7 +734,6 @@ fn what_nobody_may_hold_any_more_is_deleted() {
         received: Published::Version(named(id)),
         ..served(crawler)
     };
-    let version = |text: &str| version(&named(text).to_string());
     let facts = vec![
         Fact::set(old, version("unused")),
         Fact::set(old, version("published")),
@@ -755,16 +760,9 @@ fn what_nobody_may_hold_any_more_is_deleted() {
     store.commit(Vec::new()).expect("committed");
     store.close().expect("closed");
     let (_store, remembered) = hands.open(directory.path());
-    let ids: Vec<&str> = remembered
-        .facts
-        .versions
-        .iter()
-        .map(|(_, version)| version.id.as_str())
-        .collect();
-    assert_eq!(
-        ids,
-        ["published", "served"].map(|text| named(text).to_string())
-    );
+    let versions = remembered.facts.versions.iter();
+    let ids: Vec<policy::Version> = versions.map(|(_, version)| version.id).collect();
+    assert_eq!(ids, ["published", "served"].map(named));
     assert_eq!(
         (
             remembered.facts.publications.len(),
@@ -778,12 +776,12 @@ fn what_nobody_may_hold_any_more_is_deleted() {
 fn removals_of_marks_do_not_fill_the_file() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    let mark = |number: u32| MarkedClient {
+    let mark = |number: u32| Mark {
         site: "shop".into(),
         crawler: "other".into(),
-        address: std::net::Ipv4Addr::from(number).to_string(),
-        since: AsWritten(Timestamp(START)),
-        until: AsWritten(Timestamp(START + 86_400)),
+        address: std::net::Ipv4Addr::from(number).into(),
+        since: Timestamp(START),
+        until: Timestamp(START + 86_400),
     };
     for round in 0..8 {
         let at = hands.moment().now;

@@ -2,15 +2,14 @@
 //! a caller waits for the commit. [`Shared`] is what the handles of the store share with it: the
 //! queue of facts and the health of the file.
 
-use super::columns::taken_as_past;
 use super::database::{Batch, Database, DatabaseError, RunRow};
-use super::facts::Fact;
 use super::health::{StateError, StoreHealth};
 use super::history::{HistoryBatch, Memory};
 use super::lock::ProcessLock;
 use super::previous_run::PreviousRun;
 use super::queue::Pending;
 use crate::clock::Moment;
+use crate::facts::{Fact, Subscribers, taken_as_past};
 use crate::locks::lock;
 use crate::time::Timestamp;
 use std::fmt::Display;
@@ -111,6 +110,8 @@ pub struct Shared {
     pub kept_lock: Mutex<Option<ProcessLock>>,
     /// The history where nothing is written to a directory.
     pub memory: Option<Arc<Memory>>,
+    /// Who learns of what happens here.
+    pub subscribers: Subscribers,
 }
 
 impl Shared {
@@ -124,6 +125,7 @@ impl Shared {
         };
         Shared {
             memory,
+            subscribers: Subscribers::default(),
             directory,
             now,
             queue: Mutex::default(),

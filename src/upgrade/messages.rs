@@ -5,7 +5,8 @@
 //! process, or for a certain answer.
 
 use crate::acme::PassedQuestions;
-use crate::ledger::{PassedBehaviours, ServedCopy};
+use crate::facts::Fact;
+use crate::ledger::PassedBehaviours;
 use crate::settings::ListenAddress;
 use crate::upstreams::PassedServer;
 use serde::{Deserialize, Serialize};
@@ -46,10 +47,10 @@ pub enum FromPredecessor {
     Go,
     /// This process accepts no connection any more.
     Leaving,
-    /// This process served a robots.txt.
-    Served {
-        /// The robots.txt, and the crawler that got it.
-        copy: ServedCopy,
+    /// Something happened at this process after it closed the state directory.
+    Happened {
+        /// A robots.txt that was served, the mark of a client, or the like.
+        fact: Fact,
     },
     /// This process ends, and has told what it served.
     Farewell {

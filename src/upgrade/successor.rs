@@ -4,7 +4,7 @@
 use super::channel::{Channel, ChannelError};
 use super::inherited::Inherited;
 use super::messages::{FromPredecessor, FromSuccessor, Memory};
-use crate::ledger::ServedCopy;
+use crate::facts::Fact;
 use crate::settings::ListenAddress;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -39,8 +39,8 @@ pub struct Successor {
     pub state: Option<PathBuf>,
     /// Its control socket.
     pub control: Option<PathBuf>,
-    /// What it served since it closed the state directory.
-    served: Vec<ServedCopy>,
+    /// What happened there since it closed the state directory.
+    happened: Vec<Fact>,
 }
 
 /// What this process takes over.
@@ -81,7 +81,7 @@ impl Successor {
                 listeners,
                 state,
                 control,
-                served: Vec::new(),
+                happened: Vec::new(),
             }),
             _ => Err(SuccessorError::OutOfTurn),
         }
@@ -89,7 +89,7 @@ impl Successor {
 
     /// Says that this process is ready, and waits for what it takes over. `takes` are the listeners
     /// that it wants, `inherited` what it has bound itself, to which those passed are added. Keeps
-    /// the robots.txt that the process before serves meanwhile.
+    /// what happens at the process before meanwhile.
     ///
     /// # Errors
     /// The process before has ended, or sends a message out of turn.
@@ -114,7 +114,7 @@ impl Successor {
                         inherited.pass(passed, descriptor);
                     }
                 }
-                (FromPredecessor::Served { copy }, _) => self.served.push(copy),
+                (FromPredecessor::Happened { fact }, _) => self.happened.push(fact),
                 (FromPredecessor::Memory { memory: passed }, _) => memory = *passed,
                 (FromPredecessor::Unknown, _) => {}
                 (FromPredecessor::Yours { state, control }, descriptors) => {
@@ -142,7 +142,7 @@ impl Successor {
         self.channel.send(&FromSuccessor::Opened, &[])?;
         loop {
             match self.channel.receive(None)? {
-                (FromPredecessor::Served { copy }, _) => self.served.push(copy),
+                (FromPredecessor::Happened { fact }, _) => self.happened.push(fact),
                 (FromPredecessor::Unknown, _) => {}
                 (FromPredecessor::Go, descriptors) => {
                     if let [output, errors] = descriptors.as_slice() {
@@ -152,7 +152,7 @@ impl Successor {
                     }
                     return Ok(Predecessor {
                         channel: self.channel,
-                        served: self.served,
+                        happened: self.happened,
                     });
                 }
                 _ => return Err(SuccessorError::OutOfTurn),
@@ -166,22 +166,22 @@ impl Successor {
 pub struct Predecessor {
     /// The channel to it.
     pub channel: Channel,
-    served: Vec<ServedCopy>,
+    happened: Vec<Fact>,
 }
 
 impl Predecessor {
     /// Follows the process before until its farewell, and returns how many connections it cut off;
     /// `None` if it ends without one or sends a message out of turn. `left` is called once: when it
-    /// accepts no connection any more, at the latest at the end. `served` is called for each
-    /// robots.txt that it served since it closed the state directory.
-    pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> Option<usize> {
+    /// accepts no connection any more, at the latest at the end. `happened` is called for each fact
+    /// of it since it closed the state directory.
+    pub fn follow(self, left: impl FnOnce(), mut happened: impl FnMut(Fact)) -> Option<usize> {
         let mut left = Some(left);
-        for copy in &self.served {
-            served(copy);
+        for fact in self.happened {
+            happened(fact);
         }
         let cut_off = loop {
             match self.channel.receive(None) {
-                Ok((FromPredecessor::Served { copy }, _)) => served(&copy),
+                Ok((FromPredecessor::Happened { fact }, _)) => happened(fact),
                 Ok((FromPredecessor::Leaving, _)) => {
                     if let Some(left) = left.take() {
                         left();

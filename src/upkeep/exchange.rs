@@ -17,12 +17,13 @@ use crate::exchange::{
     Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Gauge, Hindrance,
     Identity, Member, Now, Outbox, Store, TURN,
 };
+use crate::facts::{ExchangeMembership, Fact, Pause, StoredFacts, Subscriber};
 use crate::judge::Others;
 use crate::locks::{lock, lock_within};
 use crate::policy::{Snapshot, Version};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
-use crate::sites::{Announce, AnnounceError, PauseWord};
-use crate::state::{ExchangeMembership, Fact, PreviousRun, Remembered, StateStore, StoredFacts};
+use crate::sites::{Announce, AnnounceError};
+use crate::state::{PreviousRun, Remembered, StateStore};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use away_log::AwayLog;
@@ -70,8 +71,8 @@ struct Shared {
     membership: Mutex<ExchangeMembership>,
     /// What other instances publish, while a reload is being made here.
     of_others: Mutex<Option<OfOthers>>,
-    /// What operators said of pauses at other instances, until the sites have heard it.
-    pauses: Mutex<Vec<PauseWord>>,
+    /// What operators did with pauses at other instances, until the sites have applied it.
+    pauses: Mutex<Vec<Fact<Pause>>>,
     away: AwayLog,
     deadline: Deadline,
     /// When the turn began that goes on.
@@ -124,7 +125,13 @@ impl ExchangeThread {
         };
         let outbox = Arc::<Outbox>::default();
         let gauge = Arc::<Gauge>::default();
-        memory::tell(&instance, &outbox);
+        state.subscribers.add(outbox.clone());
+        // A store that starts over has none of them.
+        for (at, release) in &remembered.facts.releases {
+            outbox.notify(&Fact::set(*at, release.clone()));
+        }
+        // Until the first turn no crawler is accused.
+        instance.ledger.set_peers_unknown(true);
         let others = Arc::new(Others::new(gauge.clone()));
         instance.judge.go_by(others.clone());
         instance.recorder.go_by(others.clone());
@@ -154,7 +161,7 @@ impl ExchangeThread {
         shared.keep_membership();
         instance
             .sites
-            .announce_through(Box::new(Announcing(Arc::downgrade(&shared), outbox)));
+            .announce_through(Box::new(Announcing(Arc::downgrade(&shared))));
         let exchange = ExchangeThread {
             shared,
             thread: Mutex::default(),
@@ -398,13 +405,13 @@ impl Shared {
 
     /// Applies what operators did with pauses at other instances, with what waits from earlier
     /// turns. While a reload is being made, it waits for the next turn.
-    fn pause(&self, words: Vec<PauseWord>) {
+    fn pause(&self, pauses: Vec<Fact<Pause>>) {
         let mut waiting = lock(&self.pauses);
-        waiting.extend(words);
+        waiting.extend(pauses);
         if !waiting.is_empty() {
             let Instance { sites, clock, .. } = &*self.instance;
-            let heard = sites.heard_of_pauses(std::mem::take(&mut waiting), clock.moment().now);
-            *waiting = heard.err().unwrap_or_default();
+            let applied = sites.apply_pauses(std::mem::take(&mut waiting), clock.moment().now);
+            *waiting = applied.err().unwrap_or_default();
         }
     }
 
@@ -435,7 +442,7 @@ impl Shared {
 }
 
 /// Tells other instances before something comes into force. The sites outlive the exchange.
-struct Announcing(Weak<Shared>, Arc<Outbox>);
+struct Announcing(Weak<Shared>);
 
 impl Announce for Announcing {
     /// Announces a log in the shared store. Waits half a second at most for the turn that goes on.
@@ -466,11 +473,6 @@ impl Announce for Announcing {
         if let Some(shared) = self.0.upgrade() {
             lock(&shared.core).exchange.published(log);
         }
-    }
-
-    /// Puts what an operator did with pauses into the outbox; the next turn tells others.
-    fn paused(&self, word: &PauseWord) {
-        memory::put(&self.1, memory::of_word(word));
     }
 }
 

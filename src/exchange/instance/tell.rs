@@ -5,9 +5,10 @@
 use super::turn::FACTS_EACH;
 use super::{Exchange, Now};
 use crate::exchange::{
-    Batch, Entry, Event, HEARTBEAT, Identity, KEPT, Member, Merged, Position, SILENT_AFTER,
-    SharedFact, Store, StoreError, records, seconds,
+    Batch, Entry, HEARTBEAT, Identity, KEPT, Member, Merged, Position, SILENT_AFTER, SharedFact,
+    Store, StoreError, codec, gone_key, own_log, seconds,
 };
+use crate::facts::{AnyFact, Fact};
 use crate::publications::{PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
@@ -37,16 +38,20 @@ impl Exchange {
         self.clocks.to_store(own).min(self.clocks.now())
     }
 
-    /// The fact by which others are told what happened here at a time of the store's clock. What an
-    /// operator did is also added to the own orders, at a time after what is known of it; a release
-    /// is applied here once more at the end of the turn. `None` where the event cannot be a fact.
-    pub(super) fn told(&mut self, event: &Event, at: i64) -> Option<SharedFact> {
-        let at = self.orders.said_at(event, at);
-        self.orders.add(event, at);
-        if matches!(event, Event::Released(_)) {
-            self.released_here.push((event.clone(), at));
+    /// A fact of this instance as others get it, at a time of the store's clock. What an operator did
+    /// is also added to the own orders, at a time after what is known of it; a release is applied
+    /// here once more at the end of the turn. `None` where the fact cannot be shared.
+    pub(super) fn shared(&mut self, fact: &Fact, at: i64) -> Option<SharedFact> {
+        if let AnyFact::Observation(_) = fact.fact {
+            let now = self.clocks.now();
+            return Some(codec::write(&self.me.id, &fact.fact, now, self.clocks));
         }
-        event.fact(at)
+        let shared = codec::write_event(fact, self.orders.time_of(fact, at))?;
+        self.orders.add(fact, &shared);
+        if let AnyFact::Release(_) = fact.fact {
+            self.released_here.insert(fact.key());
+        }
+        Some(shared)
     }
 
     /// Moves what waits in the outbox to the facts that go out. Returns the number of the next
@@ -56,24 +61,16 @@ impl Exchange {
     pub(super) fn gather(&mut self) -> u64 {
         let number = self.gauge.next_entry.fetch_add(1, SeqCst);
         let waiting = self.outbox.take();
-        for (event, at) in &waiting.events {
-            let mut at = self.at(*at);
-            if matches!(event, Event::Served(_)) {
+        for fact in waiting.facts.values() {
+            let mut at = self.at(fact.at);
+            if let AnyFact::Served(_) = fact.fact {
                 // It was served since the last turn that told it, whatever a clock says that was
                 // set meanwhile.
                 at = at.max(self.me.reported.saturating_sub(2));
             }
-            if let Some(fact) = self.told(event, at) {
-                self.outgoing.add(fact);
+            if let Some(shared) = self.shared(fact, at) {
+                self.outgoing.add(shared);
             }
-        }
-        for observed in waiting.observed.values() {
-            self.outgoing.add(records::observation(
-                &self.me.id,
-                observed,
-                self.clocks.now(),
-                self.clocks,
-            ));
         }
         if waiting.has_lost {
             let now = self.clocks.to_own(self.clocks.now());
@@ -175,9 +172,10 @@ impl Exchange {
             }
             !goes
         });
-        let published = self.facts.starting_with("p\n");
-        let published = published
-            .filter_map(|(key, _, value)| records::of_log(key, value, self.clocks)?.1.version());
+        let published = self.facts.starting_with("");
+        let published = published.filter_map(|(key, _, value)| {
+            own_log::version_of(&codec::read(key, value, self.clocks)?.1)
+        });
         batch
             .forget
             .extend(self.log.forget_files(&published.collect()));
@@ -302,7 +300,11 @@ impl Exchange {
         if !self.members.all().any(|member| member.id == id) {
             return false;
         }
-        let gone = records::gone(id, self.clocks.now());
+        let gone = SharedFact {
+            key: gone_key(id),
+            at: self.clocks.now(),
+            value: String::new(),
+        };
         self.others_changed |= self.facts.add(gone.clone());
         self.outgoing.add(gone);
         true

@@ -4,9 +4,11 @@
 
 use super::{Exchange, Memory, Now};
 use crate::exchange::{
-    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Position, SharedFact, Store,
-    StoreError, records,
+    Away, Batch, CLOCK_EVERY, Clocks, Entry, Identity, Position, SharedFact, Store, StoreError,
+    codec, gone_key, own_log::file_key,
 };
+use crate::facts::{AnyFact, Fact, Observation};
+use crate::policy::Version;
 use std::time::Duration;
 
 /// An instance that starts and finds another store than before waits so long for others to write
@@ -289,14 +291,14 @@ impl Exchange {
         memory: &dyn Memory,
     ) -> Result<(), StoreError> {
         let mut all: Vec<SharedFact> = self.facts.iter().chain(self.orders.facts()).collect();
-        let (events, observed) = memory.everything();
-        for (event, at) in events {
-            all.extend(self.told(&event, self.at(at)));
+        let mut observed = Vec::new();
+        for fact in memory.everything() {
+            let shared = self.shared(&fact, self.at(fact.at));
+            match fact.fact {
+                AnyFact::Observation(_) => observed.extend(shared),
+                _ => all.extend(shared),
+            }
         }
-        let observed: Vec<SharedFact> = observed
-            .iter()
-            .map(|host| records::observation(&self.me.id, host, self.clocks.now(), self.clocks))
-            .collect();
         // What an older copy of a store says of this instance may be from before its observation
         // began anew.
         if is_same {
@@ -419,7 +421,7 @@ impl Exchange {
         let (observed, rest): (Vec<SharedFact>, Vec<SharedFact>) = sets
             .facts
             .into_iter()
-            .partition(|fact| fact.key.starts_with("o\n"));
+            .partition(|fact| codec::is_of::<Observation>(&fact.key));
         observed
             .into_iter()
             .chain(rest)
@@ -432,54 +434,56 @@ impl Exchange {
     /// The file of a publication that is not known here is fetched later.
     fn take(&mut self, fact: SharedFact, memory: &mut dyn Memory) {
         self.totals.facts_read += 1;
-        if let Some(event) = Event::of(&fact.key) {
-            return self.take_event(event, fact.at, memory);
+        if let Some(event) = codec::read_event(&fact.key, self.clocks.nearest(fact.at)) {
+            return self.take_event(event, fact, memory);
         }
-        if let Some(observed) = records::observation_of(&fact.key, &fact.value, self.clocks) {
-            let mut members = self.members.all();
-            let by = members.find(|member| fact.key.ends_with(&member.id));
-            // An instance that is gone may have missed what came after it, and one that is not in
-            // this store what was lost.
-            if by.is_some_and(|by| !self.is_over(by) && by.settled == self.settled) {
-                memory.observed_elsewhere(observed);
-            }
-            return;
-        }
-        if records::gone_of(&fact.key).is_some() {
+        if fact.key.starts_with(&gone_key("")) {
             self.others_changed |= self.facts.add(fact);
             return;
         }
-        let Some((run, read)) = records::of_log(&fact.key, &fact.value, self.clocks) else {
+        let Some((writer, read)) = codec::read(&fact.key, &fact.value, self.clocks) else {
             return;
         };
-        if run == self.me.run {
-            return;
+        match read {
+            AnyFact::Observation(_) => {
+                let mut members = self.members.all();
+                let by = members.find(|member| member.id == writer);
+                // An instance that is gone may have missed what came after it, and one that is not
+                // in this store what was lost.
+                if by.is_some_and(|by| !self.is_over(by) && by.settled == self.settled) {
+                    memory.apply(Fact::set(self.clocks.nearest(fact.at), read));
+                }
+            }
+            AnyFact::Publication(_) | AnyFact::Tenure(_) if writer != self.me.run => {
+                if let AnyFact::Publication(publication) = read
+                    && let Some(version) = publication.published.version()
+                    && !publication.span.is_empty()
+                    && !self.log.has_file(version)
+                {
+                    self.wanted.insert(file_key(version));
+                }
+                self.others_changed |= self.facts.add(fact);
+            }
+            _ => {}
         }
-        if let records::OfLog::Publication(publication) = read
-            && let Some(version) = publication.published.version()
-            && !publication.span.is_empty()
-            && !self.log.has_file(version)
-        {
-            self.wanted.insert(records::file_key(version));
-        }
-        self.others_changed |= self.facts.add(fact);
     }
 
     /// Takes in an event of another instance. A mark that was released since is passed over. Pauses
     /// are only recorded: the end of the turn hands them on.
-    fn take_event(&mut self, event: Event, at: i64, memory: &mut dyn Memory) {
-        match &event {
-            Event::Served(_) => memory.heard(event, self.clocks.to_own(at)),
-            Event::Marked(client) if self.orders.are_released(client.address, at) => {}
-            Event::Paused(paused) => {
-                if self.orders.add(&event, at) {
-                    self.paused_elsewhere.insert(paused.site.clone());
+    fn take_event(&mut self, event: Fact, shared: SharedFact, memory: &mut dyn Memory) {
+        let is_new = self.orders.add(&event, &shared);
+        match &event.fact {
+            AnyFact::Served(_) => memory.apply(Fact {
+                at: self.clocks.to_own(shared.at),
+                ..event
+            }),
+            AnyFact::Mark(mark) if self.orders.are_released(mark.address, shared.at) => {}
+            AnyFact::Pause(_) => {
+                if is_new {
+                    self.paused_elsewhere.insert(event.key());
                 }
             }
-            Event::Marked(_) | Event::Released(_) => {
-                self.orders.add(&event, at);
-                memory.heard(event, self.clocks.nearest(at));
-            }
+            _ => memory.apply(event),
         }
     }
 
@@ -487,13 +491,11 @@ impl Exchange {
     /// turn, because sets and log are in no order. Then hands on the releases that were made here,
     /// for marks that came in meanwhile.
     fn hand_on_orders(&mut self, memory: &mut dyn Memory) {
-        for site in std::mem::take(&mut self.paused_elsewhere) {
-            if let Some((at, paused)) = self.orders.of(&site) {
-                memory.heard(Event::Paused(paused), self.clocks.nearest(at));
-            }
-        }
-        for (released, at) in self.released_here.drain(..) {
-            memory.heard(released, self.clocks.nearest(at));
+        let paused = std::mem::take(&mut self.paused_elsewhere);
+        let released = std::mem::take(&mut self.released_here);
+        for key in paused.iter().chain(&released) {
+            let order = self.orders.latest(key, |at| self.clocks.nearest(at));
+            order.into_iter().for_each(|order| memory.apply(order));
         }
     }
 
@@ -505,9 +507,12 @@ impl Exchange {
         }
         let keys: Vec<String> = self.wanted.iter().take(32).cloned().collect();
         for fact in store.fetch(&keys)? {
-            if let Some((version, bytes)) = records::file_of(&fact) {
+            let read = codec::read(&fact.key, &fact.value, self.clocks);
+            if let Some((_, AnyFact::Version(file))) = read
+                && Version::of(&file.bytes) == file.id
+            {
                 self.wanted.remove(&fact.key);
-                self.log.learn(version, bytes);
+                self.log.learn(file.id, file.bytes);
                 self.others_changed = true;
             }
         }

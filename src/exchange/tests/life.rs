@@ -5,12 +5,11 @@ use super::orders::OfOperators;
 use super::simulated::{OnThread, Simulated};
 use crate::clock::Moment;
 use crate::crawlers::Registry;
-use crate::exchange::event::{Event, ServedVersion};
 use crate::exchange::{Before, Exchange, Gauge, Identity, Member, Memory, Now, Outbox};
-use crate::ledger::{Ledger, ServedCopy};
+use crate::facts::{AnyFact, Fact};
+use crate::ledger::Ledger;
 use crate::policy::{HostHistories, Site, SiteEntry, Snapshot};
 use crate::publications::{Current, Horizon, PublicationLog, Published, VersionStore};
-use crate::state::{AsWritten, Observation};
 use crate::time::Timestamp;
 use crate::verdict::{
     Behaviour, Case, Claimant, Facts, Identity as Proven, Kind, Scratch, decide_for, load,
@@ -61,8 +60,8 @@ pub const AGENTS: [&str; 3] = [
 pub struct Disk {
     id: String,
     log: PublicationLog,
-    served: Vec<(ServedVersion, Timestamp)>,
-    observed: Vec<Observation>,
+    /// What was served and observed.
+    facts: Vec<Fact>,
     orders: OfOperators,
     identity: Option<Identity>,
     run: Option<String>,
@@ -125,54 +124,19 @@ struct OfLedger<'a> {
     now: Timestamp,
 }
 
-fn copy(served: ServedVersion, at: Timestamp) -> ServedCopy {
-    ServedCopy {
-        host: served.host,
-        crawler: served.crawler,
-        version: served.version,
-        at: at.0,
-    }
-}
-
-fn everything(ledger: &Ledger) -> (Vec<(ServedVersion, Timestamp)>, Vec<Observation>) {
-    let (served, observed) = ledger.everything();
-    let served = served.into_iter().map(|copy| {
-        let ServedCopy {
-            host,
-            crawler,
-            version,
-            at,
-        } = copy;
-        (
-            ServedVersion {
-                host,
-                crawler,
-                version,
-            },
-            Timestamp(at),
-        )
-    });
-    (served.collect(), observed)
-}
-
 impl Memory for OfLedger<'_> {
-    fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>) {
-        let (served, observed) = everything(self.ledger);
-        let served = served
-            .into_iter()
-            .map(|(served, at)| (Event::Served(served), at));
-        (served.chain(self.orders.everything()).collect(), observed)
+    fn everything(&self) -> Vec<Fact> {
+        let mut facts = self.ledger.everything(self.now);
+        facts.extend(self.orders.everything());
+        facts
     }
 
-    fn heard(&mut self, event: Event, at: Timestamp) {
-        match event {
-            Event::Served(served) => self.ledger.served_elsewhere(&copy(served, at), self.now),
-            event => self.orders.heard(event, at),
+    fn apply(&mut self, fact: Fact) {
+        match fact.fact {
+            AnyFact::Served(served) => self.ledger.served_elsewhere(&served, fact.at, self.now),
+            AnyFact::Observation(observed) => self.ledger.observed_elsewhere(&observed, self.now),
+            _ => self.orders.apply(fact),
         }
-    }
-
-    fn observed_elsewhere(&mut self, observed: Observation) {
-        self.ledger.observed_elsewhere(&observed, self.now);
     }
 
     fn begin(&mut self, _is_anew: bool) {
@@ -210,41 +174,20 @@ impl Disk {
             lived: Duration::ZERO,
         };
         let ledger = Ledger::in_memory(Vec::new(), &Snapshot::new(vec![entry], 0), moment);
-        for observed in &self.observed {
-            let mut observed = observed.clone();
-            if !self.is_continued(now) {
-                observed.since = AsWritten(now);
+        for fact in self.facts.clone() {
+            match fact.fact {
+                AnyFact::Observation(mut observed) => {
+                    if !self.is_continued(now) {
+                        observed.since = now;
+                    }
+                    ledger.observed_elsewhere(&observed, now);
+                }
+                AnyFact::Served(served) => ledger.served_elsewhere(&served, fact.at, now),
+                _ => {}
             }
-            ledger.observed_elsewhere(&observed, now);
-        }
-        for (served, at) in &self.served {
-            ledger.served_elsewhere(&copy(served.clone(), *at), now);
         }
         ledger
     }
-}
-
-/// From now on the outbox gets what happens.
-fn tell(ledger: &Ledger, outbox: &Arc<Outbox>) {
-    let [served, observed] = [outbox; 2].map(Arc::clone);
-    ledger.tell_others(
-        move |copy| {
-            let ServedCopy {
-                host,
-                crawler,
-                version,
-                at,
-            } = copy;
-            let version = ServedVersion {
-                host,
-                crawler,
-                version,
-            };
-            served.happened(Event::Served(version), Timestamp(at));
-        },
-        move |host| observed.observed(host),
-    );
-    ledger.set_peers_unknown(true);
 }
 
 impl Instance {
@@ -295,7 +238,8 @@ impl Instance {
             ledger.serve_everyone_since(&snapshot, since, now);
         }
         disk.orders.tell(outbox.clone());
-        tell(&ledger, &outbox);
+        ledger.subscribers().add(outbox.clone());
+        ledger.set_peers_unknown(true);
         let exchange = Exchange::new(
             me.clone(),
             before,
@@ -343,7 +287,7 @@ impl Instance {
 
     /// What the state store does about once a second.
     fn commit(&mut self, true_ms: i64) {
-        (self.disk.served, self.disk.observed) = everything(&self.ledger);
+        self.disk.facts = self.ledger.everything(Timestamp(0));
         self.disk.log = self.log.clone();
         self.disk.orders = self.orders.clone();
         self.disk.identity = self

@@ -2,16 +2,17 @@
 //! clients did, and what was heard of others.
 
 use crate::exchange::Outbox;
-use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite};
+use crate::facts::{AnyFact, Fact, Mark, Pause, PauseEvent, Release, Subscriber};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 const SITE: &str = "shop";
 /// Longer than a life.
-const MONTH: u64 = 30 * 86_400;
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 /// Clients that are marked, and whether the site is paused.
 #[derive(Clone, Debug, Default)]
@@ -21,26 +22,26 @@ pub struct OfOperators {
     outbox: Option<Arc<Outbox>>,
 }
 
-fn mark(address: IpAddr) -> Event {
-    Event::Marked(MarkedClient {
+fn mark(address: IpAddr, at: Timestamp) -> Fact {
+    let mark = Mark {
         site: SITE.into(),
         crawler: "other".into(),
         address,
-        seconds: MONTH,
-    })
+        since: at,
+        until: at.plus(MONTH),
+    };
+    Fact::set(at, mark)
 }
 
-fn pause(is_on: bool) -> Event {
-    let terms = PauseTerms {
-        seconds: MONTH,
-        retry_after: 60,
-        everyone: true,
-        robots_txt: false,
+fn pause(is_on: bool, at: Timestamp) -> Fact {
+    let pause = Pause {
+        until: at.plus(MONTH),
+        ..Pause::of_plan(SITE, "", PauseEvent::Switched, at)
     };
-    Event::Paused(PausedSite {
-        site: SITE.into(),
-        pause: is_on.then_some(terms),
-    })
+    Fact {
+        is_removal: !is_on,
+        ..Fact::set(at, pause)
+    }
 }
 
 impl OfOperators {
@@ -49,51 +50,50 @@ impl OfOperators {
         self.outbox = Some(outbox);
     }
 
-    fn happened(&self, event: Event, at: Timestamp) {
+    fn happened(&self, fact: Fact) {
         if let Some(outbox) = &self.outbox {
-            outbox.happened(event, at);
+            outbox.notify(&fact);
         }
     }
 
     /// A client requests a trap.
     pub fn mark(&mut self, address: IpAddr, at: Timestamp) {
         self.marks.insert(address, at);
-        self.happened(mark(address), at);
+        self.happened(mark(address, at));
     }
 
     /// An operator releases the marks of a network.
     pub fn release(&mut self, network: IpNet, at: Timestamp) {
         self.marks.retain(|address, _| !network.contains(address));
-        self.happened(Event::Released(network), at);
+        self.happened(Fact::set(at, Release { network }));
     }
 
     /// An operator pauses the site, or ends that.
     pub fn pause(&mut self, is_on: bool, at: Timestamp) {
         self.paused = is_on.then_some(at);
-        self.happened(pause(is_on), at);
+        self.happened(pause(is_on, at));
     }
 
     /// What is told to a store that starts over.
-    pub fn everything(&self) -> Vec<(Event, Timestamp)> {
-        let marks = self.marks.iter().map(|(address, at)| (mark(*address), *at));
-        marks
-            .chain(self.paused.map(|at| (pause(true), at)))
-            .collect()
+    pub fn everything(&self) -> Vec<Fact> {
+        let marks = self.marks.iter().map(|(address, at)| mark(*address, *at));
+        marks.chain(self.paused.map(|at| pause(true, at))).collect()
     }
 
     /// Another instance told this.
-    pub fn heard(&mut self, event: Event, at: Timestamp) {
-        match event {
-            Event::Marked(client) => {
-                let known = self.marks.entry(client.address).or_insert(at);
+    pub fn apply(&mut self, fact: Fact) {
+        let at = fact.at;
+        match fact.fact {
+            AnyFact::Mark(mark) => {
+                let known = self.marks.entry(mark.address).or_insert(at);
                 *known = at.max(*known);
             }
-            Event::Released(network) => {
+            AnyFact::Release(Release { network }) => {
                 self.marks
                     .retain(|address, since| !network.contains(address) || *since > at);
             }
-            Event::Paused(paused) => self.paused = paused.pause.map(|_| at),
-            Event::Served(_) => {}
+            AnyFact::Pause(_) => self.paused = (!fact.is_removal).then_some(at),
+            _ => {}
         }
     }
 

@@ -2,9 +2,9 @@
 //! told.
 
 use super::*;
+use crate::facts::Observation;
 use crate::ledger::ProxyFetch;
 use crate::record::ProxyPath;
-use crate::state::Observation;
 
 #[test]
 fn observation_continues_after_short_gaps_only() {

@@ -2,8 +2,8 @@
 //! process knows, and that neither accuses an obedient crawler.
 
 use super::*;
-use crate::ledger::ServedCopy;
-use std::sync::mpsc::{Receiver, channel};
+use crate::facts::{AnyFact, Fact, Subscriber};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A process that has handed over, with what it has told the next one.
 pub struct Draining {
@@ -11,14 +11,23 @@ pub struct Draining {
     store: StateStore,
     entry: SiteEntry,
     history: HostHistory,
-    told: Receiver<ServedCopy>,
+    told: Receiver<Fact>,
+}
+
+/// Passes on what happens.
+struct Relay(Sender<Fact>);
+
+impl Subscriber for Relay {
+    fn notify(&self, fact: &Fact) {
+        let _ = self.0.send(fact.clone());
+    }
 }
 
 impl World {
     /// The steps 2 and 3 of an upgrade. The next process may begin with another version.
     pub fn upgrade(&mut self, version: Option<usize>) {
         let (tell, told) = channel();
-        self.ledger.hand_over(move |copy| drop(tell.send(copy)));
+        self.ledger.hand_over(Arc::new(Relay(tell)));
         let (entry, history, moment) = (self.entry.clone(), self.history.clone(), self.moment());
         self.ledger.close(moment.now);
         if let Some(version) = version {
@@ -62,7 +71,11 @@ impl World {
     /// The next process hears what the one before has served.
     pub fn tell(&self) {
         let told = self.before.iter().flat_map(|before| before.told.try_iter());
-        told.for_each(|copy| self.ledger.record_served(&self.snapshot(), &copy));
+        for Fact { at, fact, .. } in told {
+            if let AnyFact::Served(served) = fact {
+                self.ledger.record_served(&self.snapshot(), &served, at);
+            }
+        }
     }
 
     /// The process before serves a crawler, if it still answers; which version.

@@ -14,9 +14,9 @@
 
 use super::fetch_result::{FetchFailure, FetchResult, cut, defect};
 use crate::evidence::Hash;
+use crate::facts::{Fact, OriginCopy, taken_as_past};
 use crate::policy::origin::OriginCopyState;
 use crate::robots::{File, Key};
-use crate::state::{Fact, OriginCopy, taken_as_past};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 
 use super::fetch_state::DamagedCopy;
 use super::*;
+use crate::facts::{AnyFact, OriginCopy};
 use crate::policy::origin::OriginCopyState;
-use crate::state::{AnyRecord, OriginCopy};
 use crate::time::Timestamp;
 use std::time::Duration;
 
@@ -214,7 +214,7 @@ fn restarted(stored: &StoredCopy, now: Timestamp) -> Result<StoredCopy, DamagedC
 
 fn record(stored: &StoredCopy) -> OriginCopy {
     let fact = stored.fact("shop", Timestamp(0));
-    let AnyRecord::OriginCopy(record) = fact.record else {
+    let AnyFact::OriginCopy(record) = fact.fact else {
         panic!("another record: {fact:?}")
     };
     record

@@ -19,7 +19,7 @@ pub use counted::Told;
 pub(super) use read::Memory;
 pub use read::{HistoryError, HistoryReader};
 pub use samples::{Offence, SampleFilter, SampleGroup};
-pub(super) use tables::{prepare, remove, write};
+pub(super) use tables::{prepare, write};
 
 use crate::time::Timestamp;
 

@@ -130,14 +130,6 @@ fn most(step: Step) -> i64 {
     }
 }
 
-/// Removes the tables of the history.
-pub fn remove(connection: &Connection) -> SqlResult<()> {
-    connection.execute_batch(
-        "DROP TABLE IF EXISTS history_hours; DROP TABLE IF EXISTS history_days; DROP TABLE IF EXISTS history_weeks; \
-         DROP TABLE IF EXISTS history_samples",
-    )
-}
-
 /// Makes the tables where they are missing.
 pub fn prepare(connection: &Connection) -> SqlResult<()> {
     let columns = columns(|column| format!("{column} INTEGER NOT NULL"));

@@ -3,12 +3,13 @@
 
 use crate::proxy::support::{Gate, Origin, Received, Setup, eventually, run};
 use crawlgate::internals::clock::Moment;
+use crawlgate::internals::facts::{Fact, OriginCopy};
 use crawlgate::internals::origin::robots::StoredCopies;
 use crawlgate::internals::policy::SupersededVersion;
 use crawlgate::internals::server::{OriginRobots, known_origins};
 use crawlgate::internals::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use crawlgate::internals::sites::{SiteManager, SiteOptions};
-use crawlgate::internals::state::{Fact, OriginCopy, StateStore};
+use crawlgate::internals::state::StateStore;
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::Write;

@@ -25,7 +25,8 @@ pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run, sum_of};
 pub use origin::{Origin, Received};
 pub use tls::{Authority, TlsConnection};
 
-use crawlgate::internals::state::{OriginCopy, StateStore};
+use crawlgate::internals::facts::OriginCopy;
+use crawlgate::internals::state::StateStore;
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

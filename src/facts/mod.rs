@@ -1,47 +1,47 @@
-//! The records that `state.db` stores: one struct and one table for each kind of record.
-//! [`AnyRecord`] is a record of any kind. A [`Fact`] is one change: at some time a record was set
-//! or removed. [`StoredFacts`] holds all records that were read. [`changes`] compares two sets of
-//! records and returns the difference as facts.
+//! What crawlgate remembers: one struct for each kind of fact. With its key, the facts of a kind
+//! are a table of `state.db`; the same columns are written to the store that several instances
+//! share, and to the next process in an upgrade. A [`Fact`] is one change: at some time a fact was
+//! set or removed, and of two changes with one key the later one counts. Whoever learns of a fact
+//! tells [`Subscribers`]: the exchange with other instances, and the next process.
+//!
+//! | fact | put by | kept as an index in | over |
+//! |---|---|---|---|
+//! | [`Publication`], [`Tenure`], [`Version`], [`DeclaredVersion`], [`HistoryGap`], [`ClockJump`] | `sites`, before it takes effect | `PublicationLog`, `VersionStore` | 31 days after the end |
+//! | [`Served`] | `ledger::Ledger` | `ledger::host::Host` | 31 days after the last time |
+//! | [`Observation`], [`UncachedPath`] | `ledger::Observations` | `ledger::host::Host` | when the host is forgotten |
+//! | [`Mark`], [`Release`] | `ledger::Traps` | `ledger::Traps`, `exchange::Orders` | a mark at its end |
+//! | [`Pause`], [`TagChange`], [`LastGoodPolicy`] | `sites` | `SiteMemory` | when `sites` removes it |
+//! | [`OriginCopy`] | `origin` | `FetchState` | when the site is gone |
+//! | [`ListProof`], [`NetworkList`], [`AddressProof`] | `ledger::NetworkListHealth`, `identity` | their tables | a proof at its end |
+//! | [`ExchangeMembership`] | `exchange` | - | never |
+//!
+//! Crawl rates and proven fetches are no facts: they go to the next process, and a restart forgets
+//! them.
 
-use super::columns::{
-    AsWritten, Column, Record, definition_of, read_table, records, upsert_of, value, words,
+mod columns;
+mod json;
+mod publications;
+mod subscribers;
+
+pub use crate::policy::host_history::ClockJump;
+pub use crate::publications::{Publication, Tenure};
+pub use columns::{
+    Column, ColumnInfo, Expiry, Source, TOLERANCE, Table, TableInfo, Text, Value, taken_as_past,
 };
+pub use json::{from_json, table_named, to_json};
+pub use subscribers::{Subscriber, Subscribers};
+
 use crate::policy;
 use crate::policy::model::Audience;
 use crate::publications::Published;
-use crate::time::Timestamp;
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, Result as SqlResult, Row};
+use crate::time::{Timestamp, rfc3339};
+use columns::{all_facts, as_written, field, past, table, tables, texts, words};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
-
-/// An id that cannot be read stands for a version that is not known.
-impl FromSql for Published {
-    /// Reads `503`, `forgotten, 503`, or the id of a version. Any other text, such as `forgotten`,
-    /// is read as `Published::Unknown`.
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Published> {
-        Ok(match value.as_str()? {
-            "503" => Published::Unavailable,
-            "forgotten, 503" => Published::UnknownOrUnavailable,
-            id => policy::Version::parse(id).map_or(Published::Unknown, Published::Version),
-        })
-    }
-}
-
-impl ToSql for Published {
-    fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
-        match self {
-            Published::Version(version) => Ok(version.to_string().into()),
-            Published::Unavailable => "503".to_sql(),
-            Published::Unknown => "forgotten".to_sql(),
-            Published::UnknownOrUnavailable => "forgotten, 503".to_sql(),
-        }
-    }
-}
-
-impl Column for Published {
-    const TYPE: &'static str = "TEXT NOT NULL";
-}
+use std::time::Duration;
 
 /// What is remembered of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +70,13 @@ pub enum GapReason {
 words! { Audience { Everyone = "everyone", Crawlers = "crawlers" } }
 words! { GapReason { Lost = "lost", Cut = "cut", Broken = "broken" } }
 
-records! {
+tables! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version
     /// was needed.
-    Version, versions {
+    Version, versions, Never, of clients: false {
         key {
-            /// The version's id.
-            id: String,
+            /// The version.
+            id: policy::Version,
         }
         values {
             /// The file.
@@ -84,64 +84,20 @@ records! {
         }
     }
 
-    /// What a site published as robots.txt, and for how long.
-    Publication, publications {
-        key {
-            /// The site.
-            site: String,
-            /// The place of its first change among all changes.
-            number: u64,
-        }
-        values {
-            /// What crawlers received.
-            answered: Published,
-            /// The digest of how crawlers were told apart.
-            identities: String,
-            /// Whether the site said something about pages in tags or metas.
-            tells: bool,
-            /// Since when.
-            since: Timestamp,
-            /// Until when; `None` while it is in force.
-            until: Option<Timestamp>,
-            /// The place of the change that ended it.
-            ended_by: Option<u64>,
-        }
-    }
-
-    /// The time for which some hosts were a site's.
-    HostTenure, host_tenures {
-        key {
-            /// The host or host pattern; empty for every other host.
-            hosts: String,
-            /// The place of its first change among all changes.
-            number: u64,
-        }
-        values {
-            /// The site.
-            site: String,
-            /// Since when.
-            since: Timestamp,
-            /// Until when; `None` while it lasts.
-            until: Option<Timestamp>,
-            /// The place of the change that ended it.
-            ended_by: Option<u64>,
-        }
-    }
-
     /// What the hosts of a site served before crawlgate, by the word of the operator.
-    DeclaredVersion, declared_versions {
+    DeclaredVersion, declared_versions, Never, of clients: false {
         key {
             /// The site.
             site: String,
         }
         values {
-            /// The version's id.
-            version: String,
+            /// The version.
+            version: policy::Version,
         }
     }
 
     /// A time of which the history of hosts is not known.
-    HistoryGap, history_gaps {
+    HistoryGap, history_gaps, Never, of clients: false {
         key {
             /// Why.
             reason: GapReason,
@@ -152,20 +108,8 @@ records! {
         }
     }
 
-    /// The clock was set forward.
-    ClockJump, clock_jumps {
-        key {
-            /// The time of the clock after it.
-            at: Timestamp,
-        }
-        values {
-            /// By how many seconds.
-            by: u64,
-        }
-    }
-
     /// What a crawler was served. The time of its change is the last time at which it was served.
-    Served, served {
+    Served, served, Unconfirmed, of clients: true {
         key {
             /// The host.
             host: String,
@@ -178,7 +122,7 @@ records! {
     }
 
     /// Since when a host is observed without a gap.
-    Observation, observations {
+    Observation, observations, Never, of clients: true {
         key {
             /// The host.
             host: String,
@@ -187,7 +131,7 @@ records! {
             /// The site that owned the host.
             site: String,
             /// Since when. It lies ahead where a cache that is gone may still hand out what it has.
-            since: AsWritten,
+            since: Timestamp as written,
             /// When a crawler last asked for the host.
             seen: Timestamp,
             /// Whether a policy names the host.
@@ -199,7 +143,7 @@ records! {
     }
 
     /// A path through trusted proxies to a host on which there is no cache.
-    UncachedPath, uncached_paths {
+    UncachedPath, uncached_paths, Never, of clients: false {
         key {
             /// The host.
             host: String,
@@ -210,7 +154,7 @@ records! {
     }
 
     /// Since when a rule for tags or metas is in force.
-    TagChange, tag_changes {
+    TagChange, tag_changes, Never, of clients: false {
         key {
             /// The site.
             site: String,
@@ -223,27 +167,40 @@ records! {
         }
     }
 
-    /// A client that requested a trap.
-    MarkedClient, marked_clients {
+    /// The mark of a client that requested a trap, by the wall clock as it is now.
+    #[derive(Serialize, Deserialize)]
+    Mark, marked_clients, Until, of clients: true {
         key {
-            /// The site of the trap.
+            /// The site whose trap it was.
             site: String,
-            /// The claimed identity.
+            /// The claimed identity: the registry's id, the policy's token, or what a bot that no
+            /// list knows calls itself.
             crawler: String,
-            /// The address; of IPv6 the /64.
-            address: String,
+            /// The address; of IPv6 the /64, since that is what one machine has.
+            address: IpAddr,
         }
         values {
-            /// When it last requested a trap. With the end it says how long the mark lasts,
+            /// When the client last requested a trap. With the end it says how long the mark lasts,
             /// whatever the clock says.
-            since: AsWritten,
+            #[serde(serialize_with = "rfc3339")]
+            since: Timestamp as written,
             /// When the mark ends.
-            until: AsWritten,
+            #[serde(serialize_with = "rfc3339")]
+            until: Timestamp as written,
         }
     }
 
+    /// An operator released the marks of a network.
+    Release, releases, Unconfirmed, of clients: false {
+        key {
+            /// The network.
+            network: IpNet,
+        }
+        values {}
+    }
+
     /// What is remembered of a pause.
-    Pause, pauses {
+    Pause, pauses, Never, of clients: false {
         key {
             /// The site.
             site: String,
@@ -258,7 +215,7 @@ records! {
             /// Since when.
             since: Timestamp,
             /// When it ends; without meaning for a planned pause.
-            until: AsWritten,
+            until: Timestamp as written,
             /// Retry-After in seconds.
             retry_after: u32,
             /// Whether robots.txt is answered 503 as well.
@@ -267,7 +224,7 @@ records! {
     }
 
     /// A copy of an origin's own robots.txt.
-    OriginCopy, origin_copies {
+    OriginCopy, origin_copies, Never, of clients: false {
         key {
             /// The site.
             site: String,
@@ -283,7 +240,7 @@ records! {
     }
 
     /// When a list of networks last verified a visit, and when a visit last came from elsewhere.
-    ListProof, list_proofs {
+    ListProof, list_proofs, Never, of clients: false {
         key {
             /// The site.
             site: String,
@@ -301,7 +258,7 @@ records! {
     }
 
     /// A published list of networks, as it was last fetched.
-    NetworkList, network_lists {
+    NetworkList, network_lists, Never, of clients: false {
         key {
             /// Where it is published.
             url: String,
@@ -320,10 +277,10 @@ records! {
 
     /// What reverse DNS said of an address: which crawler it belongs to, or that it belongs to
     /// none.
-    AddressProof, address_proofs {
+    AddressProof, address_proofs, Until, of clients: true {
         key {
             /// The address.
-            address: String,
+            address: IpAddr,
         }
         values {
             /// Its confirmed names, with blanks between them; empty where it has none.
@@ -333,12 +290,12 @@ records! {
             /// When DNS said so last.
             last: Timestamp,
             /// Until when that counts.
-            until: AsWritten,
+            until: Timestamp as written,
         }
     }
 
     /// The membership of this instance among those that exchange facts.
-    ExchangeMembership, exchange_memberships {
+    ExchangeMembership, exchange_memberships, Never, of clients: false {
         key {
             /// Its id.
             id: String,
@@ -356,7 +313,7 @@ records! {
     }
 
     /// The last policy file of a site that was accepted.
-    LastGoodPolicy, last_good_policies {
+    LastGoodPolicy, last_good_policies, Never, of clients: false {
         key {
             /// The site.
             site: String,
@@ -368,88 +325,124 @@ records! {
     }
 }
 
+table! {
+    ClockJump, clock_jumps, Never, of clients: false {
+        key { at: Timestamp, }
+        values { by: Duration, }
+    }
+}
+
+all_facts! {
+    Version, versions;
+    Publication, publications;
+    Tenure, host_tenures;
+    DeclaredVersion, declared_versions;
+    HistoryGap, history_gaps;
+    ClockJump, clock_jumps;
+    Served, served;
+    Observation, observations;
+    UncachedPath, uncached_paths;
+    TagChange, tag_changes;
+    Mark, marked_clients;
+    Release, releases;
+    Pause, pauses;
+    OriginCopy, origin_copies;
+    ListProof, list_proofs;
+    NetworkList, network_lists;
+    AddressProof, address_proofs;
+    ExchangeMembership, exchange_memberships;
+    LastGoodPolicy, last_good_policies;
+}
+
 /// One change, with its time. The latest change of a key wins, and a removal is a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
+pub struct Fact<F = AnyFact> {
     /// When it changed.
     pub at: Timestamp,
-    /// Whether it is a removal: then only the key of the record counts.
+    /// Whether it is a removal: then only the key counts.
     pub is_removal: bool,
     /// What changed.
-    pub record: AnyRecord,
+    pub fact: F,
 }
 
 impl Fact {
-    /// The fact that the record has these values since `at`.
-    pub fn set(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
+    /// Since `at` the fact has these values.
+    pub fn set(at: Timestamp, fact: impl Into<AnyFact>) -> Fact {
         Fact {
             at,
             is_removal: false,
-            record: record.into(),
+            fact: fact.into(),
         }
     }
 
-    /// The fact that there is no record with this key since `at`. The other values do not count.
-    pub fn removed(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
+    /// Since `at` there is no fact with this key. The other values do not count.
+    pub fn removed(at: Timestamp, fact: impl Into<AnyFact>) -> Fact {
         Fact {
             at,
             is_removal: true,
-            record: record.into(),
+            fact: fact.into(),
         }
     }
 
+    /// Its table and its key: changes of one fact have the same.
+    pub fn key(&self) -> Key {
+        key_of(&self.fact)
+    }
+
     /// About how many bytes of memory the fact takes: the content of a file, and 384 for the rest.
-    pub(super) fn size(&self) -> usize {
-        let large = match &self.record {
-            AnyRecord::Version(version) => version.bytes.len(),
-            AnyRecord::OriginCopy(copy) => copy.bytes.len(),
-            AnyRecord::NetworkList(list) => list.bytes.len(),
-            AnyRecord::LastGoodPolicy(policy) => policy.text.len(),
+    pub fn size(&self) -> usize {
+        let large = match &self.fact {
+            AnyFact::Version(version) => version.bytes.len(),
+            AnyFact::OriginCopy(copy) => copy.bytes.len(),
+            AnyFact::NetworkList(list) => list.bytes.len(),
+            AnyFact::LastGoodPolicy(policy) => policy.text.len(),
             _ => 0,
         };
         384 + large
     }
 }
 
-/// A table and the key of a record in it.
-pub type Key = (&'static str, Vec<KeyPart>);
+/// A table and the key of a fact in it.
+pub type Key = (&'static str, Vec<Value>);
 
-/// A column of a key.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum KeyPart {
-    Integer(i64),
-    Text(String),
+fn key_of(fact: &AnyFact) -> Key {
+    (fact.table().name, fact.key())
 }
 
-/// The key of a record. Records are the same one where table and key are equal.
-pub fn key_of(record: &AnyRecord) -> Key {
-    let (key, _) = record.key_and_values();
-    let parts = key.into_iter().map(|value| match value {
-        Value::Integer(number) => KeyPart::Integer(number),
-        Value::Text(text) => KeyPart::Text(text),
-        // No key has such a column.
-        Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
-    });
-    (record.table(), parts.collect())
-}
-
-/// Compares two sets of records by their keys. Returns, as facts at `now`, each record of `after`
-/// that is new or has other values, and then a removal of each record that is in `before` alone.
+/// Compares two sets of facts by their keys. Returns, as changes at `now`, each fact of `after` that
+/// is new or has other values, and then a removal of each fact that is in `before` alone.
 pub fn changes(
-    before: impl IntoIterator<Item = AnyRecord>,
-    after: impl IntoIterator<Item = AnyRecord>,
+    before: impl IntoIterator<Item = AnyFact>,
+    after: impl IntoIterator<Item = AnyFact>,
     now: Timestamp,
 ) -> Vec<Fact> {
-    let mut known: BTreeMap<Key, AnyRecord> = before
+    let mut known: BTreeMap<Key, AnyFact> = before
         .into_iter()
-        .map(|record| (key_of(&record), record))
+        .map(|fact| (key_of(&fact), fact))
         .collect();
     let mut facts = Vec::new();
-    for record in after {
-        if known.remove(&key_of(&record)).as_ref() != Some(&record) {
-            facts.push(Fact::set(now, record));
+    for fact in after {
+        if known.remove(&key_of(&fact)).as_ref() != Some(&fact) {
+            facts.push(Fact::set(now, fact));
         }
     }
     facts.extend(known.into_values().map(|gone| Fact::removed(now, gone)));
     facts
+}
+
+impl Pause {
+    /// What became of a planned pause at `since`. The digest of the plan is empty for a pause that
+    /// was switched on. The other fields have no meaning.
+    pub fn of_plan(site: &str, plan: &str, event: PauseEvent, since: Timestamp) -> Pause {
+        Pause {
+            site: site.to_owned(),
+            event,
+            plan: plan.to_owned(),
+            audience: Audience::default(),
+            since,
+            until: since,
+            retry_after: 0,
+            robots_txt: false,
+        }
+    }
 }
