@@ -478,6 +478,25 @@ fn torn() -> Vec<u8> {
 }
 
 #[test]
+fn file_of_an_earlier_crawlgate_is_set_aside() {
+    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let (store, _) = hands.run(directory.path());
+    store
+        .commit(vec![Fact::set(Timestamp(START), policy("former"))])
+        .expect("committed");
+    store.execute("PRAGMA user_version = 5");
+    store.close().expect("closed");
+    let error = StateStore::read(directory.path(), Timestamp(START));
+    assert!(matches!(error, Err(StateError::Unread { .. })), "{error:?}");
+    let (_store, remembered) = hands.open(directory.path());
+    assert_eq!(
+        remembered.set_aside,
+        Some(directory.path().join("state.db.former-20270115T080000Z"))
+    );
+    assert!(remembered.facts.last_good_policies.is_empty());
+}
+
+#[test]
 fn a_file_of_another_shape_is_set_aside() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let other = rusqlite::Connection::open(directory.path().join("state.db")).expect("opened");
