@@ -22,7 +22,7 @@ fn upstreams(servers: usize, balance: Balance, connections: Option<usize>) -> Up
         places: connections.map(PlaceSettings::of),
         ..OriginSettings::of(addresses)
     };
-    Upstreams::new(&[origin], Metrics::new(), Events::off(), Clock::default()).expect("no files")
+    Upstreams::new(&[origin], &Metrics::new(), Events::off(), Clock::default()).expect("no files")
 }
 
 fn choice(c: &mut Criterion) {

@@ -147,6 +147,8 @@ mod report;
 mod requests;
 #[cfg(feature = "gate")]
 mod reuse;
+#[cfg(feature = "gate")]
+mod scheduler;
 #[cfg(feature = "proxy")]
 mod server;
 #[cfg(feature = "gate")]

@@ -3,7 +3,6 @@
 //! and [`call`] is the client. A [`Request`] is one line of JSON, and so is its [`Response`].
 
 use super::dashboard::live_report;
-use super::operations::UpgradeError;
 use super::{
     InstanceStatus, LiveAnswer, LiveQuestion, Operations, StoreStatus, UpgradeReport,
     UpgradeRequest,
@@ -22,6 +21,7 @@ use crate::time::Timestamp;
 use crate::upkeep::ForgetError;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use std::error::Error;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
@@ -217,6 +217,20 @@ impl ControlError {
     }
 }
 
+/// Hands over to the next process, or says why the running process goes on.
+pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, UpgradeError> + Send + Sync>;
+
+/// Why the running process goes on.
+pub type UpgradeError = Box<dyn Error + Send + Sync>;
+
+/// What performs the requests of clients.
+pub struct Commands {
+    /// All but upgrades.
+    pub operations: Arc<Operations>,
+    /// Upgrades, where they are possible.
+    pub upgrade: Option<Upgrade>,
+}
+
 /// The suffix of the file beside a socket that its owner locks.
 const LOCK_SUFFIX: &str = ".lock";
 
@@ -338,13 +352,14 @@ impl ControlSocket {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> io::Result<()> {
+    pub fn serve(self: Arc<ControlSocket>, commands: Commands) -> io::Result<()> {
+        let commands = Arc::new(commands);
         spawn("control", move || {
             loop {
                 let accepted = self
                     .listener
                     .accept()
-                    .and_then(|(stream, _)| self.attend(stream, &operations));
+                    .and_then(|(stream, _)| self.attend(stream, &commands));
                 // Out of descriptors, say. Trying again at once would only take processor time.
                 if let Err(error) = accepted {
                     tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
@@ -360,13 +375,13 @@ impl ControlSocket {
     fn attend(
         self: &Arc<ControlSocket>,
         stream: UnixStream,
-        operations: &Arc<Operations>,
+        commands: &Arc<Commands>,
     ) -> io::Result<()> {
         let socket = self.clone();
-        let operations = operations.clone();
+        let commands = commands.clone();
         spawn("control-client", move || {
             let _connected = socket.connected.add();
-            if let Err(error) = answer(&stream, &operations, &socket.unanswered) {
+            if let Err(error) = answer(&stream, &commands, &socket.unanswered) {
                 tracing::debug!(%error, "a client of the control socket disconnected");
             }
         })
@@ -447,16 +462,12 @@ impl Drop for ControlSocket {
 /// Reads one request, performs it and writes the response: `Refused` if the request is too long,
 /// cannot be read or cannot be granted. From the request to the end of the answer the client counts
 /// as unanswered.
-fn answer(
-    mut stream: &UnixStream,
-    operations: &Operations,
-    unanswered: &Clients,
-) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, commands: &Commands, unanswered: &Clients) -> io::Result<()> {
     let line = read_line(stream)?;
     let _answering = unanswered.add();
     let response = line
         .ok_or(Refusal::TooLong)
-        .and_then(|line| perform(&line, operations))
+        .and_then(|line| perform(&line, commands))
         .unwrap_or_else(|error| Response::Refused(Finding::new(error.id(), error.to_string())));
     let mut bytes = serde_json::to_vec(&response)?;
     bytes.push(b'\n');
@@ -498,9 +509,14 @@ fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 /// The line is no request, or this crawlgate cannot do what it asks: the text for the client.
-fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
+fn perform(line: &[u8], commands: &Commands) -> Result<Response, Refusal> {
+    let operations = &commands.operations;
     let sites = &operations.instance.sites;
-    let store = operations.instances.get().ok_or(Refusal::NoStore);
+    let store = operations
+        .sources
+        .instances
+        .as_ref()
+        .ok_or(Refusal::NoStore);
     Ok(match serde_json::from_slice(line)? {
         Request::Status => Response::Status(Box::new(operations.status())),
         Request::Reload { remove } if remove.is_empty() => Response::Reloaded(operations.reload()),
@@ -540,7 +556,7 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
             Response::Instances(Box::new(store.status()))
         }
         Request::Upgrade(request) => {
-            let upgrade = operations.upgrade.get().ok_or(Refusal::NoUpgrade)?;
+            let upgrade = commands.upgrade.as_ref().ok_or(Refusal::NoUpgrade)?;
             Response::Upgraded(upgrade(request)?)
         }
         Request::UpdateLists => Response::ListsUpdated {

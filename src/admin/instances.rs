@@ -8,7 +8,7 @@ use crate::exchange::{
     SILENT_AFTER, Standing, StoreError,
 };
 use crate::state::history::{Step, Told};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, StoreMetrics};
 use crate::time::Timestamp;
 use crate::upkeep::ExchangeThread;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub struct Instances {
     pub exchange: Arc<ExchangeThread>,
     /// Returns the counts of the other instances.
     pub counts: CountsOfOthers,
+    /// The metrics of the store.
+    pub metrics: StoreMetrics,
 }
 
 /// Returns the counts of other instances since a moment, in periods of one length; or why the store
@@ -77,8 +79,7 @@ impl StoreStatus {
     }
 
     /// Brings the metrics up to date.
-    pub(super) fn set_gauges(&self, metrics: &Metrics) {
-        let store = metrics.store();
+    pub(super) fn set_gauges(&self, store: &StoreMetrics, metrics: &Metrics) {
         let ExchangeStatus {
             members, totals, ..
         } = &self.exchange;

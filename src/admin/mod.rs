@@ -15,7 +15,10 @@ mod violations;
 
 pub use self::http::AdminApp;
 pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
-pub use operations::{LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
+pub use operations::{
+    CertificatesSource, LiveAnswer, LiveQuestion, Operations, Sources, UpgradeReport,
+    UpgradeRequest,
+};
 pub use status::{InstanceStatus, runs_on};
 
 #[cfg(test)]

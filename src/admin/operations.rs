@@ -12,7 +12,6 @@ use crate::forwarding::{Peer, is_trusted};
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
-use crate::state::history::HistoryReader;
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
@@ -22,24 +21,27 @@ use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::error::Error;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use strum::VariantArray;
 
-/// Returns the status of the certificates at a moment.
-pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + Send + Sync>;
+/// Returns the status of the certificates at a moment, and of the hosts for which crawlgate gets
+/// certificates.
+pub type CertificatesSource =
+    Box<dyn Fn(Timestamp) -> (Vec<CertificateStatus>, Vec<OrderStatus>) + Send + Sync>;
 
-/// Returns the status of the hosts for which crawlgate gets certificates.
-pub type OrdersSource = Box<dyn Fn() -> Vec<OrderStatus> + Send + Sync>;
-
-/// Hands over to the next process, or says why the running process goes on.
-pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, UpgradeError> + Send + Sync>;
-
-/// Why the running process goes on.
-pub type UpgradeError = Box<dyn Error + Send + Sync>;
+/// What operations show and do where the settings ask for it.
+#[derive(Default)]
+pub struct Sources {
+    /// Updates the published lists.
+    pub lists: Option<UpdateHandle>,
+    /// Returns the status of the certificates and their orders.
+    pub certificates: Option<CertificatesSource>,
+    /// The shared store through which several instances exchange facts.
+    pub instances: Option<Instances>,
+}
 
 /// The operations of the running crawlgate. They block: a reload compiles policies.
 pub struct Operations {
@@ -52,27 +54,19 @@ pub struct Operations {
     started: Instant,
     /// Keeps sites and identities up to date.
     pub upkeep: Arc<Upkeep>,
-    /// Updates the published lists, where this crawlgate does.
-    pub lists: OnceLock<UpdateHandle>,
-    /// Returns the status of the certificates.
-    pub certificates: OnceLock<CertificatesSource>,
-    /// Returns the status of the hosts for which crawlgate gets certificates.
-    pub orders: OnceLock<OrdersSource>,
-    /// The shared store through which several instances exchange facts, where there is one.
-    pub instances: OnceLock<Instances>,
-    /// Hands over to the next process, where that is possible.
-    pub upgrade: OnceLock<Upgrade>,
+    /// What not every crawlgate has.
+    pub sources: Sources,
     /// The problems of the setup that were logged: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
 
 impl Operations {
-    /// Begins not ready, with the metrics up to date. What the `OnceLock`s hold is set later by
-    /// `server`.
+    /// Begins not ready, with the metrics up to date.
     pub fn new(
         upkeep: Arc<Upkeep>,
         requests: Arc<Requests>,
         upstreams: Arc<Upstreams>,
+        sources: Sources,
     ) -> Arc<Operations> {
         let operations = Operations {
             instance: upkeep.instance.clone(),
@@ -81,11 +75,7 @@ impl Operations {
             upkeep,
             ready: AtomicBool::new(false),
             started: Instant::now(),
-            lists: OnceLock::new(),
-            certificates: OnceLock::new(),
-            orders: OnceLock::new(),
-            instances: OnceLock::new(),
-            upgrade: OnceLock::new(),
+            sources,
             warned: Mutex::default(),
         };
         operations.refresh();
@@ -94,20 +84,15 @@ impl Operations {
 
     /// The state of the store and its instances. `None` without a store.
     pub fn instances(&self) -> Option<StoreStatus> {
-        self.instances.get().map(Instances::status)
+        self.sources.instances.as_ref().map(Instances::status)
     }
 
     /// Fetches the published lists now, and returns the update of each. `None` where this crawlgate
     /// fetches none, or where it takes too long.
     pub fn update_lists(&self) -> Option<Vec<ListUpdate>> {
-        let updates = self.lists.get()?.update();
+        let updates = self.sources.lists.as_ref()?.update();
         self.refresh();
         updates
-    }
-
-    /// The history of what was counted.
-    pub fn history(&self) -> HistoryReader {
-        self.upkeep.history()
     }
 
     /// Sets whether requests are welcome. They are after the start until a stop begins.
@@ -125,11 +110,6 @@ impl Operations {
         let report = self.upkeep.reload();
         self.refresh();
         report
-    }
-
-    /// Writes what is new to the history: see [`Upkeep::flush_history`].
-    pub fn flush_history(&self) {
-        self.upkeep.flush_history();
     }
 
     /// Ends the policies of sites whose files are gone, and loads the policies that changed.
@@ -169,6 +149,8 @@ impl Operations {
         let Moment { now, lived } = self.moment();
         let policies = self.upkeep.status();
         let upstreams = self.upstreams.status(lived);
+        let certificates = self.sources.certificates.as_ref();
+        let (certificates, orders) = certificates.map(|of| of(now)).unwrap_or_default();
         let mut status = InstanceStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.started.elapsed().as_secs(),
@@ -178,12 +160,8 @@ impl Operations {
             queues: upstreams.queues,
             without_origin: upstreams.without_origin,
             traffic: self.instance.traffic.status(lived),
-            certificates: self
-                .certificates
-                .get()
-                .map(|of| of(now))
-                .unwrap_or_default(),
-            orders: self.orders.get().map(|of| of()).unwrap_or_default(),
+            certificates,
+            orders,
             store: self.instances(),
         };
         status.find_problems(&upstreams.refused_files, &self.instance.proofs.lists, now);
@@ -265,8 +243,8 @@ impl Operations {
             store,
             ..
         } = self.status();
-        if let Some(store) = store {
-            store.set_gauges(&self.instance.metrics);
+        if let Some((store, instances)) = store.zip(self.sources.instances.as_ref()) {
+            store.set_gauges(&instances.metrics, &self.instance.metrics);
         }
         for kind in ProblemKind::VARIANTS {
             let count = problems

@@ -1,6 +1,6 @@
 //! The admin listener and the control socket: who may use them, and what they answer.
 
-use super::control::{ControlError, ControlSocket, Request, Response, call};
+use super::control::{Commands, ControlError, ControlSocket, Request, Response, call};
 use super::query::Mistake;
 use super::*;
 use crate::crawlers::Registry;
@@ -53,7 +53,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     );
     let upstreams = Upstreams::new(
         &[],
-        instance.metrics.clone(),
+        &instance.metrics,
         instance.events.clone(),
         clock.clone(),
     )
@@ -62,7 +62,15 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         Upkeep::new(instance.clone(), store),
         requests,
         Arc::new(upstreams),
+        Sources::default(),
     )
+}
+
+fn commands(operations: Arc<Operations>) -> Commands {
+    Commands {
+        operations,
+        upgrade: None,
+    }
 }
 
 #[test]
@@ -180,7 +188,7 @@ fn the_control_socket_serves_its_owner_alone() {
         Err(ControlError::NotRunning { .. })
     ));
     let socket = Arc::new(ControlSocket::bind(&path).expect("bound"));
-    socket.clone().serve(operations).expect("served");
+    socket.clone().serve(commands(operations)).expect("served");
     let mode = std::fs::metadata(&path)
         .expect("there")
         .permissions()
@@ -280,7 +288,7 @@ fn silent_clients_of_the_control_socket_delay_nobody() {
     let operations = operations(directory.path());
     let path = directory.path().join("control.sock");
     Arc::new(ControlSocket::bind(&path).expect("bound"))
-        .serve(operations)
+        .serve(commands(operations))
         .expect("served");
     let silent: Vec<UnixStream> = (0..30)
         .map(|_| UnixStream::connect(&path).expect("connected"))
@@ -324,7 +332,7 @@ fn a_request_that_is_too_long_or_never_ends_is_refused() {
     let operations = operations(directory.path());
     let path = directory.path().join("control.sock");
     let socket = Arc::new(ControlSocket::bind(&path).expect("bound"));
-    socket.clone().serve(operations).expect("served");
+    socket.clone().serve(commands(operations)).expect("served");
     let mut stream = UnixStream::connect(&path).expect("connected");
     stream.write_all(&[b' '; 70 * 1024]).expect("sent");
     stream.write_all(b"\n").expect("sent");

@@ -1,6 +1,6 @@
 //! [`Refresher`] keeps published lists up to date. It takes each list from its server, a mirror or
-//! a file when it is due, and [`start`] gives it a thread. [`PublishedLists::take`] decides whether
-//! a list is believed.
+//! a file when it is due, as a job of the scheduler. [`PublishedLists::take`] decides whether a list
+//! is believed.
 //!
 //! A list is due about a day after its server last confirmed it. After a failure it is due in about
 //! five minutes, then in twice that, up to six hours. A key directory is due sooner when a request
@@ -13,8 +13,8 @@ use crate::clock::Clock;
 use crate::crawlers::MAX_LIST_BYTES;
 use crate::download::{client, conditional, field, octets};
 use crate::files;
+use crate::scheduler::{Scheduler, Waker};
 use crate::settings::{IdentitySettings, ListSettings};
-use crate::threads::spawn;
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,7 @@ const LAST_RETRY: Duration = Duration::from_secs(6 * 3_600);
 const AT_ONCE: usize = 16;
 /// The longest wait: the clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_secs(5);
+const SHORTEST: Duration = Duration::from_millis(50);
 /// How long an update that an operator asked for may take.
 const UPDATE: Duration = Duration::from_secs(100);
 const REDIRECTS: usize = 5;
@@ -290,28 +291,21 @@ pub fn file_name(url: &str) -> &str {
     url.trim_start_matches("https://").trim_end_matches('/')
 }
 
-/// Asks the thread for an update of all lists.
-#[derive(Clone, Debug)]
-pub struct UpdateHandle(SyncSender<SyncSender<Vec<ListUpdate>>>);
+/// Asks for an update of all lists.
+pub struct UpdateHandle {
+    requests: SyncSender<SyncSender<Vec<ListUpdate>>>,
+    job: Waker,
+}
 
 impl UpdateHandle {
-    /// Updates all lists now and waits for it. `None` if that takes too long, if the thread has
+    /// Updates all lists now and waits for it. `None` if that takes too long, if the scheduler has
     /// ended, or if another such request waits already.
     pub fn update(&self) -> Option<Vec<ListUpdate>> {
         let (done, updates) = sync_channel(1);
-        self.0.try_send(done).ok()?;
+        self.requests.try_send(done).ok()?;
+        self.job.wake();
         updates.recv_timeout(UPDATE).ok()
     }
-}
-
-/// Starts the thread that updates lists, which ends when the last handle is dropped.
-///
-/// # Errors
-/// It cannot be started.
-pub fn start(refresher: Refresher) -> io::Result<UpdateHandle> {
-    let (sender, requests) = sync_channel(1);
-    spawn("network-lists", move || refresher.run(&requests))?;
-    Ok(UpdateHandle(sender))
 }
 
 /// Updates lists when they are due.
@@ -332,8 +326,8 @@ struct Due {
 
 impl Refresher {
     /// Plans the updates of lists from where the settings say, and of key directories if signatures
-    /// are verified and servers or files may be read. A list that is known is due about a day after
-    /// its last check; files and unknown lists are due at once.
+    /// are verified; of none if neither servers nor files may be read. A list that is known is due
+    /// about a day after its last check; files and unknown lists are due at once.
     pub fn new(proofs: Arc<Proofs>, settings: &IdentitySettings, clock: Clock) -> Refresher {
         let random = RandomState::new();
         let from = settings.lists.clone();
@@ -341,11 +335,11 @@ impl Refresher {
         let mut due = Vec::new();
         for (list, url) in proofs.lists.all() {
             let is_used = if is_directory(url) {
-                settings.signatures && (settings.outgoing || is_file)
+                settings.signatures
             } else {
                 from != ListSettings::Off
             };
-            if !is_used {
+            if !is_used || !(settings.outgoing || is_file) {
                 continue;
             }
             let known = proofs.lists.get(list).filter(|_| !is_file);
@@ -368,27 +362,29 @@ impl Refresher {
         }
     }
 
-    /// Updates lists when they are due, and all of them for each request, until no handle is left.
-    /// Waits at most `LONGEST` at a time.
-    fn run(mut self, requests: &Receiver<SyncSender<Vec<ListUpdate>>>) {
-        loop {
-            self.update(false);
-            let now = self.clock.moment().now;
-            let next = self
-                .due
-                .iter()
-                .map(|due| due.at.since(now))
-                .min()
-                .unwrap_or(LONGEST);
-            match requests.recv_timeout(next.clamp(Duration::from_millis(50), LONGEST)) {
-                Ok(done) => {
-                    // The command that asked may have ended.
-                    let _ = done.send(self.update(true));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
+    /// Updates lists from now on when they are due, and all of them for each request. `None` if no
+    /// list is planned.
+    pub fn start(mut self, scheduler: &Scheduler) -> Option<UpdateHandle> {
+        if self.due.is_empty() {
+            return None;
         }
+        let (requests, received) = sync_channel::<SyncSender<_>>(1);
+        let job = scheduler.add("network-lists", move |_| {
+            match received.try_recv() {
+                // The command that asked may have ended.
+                Ok(done) => drop(done.send(self.update(true))),
+                Err(_) => drop(self.update(false)),
+            }
+            Some(self.idle_for())
+        });
+        Some(UpdateHandle { requests, job })
+    }
+
+    /// The time until a list is due, at least `SHORTEST` and at most `LONGEST`.
+    fn idle_for(&self) -> Duration {
+        let now = self.clock.moment().now;
+        let next = self.due.iter().map(|due| due.at.since(now)).min();
+        next.unwrap_or(LONGEST).clamp(SHORTEST, LONGEST)
     }
 
     /// Updates the lists that are due or wanted, or all. Plans their next updates, logs what is

@@ -10,6 +10,7 @@ use crate::identity::Proofs;
 use crate::judge::Logs;
 use crate::policy::origin::OriginFile;
 use crate::requests::{RequestSettings, Requests};
+use crate::scheduler::Scheduler;
 use crate::settings::{AccessFormat, AddressDetail, ClientAddress, EventSettings, LogDestination};
 use crate::sites::{KnownOrigins, SiteOptions};
 use crate::state::StateStore;
@@ -292,15 +293,17 @@ impl GateBuilder {
         let upkeep = Upkeep::new(instance.clone(), store.clone());
         let reloading = upkeep.clone();
         let keeping = upkeep.clone();
+        let scheduler = Scheduler::start().map_err(OpenError::Thread)?;
+        scheduler.add("planned-changes", move |_| Some(keeping.keep_time()));
         let threads = UpkeepThreads::start(
             instance.clone(),
             store.clone(),
             &self.policies,
+            scheduler,
             move || {
                 reloading.reload();
                 warn_of_html(&reloading.instance);
             },
-            move || keeping.keep_time(),
         );
         let threads = Some(threads.map_err(OpenError::Thread)?);
         let settings = RequestSettings {

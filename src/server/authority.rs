@@ -1,10 +1,9 @@
 //! [`AuthorityParts`] connects `acme` with the running server: it gives `acme` the settings and the
-//! hosts, and the request path the answers to challenges. [`report`] shows certificates and orders
-//! in the status.
+//! hosts, the request path the answers to challenges, and the status certificates and orders.
 
 use super::ServerError;
 use crate::acme::{Acme, Issued, Ports, Reachable};
-use crate::admin::Operations;
+use crate::admin::{CertificatesSource, Operations};
 use crate::edge::Certificates;
 use crate::policy::Snapshot;
 use crate::requests::{IsEncrypted, OwnFiles};
@@ -20,7 +19,7 @@ const PORTS: Ports = Ports { http: 80, tls: 443 };
 /// The parts that exist before the other rooms are opened.
 pub struct AuthorityParts {
     pub issued: Arc<Issued>,
-    certificates: Arc<Certificates>,
+    pub certificates: Arc<Certificates>,
     /// The state directory; `None` without `acme`.
     state: Option<PathBuf>,
 }
@@ -87,10 +86,23 @@ impl AuthorityParts {
         ))
     }
 
-    /// Starts the thread that gets certificates, and leaves `acme` in `upgrades.acme`. The thread
-    /// waits until this process is ready and alone accepts connections (`Upgrades::is_alone`): an
-    /// authority connects at once. It asks for the hosts that `acme` names, or else for those of
-    /// the policies, without those that have a certificate from files.
+    /// Returns the certificates and the orders for the status.
+    pub fn source(&self, acme: Option<Arc<Acme>>) -> CertificatesSource {
+        let certificates = self.certificates.clone();
+        Box::new(move |now| {
+            let mut all = certificates.status(now);
+            let Some(acme) = &acme else {
+                return (all, Vec::new());
+            };
+            all.extend(acme.certificates(now));
+            (all, acme.orders())
+        })
+    }
+
+    /// Starts the thread that gets certificates. It waits until this process is ready and alone
+    /// accepts connections (`Upgrades::is_alone`): an authority connects at once. It asks for the
+    /// hosts that `acme` names, or else for those of the policies, without those that have a
+    /// certificate from files.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -132,17 +144,4 @@ fn of_policies(snapshot: &Snapshot) -> BTreeSet<String> {
         !host.wildcard && host.name.contains('.') && host.name.parse::<std::net::IpAddr>().is_err()
     });
     hosts.map(|host| host.name.clone()).collect()
-}
-
-/// Shows the certificates and the orders in the status.
-pub fn report(operations: &Operations, certificates: Arc<Certificates>, acme: Option<Arc<Acme>>) {
-    let issued = acme.clone();
-    let _ = operations.certificates.set(Box::new(move |now| {
-        let mut all = certificates.status(now);
-        all.extend(issued.iter().flat_map(|acme| acme.certificates(now)));
-        all
-    }));
-    if let Some(acme) = acme {
-        let _ = operations.orders.set(Box::new(move || acme.orders()));
-    }
 }

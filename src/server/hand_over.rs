@@ -7,25 +7,24 @@
 use super::ServerError;
 use super::rooms::Rooms;
 use super::service_manager::{serving, tell};
-use super::sockets::{ControlDoor, Passable};
+use super::sockets::{Control, Passable};
 use super::stop::Stop;
-use crate::acme::Acme;
+use crate::admin::control::{Commands, ControlSocket, Upgrade};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 use crate::facts::{AnyFact, Fact, Subscriber};
 use crate::locks::lock;
-use crate::settings::{ListenAddress, Settings};
-use crate::state::{StateStore, StoreHealth};
+use crate::settings::ListenAddress;
+use crate::state::StoreHealth;
 use crate::threads::spawn;
 use crate::upgrade::{
     Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Predecessor, Program,
     Successor, UpgradeError,
 };
-use crate::upkeep::{ExchangeThread, Instance, keep_everything};
-use crate::upstreams::Upstreams;
+use crate::upkeep::{Instance, keep_everything};
 use sd_notify::NotifyState;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -64,35 +63,30 @@ pub enum UpgradeRefusal {
     Failed(#[from] UpgradeError),
 }
 
-/// The listeners, with descriptors for another process.
-type Listeners = Arc<Mutex<Vec<Passable>>>;
-
 /// What the running server needs to hand over.
 pub struct Upgrades {
     program: Program,
-    pub instance: Arc<Instance>,
-    exchange: Option<Arc<ExchangeThread>>,
-    store: StateStore,
-    state: Option<PathBuf>,
+    pub rooms: Arc<Rooms>,
     /// The control socket.
-    pub door: ControlDoor,
+    pub control: Control,
+    /// Whether another process may take the place of this one.
+    is_replaceable: bool,
     pub stop: Arc<Stop>,
-    /// Empty once another process has them, or this one stops.
-    listeners: Listeners,
+    /// The listeners, with descriptors for another process. Empty once that has them, or this one
+    /// stops.
+    pub listeners: Arc<Mutex<Vec<Passable>>>,
     /// The process before, while it still answers requests.
     predecessor: Mutex<Option<Channel>>,
     /// Told when it has ended.
     has_ended: Condvar,
     /// Whether the process before accepts connections, too.
     shares_listeners: AtomicBool,
-    /// The orders of certificates, if the settings have `acme`.
-    pub acme: OnceLock<Arc<Acme>>,
-    pub upstreams: Arc<Upstreams>,
     /// One upgrade at a time.
     one: Mutex<()>,
     /// The thread that tells the next process which robots.txt is served.
     relay: Mutex<Option<JoinHandle<()>>>,
-    /// The process that serves in place of this one.
+    /// The process that serves in place of this one. Set once, at the end of the one upgrade that
+    /// succeeds: nothing undoes it.
     next: OnceLock<NextProcess>,
 }
 
@@ -107,41 +101,46 @@ impl Subscriber for Relay {
 }
 
 impl Upgrades {
-    /// Prepares for upgrades. None begins before [`Upgrades::offer`].
+    /// Prepares for upgrades. None begins before [`Upgrades::serve_control`]. `control` is the
+    /// control socket, if this process has it already.
     pub fn new(
-        settings: &Settings,
-        rooms: &Rooms,
+        rooms: Arc<Rooms>,
         stop: Arc<Stop>,
-        listeners: Listeners,
+        listeners: Vec<Passable>,
+        control: Option<ControlSocket>,
+        is_replaceable: bool,
     ) -> Result<Arc<Upgrades>, ServerError> {
         let program =
             Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
         Ok(Arc::new(Upgrades {
             program,
-            instance: rooms.instance.clone(),
-            exchange: rooms.exchange.clone(),
-            store: rooms.store.clone(),
-            state: settings.state.clone(),
-            door: ControlDoor::new(settings.control.clone(), rooms.operations.clone()),
+            control: Control::new(rooms.settings.control.clone(), control),
+            rooms,
+            is_replaceable,
             stop,
-            listeners,
+            listeners: Arc::new(Mutex::new(listeners)),
             predecessor: Mutex::default(),
             has_ended: Condvar::new(),
             shares_listeners: AtomicBool::new(false),
-            acme: OnceLock::new(),
-            upstreams: rooms.upstreams.clone(),
             one: Mutex::default(),
             relay: Mutex::default(),
             next: OnceLock::new(),
         }))
     }
 
-    /// Lets an operator ask for an upgrade (`crawlgate upgrade`), from now on.
-    pub fn offer(self: Arc<Upgrades>) {
-        let operations = self.door.operations.clone();
-        let _ = operations
-            .upgrade
-            .set(Box::new(move |request| Ok(self.upgrade(request)?)));
+    /// Answers the clients of the control socket from now on, if this process has it. An operator
+    /// may ask for an upgrade then (`crawlgate upgrade`).
+    pub fn serve_control(self: &Arc<Upgrades>) -> Result<(), ServerError> {
+        self.control.serve(self.commands())
+    }
+
+    fn commands(self: &Arc<Upgrades>) -> Commands {
+        let upgrades = self.clone();
+        let upgrade: Upgrade = Box::new(move |request| Ok(upgrades.upgrade(request)?));
+        Commands {
+            operations: self.rooms.operations.clone(),
+            upgrade: Some(upgrade).filter(|_| self.is_replaceable),
+        }
     }
 
     /// Starts the next process, hands over to it, and begins to leave. Refuses, and goes on as
@@ -162,7 +161,7 @@ impl Upgrades {
         }
         self.end_predecessor(request.now)?;
         if let health @ (StoreHealth::Failing { .. } | StoreHealth::Unusable { .. }) =
-            self.store.health()
+            self.rooms.store.health()
         {
             return Err(UpgradeRefusal::State(health));
         }
@@ -185,7 +184,7 @@ impl Upgrades {
     /// To be called when every listener accepts connections: marks this process as ready, and tells
     /// the process before, or if there is none the service manager.
     pub fn serves(&self) {
-        self.door.operations.set_ready(true);
+        self.rooms.operations.set_ready(true);
         match &*lock(&self.predecessor) {
             Some(channel) => {
                 if let Err(error) = channel.send(&FromSuccessor::Serving, &[]) {
@@ -229,8 +228,8 @@ impl Upgrades {
     /// does what the next process asks for: reopening the logs, or ending.
     fn leave(self: &Arc<Upgrades>, next: NextProcess) {
         tell(&[NotifyState::MainPid(next.pid())]);
-        self.store.pass_on();
-        if let Some(control) = self.door.socket.get().filter(|_| next.takes_control) {
+        self.rooms.store.pass_on();
+        if let Some(control) = self.control.socket().filter(|_| next.takes_control) {
             control.pass_on();
         }
         lock(&self.listeners).clear();
@@ -256,8 +255,7 @@ impl Upgrades {
         while let Ok((message, _)) = next.receive::<FromSuccessor>(None) {
             match message {
                 FromSuccessor::Reopen => {
-                    self.instance.access.reopen();
-                    self.instance.events.reopen();
+                    self.rooms.instance.reopen_logs();
                 }
                 FromSuccessor::End => self.stop.now("an upgrade"),
                 // Late, or of a later version.
@@ -284,7 +282,7 @@ impl Upgrades {
         };
         // It is told that this process leaves first.
         let _over = lock(&self.one);
-        self.instance.ledger.take_back();
+        self.rooms.instance.ledger.take_back();
         self.end_relay();
         if let Err(error) = next
             .channel
@@ -312,7 +310,7 @@ impl Upgrades {
         control_lock: Option<OwnedFd>,
     ) -> Result<(), ServerError> {
         let predecessor = successor.opened()?;
-        self.store.settle()?;
+        self.rooms.store.settle()?;
         let channel = predecessor.channel.try_clone();
         let channel = channel.map_err(ServerError::io("cannot speak with the process before"))?;
         *lock(&self.predecessor) = Some(channel);
@@ -330,19 +328,23 @@ impl Upgrades {
     /// its first word on, and counts the copies of robots.txt that it says it served. Returns when it
     /// takes leave, or when its channel ends without that: then every crawler counts as served with
     /// what was published meanwhile.
-    fn follow_to_end(&self, predecessor: Predecessor, control_lock: Option<OwnedFd>) {
+    fn follow_to_end(
+        self: &Arc<Upgrades>,
+        predecessor: Predecessor,
+        control_lock: Option<OwnedFd>,
+    ) {
         let Instance {
             ledger,
             behaviours,
             sites,
             clock,
             ..
-        } = &*self.instance;
+        } = &*self.rooms.instance;
         let cut_off = predecessor.follow(
             || {
                 self.shares_listeners.store(false, Ordering::Release);
                 serving();
-                self.door.take_over(control_lock);
+                self.control.take_over(control_lock, self.commands());
                 if let Some(channel) = &*lock(&self.predecessor) {
                     // It waits no longer than it must.
                     let _ = channel.send(&FromSuccessor::Settled, &[]);
@@ -400,8 +402,8 @@ impl Upgrades {
             .collect();
         let hello = FromPredecessor::Hello {
             listeners,
-            state: self.state.clone(),
-            control: self.door.path.clone(),
+            state: self.rooms.settings.state.clone(),
+            control: self.control.path.clone(),
         };
         if let Err(source) = next.get_ready(&hello, STARTING) {
             return Err(UpgradeError::NotReady {
@@ -456,35 +458,34 @@ impl Upgrades {
         })?;
         *lock(&self.relay) = Some(relay);
         // It takes no copy any more when the relay has ended.
-        self.instance.ledger.hand_over(Arc::new(Relay(tell)));
-        keep_everything(&self.instance, &self.store);
+        self.rooms
+            .instance
+            .ledger
+            .hand_over(Arc::new(Relay(tell)));
+        keep_everything(&self.rooms.instance, &self.rooms.store);
         // The next process is this instance in the eyes of others.
-        if let Some(exchange) = &self.exchange {
-            exchange.stop();
+        if let Some(peers) = &self.rooms.peers {
+            peers.exchange.stop();
         }
-        self.instance.evidence.hand_over();
-        let state = self.store.hand_over().map_err(io::Error::other)?;
-        let control = self
-            .door
-            .socket
-            .get()
-            .map(|control| control.share_lock())
-            .transpose()?
-            .flatten();
-        let lived = self.instance.clock.moment().lived;
+        self.rooms.instance.evidence.hand_over();
+        let state = self.rooms.store.hand_over().map_err(io::Error::other)?;
+        let control = self.control.socket();
+        let control = control.map(|control| control.share_lock()).transpose()?;
+        let lived = self.rooms.instance.clock.moment().lived;
         let memory = Memory {
             lived: lived.as_millis() as u64,
-            behaviours: Some(self.instance.behaviours.pass(lived)),
-            servers: self.upstreams.pass(),
+            behaviours: Some(self.rooms.instance.behaviours.pass(lived)),
+            servers: self.rooms.upstreams.pass(),
             questions: self
+                .rooms
                 .acme
-                .get()
+                .as_ref()
                 .map(|acme| acme.hand_over())
                 .unwrap_or_default(),
         };
         Ok(Handed {
             state,
-            control,
+            control: control.flatten(),
             memory,
         })
     }
@@ -493,28 +494,29 @@ impl Upgrades {
     /// it may have answered requests (`may_have_served`), what was published and served before
     /// counts as unknown.
     fn take_back(&self, may_have_served: bool) {
-        self.instance.ledger.take_back();
+        self.rooms.instance.ledger.take_back();
         self.end_relay();
-        if let Some(acme) = self.acme.get() {
+        if let Some(acme) = &self.rooms.acme {
             acme.take_back();
         }
-        if let Err(error) = self.store.take_back() {
+        if let Err(error) = self.rooms.store.take_back() {
             tracing::error!(
                 "{error}; facts wait in memory, and the next start will treat this run as crashed"
             );
         }
-        self.instance.evidence.reopen();
-        if let Some(Err(error)) = self.exchange.as_ref().map(|exchange| exchange.resume()) {
+        self.rooms.instance.evidence.reopen();
+        let peers = self.rooms.peers.as_ref();
+        if let Some(Err(error)) = peers.map(|peers| peers.exchange.resume()) {
             tracing::error!(
                 "{error}; crawlgate exchanges nothing with other instances. Start it again"
             );
         }
         if may_have_served {
             // What it has published and served is in no table of this process.
-            self.store.distrust();
-            let now = self.instance.clock.moment().now;
-            self.instance.sites.history_was_broken(now);
-            self.instance.ledger.begin_anew(now);
+            self.rooms.store.distrust();
+            let now = self.rooms.instance.clock.moment().now;
+            self.rooms.instance.sites.history_was_broken(now);
+            self.rooms.instance.ledger.begin_anew(now);
         }
     }
 }

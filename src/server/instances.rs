@@ -1,23 +1,24 @@
-//! Starts the exchange of facts with other instances of crawlgate. [`start`] connects to the shared
-//! store (Redis or Valkey) that the settings name, and [`report`] shows the other instances to
-//! operators. [`CountsOfInstances`] writes the request counts of this instance into the store, so
-//! that the dashboard of each instance shows the sums of all.
+//! [`Peers`]: the other instances of crawlgate, with which this one exchanges facts through the
+//! shared store (Redis or Valkey) that the settings name. [`Peers::tell`] writes the request counts
+//! of this instance into the store, so that the dashboard of each instance shows the sums of all.
 //!
 //! The counts of an hour, a day or a week are always written as a whole, so that the next write
 //! makes up for a lost one. No request is judged by these counts, so they use a connection of their
 //! own.
 
 use super::ServerError;
-use crate::admin::{Instances, Operations};
+use crate::admin::Instances;
 use crate::clock::Clock;
 use crate::exchange::{Deadline, StoreError};
 use crate::locks::{lock, lock_within};
-use crate::settings::{Settings, StoreSettings};
+use crate::scheduler::Scheduler;
+use crate::settings::Settings;
 use crate::shared_store::{CountsOfPeriod, SharedStore};
 use crate::state::history::{HistoryReader, Step, Told};
 use crate::state::{Remembered, StateStore};
+use crate::telemetry::Metrics;
 use crate::time::Timestamp;
-use crate::upkeep::{ExchangeOptions, ExchangeThread, Instance, Repeated};
+use crate::upkeep::{ExchangeOptions, ExchangeThread, Instance};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,75 +32,10 @@ const LATE: i64 = 60;
 /// Periods that are written at once.
 const AT_ONCE: usize = 50;
 
-/// Joins the other instances. `None` if the settings name no store. To be called before a request
-/// is served. Fails without a state directory, and if the thread cannot be started.
-pub fn start(
-    settings: &Settings,
-    instance: &Arc<Instance>,
-    state: &StateStore,
-    remembered: &Remembered,
-) -> Result<Option<Arc<ExchangeThread>>, ServerError> {
-    let Some(store) = settings.store.clone() else {
-        return Ok(None);
-    };
-    if settings.state.is_none() {
-        return Err(ServerError::WithoutState("store"));
-    }
-    tracing::info!("other instances are met in {}", store.url);
-    // For people.
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
-    let deadline = Deadline::default();
-    let options = ExchangeOptions {
-        store: Box::new(SharedStore::new(store, deadline.clone())),
-        deadline,
-        host,
-    };
-    ExchangeThread::start(instance.clone(), state.clone(), remembered, options)
-        .map(Some)
-        .map_err(ServerError::io(
-            "cannot start the thread of the exchange with other instances",
-        ))
-}
-
-/// Shows the instances in the status, and what they counted on the dashboard. Starts the thread
-/// that writes the counts of this one every five seconds. `None` without a store.
-pub fn report(
-    operations: &Operations,
-    exchange: Option<&Arc<ExchangeThread>>,
-    settings: Option<&StoreSettings>,
-    state: &StateStore,
-) -> Result<Option<(Arc<CountsOfInstances>, Repeated)>, ServerError> {
-    let Some((exchange, store)) = exchange.zip(settings) else {
-        return Ok(None);
-    };
-    let counts = Arc::new(CountsOfInstances {
-        id: exchange.status().id,
-        history: state.history(),
-        clock: operations.instance.clock.clone(),
-        connection: Mutex::new((SharedStore::new(store.clone(), exchange.deadline()), None)),
-    });
-    let telling = counts.clone();
-    let of_others = counts.clone();
-    let thread = Repeated::start("counts", move || {
-        telling.tell();
-        EVERY
-    });
-    let thread = thread.map_err(ServerError::io(
-        "cannot start the thread that tells what was counted",
-    ))?;
-    let _ = operations.instances.set(Instances {
-        url: store.url.to_string(),
-        exchange: exchange.clone(),
-        counts: Box::new(move |step, from| of_others.of_others(step, from)),
-    });
-    Ok(Some((counts, thread)))
-}
-
-/// Writes the counts of this instance, and reads those of the others.
-pub struct CountsOfInstances {
+/// The other instances, as this one meets them.
+pub struct Peers {
+    pub exchange: Arc<ExchangeThread>,
+    url: String,
     id: String,
     history: HistoryReader,
     clock: Clock,
@@ -107,7 +43,67 @@ pub struct CountsOfInstances {
     connection: Mutex<(SharedStore, Option<Timestamp>)>,
 }
 
-impl CountsOfInstances {
+impl Peers {
+    /// Joins the other instances, and writes the counts of this one every five seconds. `None` if
+    /// the settings name no store. To be called before a request is served. Fails without a state
+    /// directory, and if the thread of the exchange cannot be started.
+    pub fn join(
+        settings: &Settings,
+        instance: &Arc<Instance>,
+        state: &StateStore,
+        remembered: &Remembered,
+        scheduler: &Scheduler,
+    ) -> Result<Option<Arc<Peers>>, ServerError> {
+        let Some(store) = settings.store.clone() else {
+            return Ok(None);
+        };
+        if settings.state.is_none() {
+            return Err(ServerError::WithoutState("store"));
+        }
+        let url = store.url.to_string();
+        tracing::info!("other instances are met in {url}");
+        // For people.
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        let deadline = Deadline::default();
+        let options = ExchangeOptions {
+            store: Box::new(SharedStore::new(store.clone(), deadline.clone())),
+            deadline: deadline.clone(),
+            host,
+        };
+        let exchange = ExchangeThread::start(instance.clone(), state.clone(), remembered, options)
+            .map_err(ServerError::io(
+                "cannot start the thread of the exchange with other instances",
+            ))?;
+        let peers = Arc::new(Peers {
+            id: exchange.status().id,
+            exchange,
+            url,
+            history: state.history(),
+            clock: instance.clock.clone(),
+            connection: Mutex::new((SharedStore::new(store, deadline), None)),
+        });
+        let telling = peers.clone();
+        scheduler.add("counts", move |_| {
+            telling.tell();
+            Some(EVERY)
+        });
+        Ok(Some(peers))
+    }
+
+    /// What operators see of them. To be called once: it registers the metrics of the store.
+    pub fn shown(self: &Arc<Peers>, metrics: &Metrics) -> Instances {
+        let peers = self.clone();
+        Instances {
+            url: self.url.clone(),
+            exchange: self.exchange.clone(),
+            counts: Box::new(move |step, from| peers.counts(step, from)),
+            metrics: metrics.store(),
+        }
+    }
+
     /// Writes what was counted since the last time. A failure is only logged for `RUST_LOG=debug`:
     /// the next call makes up for it.
     pub fn tell(&self) {
@@ -124,7 +120,7 @@ impl CountsOfInstances {
     /// # Errors
     /// The store does not answer, or the connection is in use for longer than `PATIENCE`, most
     /// likely for the counts of this instance.
-    fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, StoreError> {
+    fn counts(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, StoreError> {
         let starts = periods(step, from, self.clock.moment().now);
         let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
         let connection = lock_within(&self.connection, PATIENCE);

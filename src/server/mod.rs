@@ -1,6 +1,6 @@
 //! [`run`] assembles the running server from the other modules, serves until it is told to stop,
 //! and then closes it. Each step has a file: `rooms` opens what answers requests, `proxy_server`
-//! the listeners, and `background` the threads.
+//! the listeners, and `background` the work beside requests.
 
 mod authority;
 mod background;
@@ -17,13 +17,15 @@ mod stop;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{Certificates, TlsError};
+use crate::scheduler::Scheduler;
 use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
 use crate::upgrade::{Inherited, SuccessorError};
+use crate::upkeep::UpkeepThreads;
 use crate::upstreams::TlsFileError;
 use authority::AuthorityParts;
-use background::{Background, catch_signals, serve_signals};
+use background::catch_signals;
 pub use beginning::Beginning;
 use beginning::{Begun, begin};
 use hand_over::Upgrades;
@@ -36,7 +38,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sockets::Sockets;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use stop::Stop;
 
 /// The log filter unless the operator sets another. Pingora logs each failed connection of each
@@ -176,8 +178,7 @@ pub fn run(
     raise_descriptors(&settings.limits);
     let issued = Arc::default();
     let (certificates, tls) = Certificates::open(&settings.listen, &issued)?;
-    let certificates = Arc::new(certificates);
-    let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
+    let authority = AuthorityParts::new(&settings, issued, Arc::new(certificates))?;
     let Begun {
         mut taken,
         control,
@@ -186,72 +187,68 @@ pub fn run(
     } = begin(beginning, passed, &settings)?;
     let mut sockets = Sockets::bind(&settings, &mut taken.inherited)?;
     taken.inherited.close_the_rest();
-    let (rooms, robots) = Rooms::open(&settings, &authority, taken.state_lock, taken.memory)?;
-    origin_robots::start(robots, rooms.instance.clock.clone()).map_err(ServerError::io(
-        "cannot start the thread for the origins' robots.txt",
-    ))?;
+    let scheduler =
+        Scheduler::start().map_err(ServerError::io("cannot start the thread of the scheduler"))?;
+    let (rooms, robots) = Rooms::open(
+        settings,
+        authority,
+        &scheduler,
+        taken.state_lock,
+        taken.memory,
+    )?;
+    origin_robots::start(robots, rooms.instance.clock.clone(), &scheduler);
 
     if !is_replaceable {
         sockets.passable.clear();
     }
-    let passable = Arc::new(Mutex::new(sockets.passable));
-    let upgrades = Upgrades::new(&settings, &rooms, stop.clone(), passable.clone())?;
+    let upgrades = Upgrades::new(
+        rooms.clone(),
+        stop,
+        sockets.passable,
+        control,
+        is_replaceable,
+    )?;
     let listeners = Listeners {
         proxy: sockets.proxy.into_iter().zip(tls).collect(),
         decisions: sockets.decisions,
-        passable,
     };
-    let mut server = ProxyServer::new(&settings, &rooms, listeners, stop, ends, upgrades.clone());
-    server.add_admin(&rooms, sockets.admin);
-    if is_replaceable {
-        upgrades.clone().offer();
-    }
-    if let Some(control) = control {
-        upgrades.door.serve(control)?;
-    }
-    let acme = authority.open(&settings, &rooms.instance);
-    warn_of(&certificates, &settings, &rooms);
-    authority::report(&rooms.operations, certificates.clone(), acme.clone());
-    let background = Background::start(&settings, &rooms, certificates.clone())?;
+    let mut server = ProxyServer::new(listeners, ends, upgrades.clone());
+    server.add_admin(sockets.admin);
+    upgrades.serve_control()?;
+    warn_of(&rooms);
     let _watchdog = service_manager::watch(server.pulse.clone()).map_err(ServerError::io(
         "cannot start the thread for the service manager",
     ))?;
-    serve_signals(signals, certificates, upgrades.clone())?;
+    let threads = background::start(&upgrades, scheduler, signals)?;
     if let Some(successor) = successor {
         upgrades.follow(*successor, taken.control_lock)?;
     }
-    if let Some(acme) = acme {
+    if let Some(acme) = &rooms.acme {
         let of_orders = upgrades.clone();
-        authority.start(&acme, &settings, rooms.operations.clone(), move || {
+        let operations = rooms.operations.clone();
+        let authority = &rooms.authority;
+        authority.start(acme, &rooms.settings, operations, move || {
             of_orders.is_alone()
         })?;
-        // It is set once.
-        let _ = upgrades.acme.set(acme);
     }
 
-    say(&settings, &rooms, &sockets.bound);
+    say(&rooms, &sockets.bound);
     announce(&sockets.bound);
     let cut_off = server.run();
-    end(background, rooms, &upgrades, cut_off, &sockets.paths);
+    end(threads, &upgrades, cut_off, &sockets.paths);
     Ok(())
 }
 
 /// Closes the server after its last request: writes the end of the run, unless the next process has
 /// taken the state over, and removes those sockets at `paths` that it has not taken over. `cut_off`
 /// is how many connections are cut off; the next process is told this number.
-fn end(
-    background: Background,
-    rooms: Rooms,
-    upgrades: &Upgrades,
-    cut_off: usize,
-    paths: &[PathBuf],
-) {
+fn end(threads: UpkeepThreads, upgrades: &Upgrades, cut_off: usize, paths: &[PathBuf]) {
     let has_left = upgrades.farewell(cut_off);
-    background.close();
+    threads.close();
     if !has_left {
-        rooms.close();
+        upgrades.rooms.close();
     }
-    upgrades.door.remove();
+    upgrades.control.remove();
     for path in paths.iter().filter(|path| !upgrades.was_passed(path)) {
         // It may be gone, or belong to the next crawlgate.
         let _ = std::fs::remove_file(path);
@@ -279,17 +276,19 @@ fn raise_descriptors(limits: &Limits) {
 }
 
 /// Logs the problems of the certificates.
-fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
+fn warn_of(rooms: &Rooms) {
+    let certificates = &rooms.authority.certificates;
     let problems = certificates.problems(rooms.instance.clock.moment().now);
-    let uncovered =
-        certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
+    let origins = &rooms.settings.origins;
+    let uncovered = certificates.uncovered(origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.message);
     }
 }
 
 /// Logs where the state is, and where the server listens.
-fn say(settings: &Settings, rooms: &Rooms, bound: &Bound) {
+fn say(rooms: &Rooms, bound: &Bound) {
+    let settings = &rooms.settings;
     match &settings.state {
         Some(directory) => tracing::info!("state in {}", directory.display()),
         None => tracing::info!("no state directory: nothing outlasts a restart"),

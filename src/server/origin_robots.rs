@@ -1,6 +1,6 @@
 //! [`OriginRobots`]: the origins' own robots.txt files for the sites whose policies read them. It
 //! decides for which site crawlgate fetches the file next, and puts the result into force or holds
-//! it back. [`start`] runs it in a thread of its own, with a few fetches at a time. No request
+//! it back. [`start`] makes it a job of the scheduler, with a few fetches at a time. No request
 //! waits for a fetch.
 //!
 //! A site is followed while its policy reads the origin's file. A copy is in one of these states:
@@ -257,7 +257,7 @@ impl OriginRobots {
         self.report_status(now);
     }
 
-    /// How long the thread may wait, unless a fetch ends or a policy changes: until the next fetch
+    /// How long the job may wait, unless a fetch ends or a policy changes: until the next fetch
     /// is due or a site has waited too long for a first copy, at most `LONGEST_WAIT`.
     pub fn idle_for(&self, now: Timestamp) -> Duration {
         if self.followed.values().filter(|site| site.is_asked).count() >= AT_ONCE {

@@ -3,8 +3,7 @@
 
 use super::hand_over::Upgrades;
 use super::rooms::Rooms;
-use super::sockets::Passable;
-use super::stop::{Drain, Ends, Stop};
+use super::stop::{Drain, Ends};
 use crate::admin::AdminApp;
 use crate::decisions::Decisions;
 use crate::edge::{
@@ -13,15 +12,15 @@ use crate::edge::{
 };
 use crate::gateway::Gateway;
 use crate::requests::{Challenges, Redirect, RequestSettings};
-use crate::settings::{Limits, Settings};
+use crate::settings::Settings;
 use crate::upstreams::{Checks, MOST_ATTEMPTS, Resolver};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::num::{NonZeroU16, NonZeroUsize};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1): more than a few clients
 /// over HTTP/2 need at once, each with `limits.streams` requests. With fewer a tenth of their
@@ -34,8 +33,6 @@ pub struct Listeners {
     pub proxy: Vec<(BoundListener, Option<TlsListener>)>,
     /// The listeners of the decision service.
     pub decisions: Vec<BoundListener>,
-    /// Descriptors of all of them, for the next process.
-    pub passable: Arc<Mutex<Vec<Passable>>>,
 }
 
 /// The assembled server, which does not run yet.
@@ -44,7 +41,6 @@ pub struct ProxyServer {
     drain: Drain,
     readiness: Arc<Readiness>,
     admin_stops: Stops,
-    limits: Limits,
     /// The pulse of the workers on the listeners of the proxy and of the decision service.
     pub pulse: Arc<Pulse>,
 }
@@ -53,19 +49,14 @@ impl ProxyServer {
     /// Assembles the server: Pingora's proxy, the edge and the lane, on the listeners of the proxy
     /// and the decision service (which are in the order of the settings), and the background
     /// services.
-    pub fn new(
-        settings: &Settings,
-        rooms: &Rooms,
-        listeners: Listeners,
-        stop: Arc<Stop>,
-        ends: Ends,
-        upgrades: Arc<Upgrades>,
-    ) -> ProxyServer {
+    pub fn new(listeners: Listeners, ends: Ends, upgrades: Arc<Upgrades>) -> ProxyServer {
+        let rooms = &*upgrades.rooms;
+        let settings = &rooms.settings;
         let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = settings.threads.unwrap_or(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
         server.bootstrap();
-        let proxy = proxy(settings, rooms, &server);
+        let proxy = proxy(rooms, &server);
         let stall = settings.limits.stall;
         let lane = settings
             .lane
@@ -77,7 +68,7 @@ impl ProxyServer {
             rooms.upstreams.clone(),
         );
         let mut served = doors(settings, listeners.proxy, &Arc::new(edge));
-        if let Some(door) = decision_door(settings, rooms) {
+        if let Some(door) = decision_door(rooms) {
             served.extend(
                 listeners
                     .decisions
@@ -88,7 +79,7 @@ impl ProxyServer {
         let open = Arc::new(Open::default());
         let pulse = Arc::new(Pulse::default());
         let readiness = Arc::new(Readiness {
-            upgrades,
+            upgrades: upgrades.clone(),
             missing: AtomicUsize::new(0),
         });
         let resolver = Resolver(rooms.upstreams.clone());
@@ -112,8 +103,8 @@ impl ProxyServer {
         // The first request finds an upstream address, unless resolving it took too long.
         serving.add_dependency(&resolver);
         let drain = Drain {
-            stop,
-            passable: listeners.passable,
+            stop: upgrades.stop.clone(),
+            passable: upgrades.listeners.clone(),
             proxy,
             open,
             operations: rooms.operations.clone(),
@@ -125,18 +116,18 @@ impl ProxyServer {
             drain,
             readiness,
             admin_stops: ends.admin,
-            limits: settings.limits,
             pulse,
         }
     }
 
     /// Puts the admin interface on its listener, if there is one.
-    pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<BoundListener>) {
+    pub fn add_admin(&mut self, listener: Option<BoundListener>) {
         let Some(listener) = listener else { return };
+        let rooms = &self.readiness.upgrades.rooms;
         let app = AdminApp::new(rooms.operations.clone(), rooms.instance.access.clone());
         self.server.add_service(Listening {
             name: "admin",
-            listeners: vec![(listener, Arc::new(Plain::new(app, self.limits)))],
+            listeners: vec![(listener, Arc::new(Plain::new(app, rooms.settings.limits)))],
             threads: 1,
             stops: self.admin_stops.clone(),
             open: Arc::default(),
@@ -223,7 +214,8 @@ fn doors(
 
 /// The decision service behind its listeners: the edge reads requests, and every one is answered.
 /// `None` if the settings have no `decisions`.
-fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
+fn decision_door(rooms: &Rooms) -> Option<Arc<dyn Serve>> {
+    let settings = &rooms.settings;
     let said = settings.decisions.as_ref()?;
     let speakers = said
         .trusted
@@ -251,11 +243,11 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
 }
 
 /// Pingora's proxy with crawlgate's gateway.
-fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {
+fn proxy(rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {
     let gateway = Gateway {
         requests: rooms.requests.clone(),
         upstreams: rooms.upstreams.clone(),
-        limits: settings.limits,
+        limits: rooms.settings.limits,
     };
     let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
     proxy.handle_init_modules();

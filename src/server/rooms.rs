@@ -5,28 +5,29 @@
 
 use super::ServerError;
 use super::authority::AuthorityParts;
-use super::instances::{self, CountsOfInstances};
+use super::instances::Peers;
 use super::origin_robots::{self, OriginRobots};
 use super::sockets::names;
 use super::stop::flush;
-use crate::admin::Operations;
+use crate::acme::Acme;
+use crate::admin::{Operations, Sources};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::edge::Certificates;
 use crate::evidence::Evidence;
 use crate::facts::StoredFacts;
 use crate::identity::refresh::{Refresher, UpdateHandle};
-use crate::identity::{Proofs, Uses, refresh, reverse_dns};
+use crate::identity::{Proofs, Uses, reverse_dns};
 use crate::judge::Logs;
 use crate::origin::robots::StoredCopies;
 use crate::requests::{Challenges, RequestSettings, Requests};
+use crate::scheduler::Scheduler;
 use crate::settings::{IdentitySettings, ListSettings, ListenAddress, LogDestination, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
 use crate::state::{Remembered, StateStore};
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
 use crate::upgrade::Memory;
-use crate::upkeep::{ExchangeThread, Instance, JudgeParts, Repeated, Upkeep};
+use crate::upkeep::{Instance, JudgeParts, Upkeep};
 use crate::upstreams::Upstreams;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -36,15 +37,17 @@ use tokio::sync::mpsc::Receiver;
 
 /// The opened rooms. The instance has the sites, the ledger, the clock and the logs.
 pub struct Rooms {
+    pub settings: Settings,
+    pub authority: AuthorityParts,
     pub instance: Arc<Instance>,
     pub requests: Arc<Requests>,
     pub upstreams: Arc<Upstreams>,
     pub operations: Arc<Operations>,
     pub store: StateStore,
-    /// The exchange with other instances, where there is a store for it.
-    pub exchange: Option<Arc<ExchangeThread>>,
-    /// The counts of all instances, for the dashboards.
-    pub counts: Option<(Arc<CountsOfInstances>, Repeated)>,
+    /// The orders of certificates, if the settings have `acme`. They do not run yet.
+    pub acme: Option<Arc<Acme>>,
+    /// The other instances, where there is a store to meet them in.
+    pub peers: Option<Arc<Peers>>,
 }
 
 impl Rooms {
@@ -53,12 +56,13 @@ impl Rooms {
     /// another process hands over to this one, `lock` is that of the state directory, and `memory`
     /// what else that process remembers.
     pub fn open(
-        settings: &Settings,
-        authority: &AuthorityParts,
+        settings: Settings,
+        authority: AuthorityParts,
+        scheduler: &Scheduler,
         lock: Option<OwnedFd>,
         memory: Memory,
-    ) -> Result<(Rooms, OriginRobots), ServerError> {
-        let clock = clock(settings)?.going_on(Duration::from_millis(memory.lived));
+    ) -> Result<(Arc<Rooms>, OriginRobots), ServerError> {
+        let clock = clock(&settings)?.going_on(Duration::from_millis(memory.lived));
         let of_store = clock.clone();
         let moment = Arc::new(move || of_store.moment());
         let (store, remembered) = match (&settings.state, lock) {
@@ -67,7 +71,7 @@ impl Rooms {
         };
         let now = clock.moment().now;
         let copies = stored_copies(&remembered, now);
-        let sites = policies(settings, &copies);
+        let sites = policies(&settings, &copies);
         let (proofs, queue) = proofs(&settings.identity, &remembered.facts, &store);
         let parts = JudgeParts {
             clock,
@@ -75,11 +79,11 @@ impl Rooms {
             sites,
             new_hosts: settings.new_hosts.clone(),
             proofs,
-            logs: logs(settings)?,
+            logs: logs(&settings)?,
             passed: memory.behaviours,
         };
         let instance = parts.open()?;
-        let exchange = instances::start(settings, &instance, &store, &remembered)?;
+        let peers = Peers::join(&settings, &instance, &store, &remembered, scheduler)?;
         let robots = OriginRobots::new(
             instance.sites.clone(),
             &settings.origins,
@@ -87,58 +91,51 @@ impl Rooms {
             store.clone(),
             now,
         );
-        let lists = start_proofs(&settings.identity, queue, &instance)?;
+        let lists = start_proofs(&settings.identity, queue, &instance, scheduler)?;
         let Instance {
             metrics,
             events,
             clock,
             ..
         } = &*instance;
-        let upstreams = Upstreams::new(
-            &settings.origins,
-            metrics.clone(),
-            events.clone(),
-            clock.clone(),
-        )?;
+        let upstreams = Upstreams::new(&settings.origins, metrics, events.clone(), clock.clone())?;
         upstreams.go_on(&memory.servers);
         // An authority may ask because of the process before.
         authority.issued.answer_passed(memory.questions);
         let upstreams = Arc::new(upstreams);
-        let requests = requests(settings, &instance, authority);
+        let requests = requests(&settings, &instance, &authority);
+        let acme = authority.open(&settings, &instance);
+        let sources = Sources {
+            lists,
+            certificates: Some(authority.source(acme.clone())),
+            instances: peers.as_ref().map(|peers| peers.shown(metrics)),
+        };
         let operations = Operations::new(
             Upkeep::new(instance.clone(), store.clone()),
             requests.clone(),
             upstreams.clone(),
+            sources,
         );
-        if let Some(lists) = lists {
-            let _ = operations.lists.set(lists);
-        }
-        let counts = instances::report(
-            &operations,
-            exchange.as_ref(),
-            settings.store.as_ref(),
-            &store,
-        )?;
-        Ok((
-            Rooms {
-                operations,
-                instance,
-                requests,
-                upstreams,
-                store,
-                exchange,
-                counts,
-            },
-            robots,
-        ))
+        let rooms = Rooms {
+            settings,
+            authority,
+            operations,
+            instance,
+            requests,
+            upstreams,
+            store,
+            acme,
+            peers,
+        };
+        Ok((Arc::new(rooms), robots))
     }
 
     /// Tells other instances what was served, and writes the end of this run to the state store.
     /// The counts are written last, unless the store of the instances is away. Nothing may be
     /// served any more.
-    pub fn close(self) {
-        if let Some(exchange) = &self.exchange {
-            exchange.close();
+    pub fn close(&self) {
+        if let Some(peers) = &self.peers {
+            peers.exchange.close();
             // The records that waited for other instances came into the logs only now.
             flush(&self.instance);
         }
@@ -146,26 +143,24 @@ impl Rooms {
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
-        let is_away = self
-            .exchange
-            .is_some_and(|exchange| exchange.status().away.is_some());
-        if let Some((counts, _)) = self.counts
-            && !is_away
+        if let Some(peers) = &self.peers
+            && peers.exchange.status().away.is_none()
         {
-            counts.tell();
+            peers.tell();
         }
     }
-}
 
-/// Looks at the files of certificates and of origins' TLS again, and takes those that changed. Sets
-/// the metric of files that were refused.
-pub fn renew_files(certificates: &Certificates, upstreams: &Upstreams, instance: &Instance) {
-    let refused = certificates.renew(instance.clock.moment().now, &instance.metrics);
-    instance
-        .metrics
-        .edge
-        .refused_renewals
-        .set((refused + upstreams.renew_tls_files()) as i64);
+    /// Looks at the files of certificates and of origins' TLS again, and takes those that changed.
+    /// Sets the metric of files that were refused.
+    pub fn renew_files(&self) {
+        let Instance { clock, metrics, .. } = &*self.instance;
+        let refused = self
+            .authority
+            .certificates
+            .renew(clock.moment().now, metrics)
+            + self.upstreams.renew_tls_files();
+        metrics.edge.refused_renewals.set(refused as i64);
+    }
 }
 
 /// The copies of the origins' robots.txt that the last run left.
@@ -285,47 +280,28 @@ fn proofs(
     (Arc::new(proofs), waiting)
 }
 
-/// Starts the threads for reverse DNS (if there is a `queue`) and for the lists of networks.
+/// Starts the thread for reverse DNS (if there is a `queue`) and the job for the lists of networks.
 /// Returns the handle to refresh the lists; `None` where no lists are refreshed.
 ///
 /// # Errors
-/// A thread cannot be started.
+/// The thread cannot be started.
 fn start_proofs(
     settings: &IdentitySettings,
     queue: Option<Receiver<IpAddr>>,
     instance: &Instance,
+    scheduler: &Scheduler,
 ) -> Result<Option<UpdateHandle>, ServerError> {
-    let IdentitySettings {
-        outgoing,
-        lists,
-        resolvers,
-        signatures,
-    } = settings;
-    let Instance {
-        proofs,
-        clock,
-        metrics,
-        ..
-    } = instance;
     if let Some(queue) = queue {
         reverse_dns::start(
-            proofs.clone(),
-            resolvers.clone(),
+            instance.proofs.clone(),
+            settings.resolvers.clone(),
             queue,
-            clock.clone(),
-            metrics.clone(),
+            instance.clock.clone(),
+            instance.metrics.clone(),
         )
         .map_err(ServerError::io("cannot start the thread for reverse DNS"))?;
     }
-    let is_refreshed = match lists {
-        ListSettings::Off => *outgoing && *signatures,
-        ListSettings::Published | ListSettings::Mirror(_) => *outgoing,
-        ListSettings::Directory(_) => true,
-    };
-    if !is_refreshed {
-        return Ok(None);
-    }
-    if let ListSettings::Directory(directory) = lists
+    if let ListSettings::Directory(directory) = &settings.lists
         && !directory.is_dir()
     {
         tracing::warn!(
@@ -333,8 +309,6 @@ fn start_proofs(
             "`identity.lists` names a directory that is not there: crawlgate reads lists as soon as it is"
         );
     }
-    let refresher = Refresher::new(proofs.clone(), settings, clock.clone());
-    refresh::start(refresher).map(Some).map_err(ServerError::io(
-        "cannot start the thread for lists of networks",
-    ))
+    let refresher = Refresher::new(instance.proofs.clone(), settings, instance.clock.clone());
+    Ok(refresher.start(scheduler))
 }

@@ -1,13 +1,13 @@
 //! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface.
 //! [`Sockets::bind`] takes over those that the previous process or the service manager has bound,
-//! and binds the others. [`ControlDoor`] is the control socket. It answers commands before the
-//! first request is accepted. In an upgrade with the same socket path, it does so once the previous
+//! and binds the others. [`Control`] is the control socket. It answers commands before the first
+//! request is accepted. In an upgrade with the same socket path, it does so once the previous
 //! process accepts no connection any more.
 
 use super::{Bound, ServerError};
-use crate::admin::Operations;
-use crate::admin::control::ControlSocket;
+use crate::admin::control::{Commands, ControlSocket};
 use crate::edge::{self, BoundListener};
+use crate::locks::lock;
 use crate::settings::{ListenAddress, Settings};
 use crate::upgrade::{Inherited, PassedListener};
 use std::fs::{self, Permissions};
@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// The permissions of a socket: its owner and its group may connect.
 const OWNER_AND_GROUP: u32 = 0o660;
@@ -173,49 +173,56 @@ fn bind_socket(path: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// The control socket, with its path.
-#[derive(Clone)]
-pub struct ControlDoor {
+pub struct Control {
     pub path: Option<PathBuf>,
-    pub operations: Arc<Operations>,
-    /// The socket, once this process has it.
-    pub socket: Arc<OnceLock<Arc<ControlSocket>>>,
+    /// `None` while the process before has it, and without a path.
+    socket: Mutex<Option<Arc<ControlSocket>>>,
 }
 
-impl ControlDoor {
-    /// The control socket at this path, if there is one. It is not opened yet.
-    pub fn new(path: Option<PathBuf>, operations: Arc<Operations>) -> ControlDoor {
-        ControlDoor {
+impl Control {
+    /// The control socket at this path, with the socket if this process has it already.
+    pub fn new(path: Option<PathBuf>, socket: Option<ControlSocket>) -> Control {
+        Control {
             path,
-            operations,
-            socket: Arc::default(),
+            socket: Mutex::new(socket.map(Arc::new)),
         }
     }
 
-    /// Answers the clients of a socket from now on.
-    pub fn serve(&self, socket: ControlSocket) -> Result<(), ServerError> {
-        let socket = Arc::new(socket);
-        let served = socket.clone().serve(self.operations.clone());
-        // It is set once: a process either binds the socket or takes it over.
-        let _ = self.socket.set(socket);
-        served.map_err(ServerError::io("cannot serve the control socket"))
+    /// The socket, if this process has it.
+    pub fn socket(&self) -> Option<Arc<ControlSocket>> {
+        lock(&self.socket).clone()
     }
 
-    /// Opens a socket in the place of that of the process before, whose `lock` this is, and serves
-    /// it. Does nothing without a path in the settings or if this process has the socket already.
+    /// Answers the clients of the socket from now on, if this process has it.
+    pub fn serve(&self, commands: Commands) -> Result<(), ServerError> {
+        let Some(socket) = self.socket() else {
+            return Ok(());
+        };
+        socket
+            .serve(commands)
+            .map_err(ServerError::io("cannot serve the control socket"))
+    }
+
+    /// Opens a socket in the place of that of the process before, whose `file_lock` this is, and
+    /// serves it. Does nothing without a path in the settings or if this process has the socket already.
     /// An error is logged.
-    pub fn take_over(&self, lock: Option<OwnedFd>) {
-        let Some(path) = self.path.as_deref().filter(|_| self.socket.get().is_none()) else {
+    pub fn take_over(&self, file_lock: Option<OwnedFd>, commands: Commands) {
+        let Some(path) = self.path.as_deref().filter(|_| self.socket().is_none()) else {
             return;
         };
-        let taken = ControlSocket::take_over(path, lock).map_err(ServerError::from);
-        if let Err(error) = taken.and_then(|socket| self.serve(socket)) {
+        let taken = ControlSocket::take_over(path, file_lock).map_err(ServerError::from);
+        let served = taken.and_then(|socket| {
+            *lock(&self.socket) = Some(Arc::new(socket));
+            self.serve(commands)
+        });
+        if let Err(error) = served {
             tracing::error!("{error}; crawlgate serves requests, and no command reaches it");
         }
     }
 
     /// Removes the socket, unless another process has it.
     pub fn remove(&self) {
-        if let Some(socket) = self.socket.get() {
+        if let Some(socket) = self.socket() {
             socket.remove();
         }
     }

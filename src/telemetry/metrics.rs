@@ -12,7 +12,7 @@ mod upstream;
 
 pub use edge::{EdgeMetrics, OpenConnection};
 pub use sites::SiteGauges;
-pub use upstream::{ServerPlace, UpstreamMetrics};
+pub use upstream::{OriginMetrics, ServerPlace};
 
 use crate::locks::lock;
 use crate::record::{CountTable, cut_label};
@@ -26,7 +26,8 @@ use register::Register;
 use requests::RequestSeries;
 use sites::SiteMetrics;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
+use upstream::UpstreamMetrics;
 
 /// The site label of requests for hosts that no site claims, and of requests that were refused
 /// before they were judged.
@@ -50,7 +51,7 @@ pub struct Metrics {
     pub proofs: IdentityMetrics,
     sites: SiteMetrics,
     pub decision: Histogram,
-    pub upstream: UpstreamMetrics,
+    upstream: Arc<UpstreamMetrics>,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
     pub undeclared_proxy: IntCounter,
@@ -63,8 +64,6 @@ pub struct Metrics {
     pub evidence_left_out: IntCounter,
     pub trapped: IntGauge,
     pub problems: IntGaugeVec,
-    /// Made with the first status of a store.
-    store: OnceLock<StoreMetrics>,
     /// Held while gauges are replaced, so that two replacements do not mix, and while they are
     /// read.
     setting: Mutex<()>,
@@ -101,7 +100,7 @@ impl Metrics {
                 "Time that crawlgate took to judge a request. One request in 16 is timed.",
                 &DECISION_BUCKETS,
             ),
-            upstream: UpstreamMetrics::new(register),
+            upstream: Arc::new(UpstreamMetrics::new(register)),
             pages: register.counters(
                 "crawlgate_html_pages_total",
                 "Pages that the policy's html section applies to, by outcome.",
@@ -137,7 +136,6 @@ impl Metrics {
                 "Entries that the evidence log lacks, because there were too many or they could not be written.",
             ),
             trapped: register.gauge("crawlgate_trapped", "Client addresses that are marked because of a trap."),
-            store: OnceLock::new(),
             setting: Mutex::default(),
             registry,
         })
@@ -173,10 +171,9 @@ impl Metrics {
         counter.inc_by(to.saturating_sub(counter.get()));
     }
 
-    /// The metrics of the store. The first call registers them.
-    pub fn store(&self) -> &StoreMetrics {
-        self.store
-            .get_or_init(|| StoreMetrics::new(Register(&self.registry)))
+    /// Registers the metrics of the store. To be called once.
+    pub fn store(&self) -> StoreMetrics {
+        StoreMetrics::new(Register(&self.registry))
     }
 
     /// Locks the gauges against a second replacement, and against being read half replaced.
@@ -235,8 +232,8 @@ impl IdentityMetrics {
     }
 }
 
-/// The metrics of the store that several instances share. They are registered at their first use,
-/// so a crawlgate without `store` does not export them.
+/// The metrics of the store that several instances share. A crawlgate without `store` does not
+/// export them.
 #[allow(missing_docs)]
 pub struct StoreMetrics {
     pub up: IntGauge,

@@ -21,7 +21,9 @@ pub use certificates::{
 #[cfg(feature = "internals")]
 pub use events::EVENT_FIELDS;
 pub use events::{Events, ServerEvent};
-pub use metrics::{Metrics, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED};
+pub use metrics::{
+    Metrics, OpenConnection, OriginMetrics, ServerPlace, SiteGauges, StoreMetrics, UNCLAIMED,
+};
 pub use recent::{Recent, RecentByName, Throttle};
 pub use request_metrics::RequestMetrics;
 pub use traffic::{Traffic, TrafficStatus};

@@ -139,10 +139,9 @@ fn series_are_capped() {
 #[test]
 fn what_origins_do_is_counted_by_place() {
     let metrics = Metrics::new();
-    metrics
-        .upstream
-        .set_origins([("shop.example".to_owned(), 2), ("*".to_owned(), 1)].into_iter());
-    metrics.upstream.answered(
+    let names = [("shop.example".to_owned(), 2), ("*".to_owned(), 1)];
+    let origins = OriginMetrics::new(&metrics, names.into_iter());
+    origins.answered(
         ServerPlace {
             origin: 1,
             server: 0,
@@ -150,14 +149,14 @@ fn what_origins_do_is_counted_by_place() {
         503,
         0.1,
     );
-    metrics.upstream.failed(
+    origins.failed(
         Some(ServerPlace {
             origin: 0,
             server: 1,
         }),
         "connect_refused",
     );
-    metrics.upstream.failed(None, "no_origin");
+    origins.failed(None, "no_origin");
     let text = metrics.render();
     for line in [
         r#"crawlgate_upstream_requests_total{origin="*",server="1",status="5xx"} 1"#,

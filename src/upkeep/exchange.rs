@@ -221,11 +221,6 @@ impl ExchangeThread {
         status
     }
 
-    /// The deadline that all calls of the store share. A stop sets it.
-    pub fn deadline(&self) -> Deadline {
-        self.shared.deadline.clone()
-    }
-
     /// Takes an instance for gone that will not come back. Waits half a second at most for the turn
     /// that goes on.
     ///

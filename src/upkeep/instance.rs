@@ -84,6 +84,12 @@ impl Instance {
             feeding: Mutex::default(),
         })
     }
+
+    /// Opens the files of both logs again, after they were rotated.
+    pub fn reopen_logs(&self) {
+        self.access.reopen();
+        self.events.reopen();
+    }
 }
 
 /// What a judge is opened with.

@@ -21,6 +21,10 @@ use std::time::{Duration, SystemTime};
 
 /// How long a reader of the history waits for what is new.
 const FLUSH: Duration = Duration::from_secs(3);
+/// The longest wait for a planned change. The clock may be set and policies may change meanwhile.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The shortest wait, so that a change that fails is not retried without a pause.
+const MIN_WAIT: Duration = Duration::from_millis(50);
 
 /// Keeps an instance up to date. Blocking: reloading compiles policies.
 pub struct Upkeep {
@@ -135,8 +139,8 @@ impl Upkeep {
     }
 
     /// Makes the changes of policies that are due by the clock, and logs them. Returns the time
-    /// until the next one; `None` if none is planned, or one is overdue because it failed.
-    pub fn keep_time(&self) -> Option<Duration> {
+    /// until the next call.
+    pub fn keep_time(&self) -> Duration {
         let now = self.instance.clock.now();
         let switched = self.instance.sites.keep_time(now.into());
         for site in &switched {
@@ -145,10 +149,12 @@ impl Upkeep {
         if !switched.is_empty() {
             self.set_gauges(&self.status());
         }
-        let next = SystemTime::UNIX_EPOCH
-            + Duration::from_secs(u64::try_from(self.instance.sites.next_switch()?.0).ok()?);
+        let next = self.instance.sites.next_switch();
+        let next = next.and_then(|next| u64::try_from(next.0).ok());
+        let next = next.map(|next| SystemTime::UNIX_EPOCH + Duration::from_secs(next));
         // An overdue switch has failed. Trying it again at once would fail again.
-        next.duration_since(now).ok()
+        let wait = next.and_then(|next| next.duration_since(now).ok());
+        wait.map_or(MAX_WAIT, |wait| wait.clamp(MIN_WAIT, MAX_WAIT))
     }
 
     /// Records what is said of a site (an empty name: of the directory; no site has one). Returns

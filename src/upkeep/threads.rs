@@ -1,8 +1,9 @@
-//! [`UpkeepThreads`]: the threads that store which crawler was served what, watch the policy
-//! directory, and put planned changes of policies into force. Each is a [`Repeated`].
+//! [`UpkeepThreads`]: the threads that store which crawler was served what and watch the policy
+//! directory. [`Repeated`] is a thread that repeats its work, and whose end can be waited for.
 
 use super::instance::Instance;
 use crate::locks::lock;
+use crate::scheduler::Scheduler;
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
 use crate::state::history::HistoryBatch;
@@ -19,24 +20,19 @@ use std::time::Duration;
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
 /// How often the ledger is stored. A crash loses at most this much.
 const TICK: Duration = Duration::from_secs(1);
-/// The longest wait for a planned change. The clock may be set and policies may change meanwhile.
-const MAX_WAIT: Duration = Duration::from_secs(5);
-/// The shortest wait, so that a change that fails is not retried without a pause.
-const MIN_WAIT: Duration = Duration::from_millis(50);
 
-/// The running threads. The watch and the scheduler end when this is dropped.
+/// The running threads. They end when this is dropped.
 pub struct UpkeepThreads {
     instance: Arc<Instance>,
     store: StateStore,
     ledger: Repeated,
     _watch: Option<WatchGuard>,
-    _scheduler: Repeated,
+    _scheduler: Scheduler,
 }
 
 impl UpkeepThreads {
-    /// Starts the threads. `reload` reads the policies again, when files change. `keep_time` puts
-    /// into force what is due, and returns for how long nothing else is; it is called again after 5
-    /// seconds at the latest. Without a watch of the directory crawlgate goes on, and logs that.
+    /// Starts the threads. `reload` reads the policies again, when files change. Without a watch of
+    /// the directory crawlgate goes on, and logs that. `scheduler` ends with the threads.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -44,8 +40,8 @@ impl UpkeepThreads {
         instance: Arc<Instance>,
         store: StateStore,
         policies: &Path,
+        scheduler: Scheduler,
         reload: impl Fn() + Send + 'static,
-        mut keep_time: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<UpkeepThreads> {
         let stored = instance.clone();
         let history = store.clone();
@@ -60,9 +56,6 @@ impl UpkeepThreads {
         if let Err(error) = &watch {
             tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies");
         }
-        let scheduler = Repeated::start("scheduler", move || {
-            keep_time().map_or(MAX_WAIT, |next| next.clamp(MIN_WAIT, MAX_WAIT))
-        })?;
         Ok(UpkeepThreads {
             instance,
             store,
@@ -73,7 +66,8 @@ impl UpkeepThreads {
     }
 
     /// Waits for the end of the thread of the ledger, and stores everything that it would store
-    /// later. Nothing may be served any more. The other threads end with this.
+    /// later. Nothing may be served any more. The watch and the scheduler end
+    /// with this.
     pub fn close(self) {
         self.ledger.close();
         keep_everything(&self.instance, &self.store);

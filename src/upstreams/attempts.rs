@@ -177,11 +177,7 @@ impl Attempts {
                 let began = Instant::now();
                 // In a box: otherwise each request would have room for its timer.
                 let held = Box::pin(waiting.place()).await;
-                upstreams
-                    .metrics
-                    .upstream
-                    .queue_seconds
-                    .observe(began.elapsed().as_secs_f64());
+                upstreams.metrics.waited(began.elapsed().as_secs_f64());
                 held.map_err(NoServer::Full)
             }
         }
@@ -253,15 +249,11 @@ impl Attempts {
         let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
         if goes_on {
-            upstreams
-                .metrics
-                .upstream
-                .retried(held.server.entry.place, reason);
+            upstreams.metrics.retried(held.server.entry.place, reason);
         }
         if !was_closed_before || !goes_on {
             upstreams
                 .metrics
-                .upstream
                 .failed(Some(held.server.entry.place), reason);
             let request = FailedRequest {
                 host: wanted.host,
@@ -306,7 +298,6 @@ impl Attempts {
         server.entry.tally.answered(status, lived);
         upstreams
             .metrics
-            .upstream
             .answered(server.entry.place, status, elapsed.as_secs_f64());
         upstreams.answered(server, status, now.duration_since(upstreams.started));
         if let Some(mut suspect) = self.suspect.take() {
@@ -391,14 +382,14 @@ impl Upstreams {
         } = *wanted;
         match (none, place.map(|place| (place, self.group(place)))) {
             (NoServer::Full(full), Some((place, group))) => {
-                self.metrics.upstream.turned_away(place, full.reason);
+                self.metrics.turned_away(place, full.reason);
                 if let Some(room) = &group.shared.room {
                     room.count_turned_away(is_crawler, lived);
                 }
             }
             (_, Some((place, group))) => {
                 let reason = none.reason();
-                self.metrics.upstream.failed(Some(place), reason);
+                self.metrics.failed(Some(place), reason);
                 if let Some(entry) = group.entries.first() {
                     let request = FailedRequest {
                         host,
@@ -411,7 +402,7 @@ impl Upstreams {
                 }
             }
             (_, None) => {
-                self.metrics.upstream.failed(None, none.reason());
+                self.metrics.failed(None, none.reason());
                 self.without_origin.asked(host, target, lived);
             }
         }

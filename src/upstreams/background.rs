@@ -108,10 +108,7 @@ impl Checks {
             Err(Unwell { reason, status })
         };
         let upstreams = &self.upstreams;
-        upstreams
-            .metrics
-            .upstream
-            .checked(server.entry.place, reason);
+        upstreams.metrics.checked(server.entry.place, reason);
         let elapsed = upstreams.elapsed();
         let change = group.checked(server, rules, result, elapsed, upstreams.clock.moment().now);
         upstreams.report(server, change);
@@ -209,10 +206,7 @@ impl Named<'_> {
     /// Counts a failed lookup, and logs it unless the one before failed in the same way. Returns
     /// the time until the next one: shorter while the server has no address at all.
     fn record_failure(&mut self, error: &HostLookupError) -> Duration {
-        self.upstreams
-            .metrics
-            .upstream
-            .failed(Some(self.entry.place), "dns");
+        self.upstreams.metrics.failed(Some(self.entry.place), "dns");
         let kept = self.group.servers(self.entry).len();
         let said = error.to_string();
         if self.failure.as_ref() != Some(&said) {

@@ -35,7 +35,7 @@ pub use tls::{ServerTls, TlsFileError, trusting};
 
 use crate::clock::Clock;
 use crate::settings::{OriginIndex, OriginSettings};
-use crate::telemetry::{Events, Metrics, ServerEvent, ServerPlace};
+use crate::telemetry::{Events, Metrics, OriginMetrics, ServerEvent, ServerPlace};
 pub use group::PassedServer;
 use group::{Change, Group, Unwell};
 use server::{Entry, Server};
@@ -53,7 +53,7 @@ pub struct Upstreams {
     has_places: bool,
     without_origin: WithoutOrigin,
     started: Instant,
-    metrics: Arc<Metrics>,
+    metrics: OriginMetrics,
     events: Events,
     clock: Clock,
 }
@@ -66,7 +66,7 @@ impl Upstreams {
     /// A file of an origin's `tls` cannot be used.
     pub fn new(
         settings: &[OriginSettings],
-        metrics: Arc<Metrics>,
+        metrics: &Metrics,
         events: Events,
         clock: Clock,
     ) -> Result<Upstreams, TlsFileError> {
@@ -75,11 +75,10 @@ impl Upstreams {
             let tls = origin.tls.as_ref().map(ServerTls::open).transpose()?;
             groups.push(Group::new(place, origin, tls.map(Arc::new)));
         }
-        metrics.upstream.set_origins(
-            groups
-                .iter()
-                .map(|group| (group.name(), group.entries.len())),
-        );
+        let names = groups
+            .iter()
+            .map(|group| (group.name(), group.entries.len()));
+        let metrics = OriginMetrics::new(metrics, names);
         Ok(Upstreams {
             index: OriginIndex::new(settings),
             has_hosts: settings.iter().any(|origin| origin.host.is_some()),
@@ -152,13 +151,10 @@ impl Upstreams {
                     ("ejected", all.len().saturating_sub(up + down)),
                     ("down", down),
                 ];
-                self.metrics
-                    .upstream
-                    .set_server(entry.place, states, in_flight);
+                self.metrics.set_server(entry.place, states, in_flight);
             }
             if let Some(room) = &group.shared.room {
                 self.metrics
-                    .upstream
                     .set_waiting(ServerPlace { origin, server: 0 }, room.waiting());
             }
         }
@@ -227,7 +223,7 @@ impl Upstreams {
         let name = server.named();
         let (event, reason, status, seconds) = match change {
             Change::Ejected(time, reason) => {
-                self.metrics.upstream.ejected(server.entry.place);
+                self.metrics.ejected(server.entry.place);
                 tracing::warn!(
                     server = name,
                     reason,

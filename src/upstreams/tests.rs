@@ -32,7 +32,7 @@ fn unresolved(hosts: &[&str]) -> OriginSettings {
 }
 
 fn upstreams(origins: &[OriginSettings]) -> Upstreams {
-    Upstreams::new(origins, Metrics::new(), Events::off(), Clock::default()).expect("no files")
+    Upstreams::new(origins, &Metrics::new(), Events::off(), Clock::default()).expect("no files")
 }
 
 fn wanted(is_repeatable: bool) -> Wanted<'static> {

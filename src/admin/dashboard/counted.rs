@@ -23,9 +23,9 @@ pub fn counts(
     operations: &Operations,
     period: &Period,
 ) -> Result<(HistoryReader, String), HistoryError> {
-    operations.flush_history();
-    let own = operations.history();
-    let Some(instances) = operations.instances.get() else {
+    operations.upkeep.flush_history();
+    let own = operations.upkeep.history();
+    let Some(instances) = &operations.sources.instances else {
         return Ok((own, String::new()));
     };
     let store = instances.status();

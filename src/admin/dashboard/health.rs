@@ -40,7 +40,7 @@ impl Dashboard {
             status,
             failures: lists.failures(),
             lists,
-            is_fetching: self.operations.lists.get().is_some(),
+            is_fetching: self.operations.sources.lists.is_some(),
             proofs: self.operations.upkeep.list_health(),
         };
         Ok(page.render()?)

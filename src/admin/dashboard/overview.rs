@@ -81,7 +81,7 @@ impl Dashboard {
 
 /// The period that is shown, if none is asked for: about as many days as there are.
 fn fitting_period(operations: &Operations) -> Result<Period, HistoryError> {
-    let first_day = operations.history().first_day()?;
+    let first_day = operations.upkeep.history().first_day()?;
     Ok(Period::fitting(first_day, operations.moment().now))
 }
 

@@ -92,13 +92,14 @@ impl Dashboard {
             sections.push(Section {
                 kinds,
                 requests: requests(&filter, &counts),
-                groups: self.operations.history().sample_groups(
+                groups: self.operations.upkeep.history().sample_groups(
                     &filter,
                     period.from,
                     GROUPS + 1,
                 )?,
                 samples: self
                     .operations
+                    .upkeep
                     .history()
                     .samples(&filter, period.from, SAMPLES)?,
             });

@@ -1,15 +1,17 @@
-//! [`start`] runs [`OriginRobots`] in a thread. The thread starts the fetches that are due, each in
-//! a thread of its own, and waits until one ends, a policy changes or another fetch is due.
-//! [`FetchJob`] is one fetch of a robots.txt from one origin.
+//! [`start`] makes [`OriginRobots`] a job of the scheduler. The job starts the fetches that are due,
+//! each in a thread of its own; it is woken when one ends or a policy changes. [`FetchJob`] is one
+//! fetch of a robots.txt from one origin.
 
-use super::{AT_ONCE, OriginRobots};
+use super::OriginRobots;
 use crate::clock::Clock;
+use crate::locks::lock;
 use crate::origin::robots::{FetchResult, RobotsRequest, Target, ask};
 use crate::policy::Policy;
+use crate::scheduler::{Scheduler, Waker};
 use crate::threads::spawn;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long the start waits for the first round of fetches, so that the first crawler gets a file
@@ -71,70 +73,61 @@ fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
         })
 }
 
-enum Message {
-    Changed,
-    Finished(Arc<FetchJob>, FetchResult),
-}
-
-/// Starts the thread. Waits for the first fetches of sites that have no copy, for [`START_LIMIT`]
-/// at most.
-///
-/// # Errors
-/// No thread can be started.
-pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
-    let (sender, messages) = sync_channel(AT_ONCE * 2);
-    let changed = sender.clone();
-    // If the channel is full, a message that waits says the same.
-    robots
-        .manager
-        .on_change(move || drop(changed.try_send(Message::Changed)));
+/// Adds the job to the scheduler. Waits for the first fetches of sites that have no copy, for
+/// [`START_LIMIT`] at most.
+pub fn start(robots: OriginRobots, clock: Clock, scheduler: &Scheduler) {
+    let manager = robots.manager.clone();
+    let fetching = Arc::new(Fetching {
+        robots: Mutex::new(robots),
+        clock,
+        random: RandomState::new(),
+        began: Instant::now(),
+    });
     let (first_round, is_over) = sync_channel(1);
-    spawn("origin-robots", move || {
-        run(robots, &clock, &sender, &messages, first_round)
-    })?;
+    let job = scheduler.add("origin-robots", move |job| {
+        fetching.begin_due(job);
+        let robots = lock(&fetching.robots);
+        if robots.first_round_is_over() {
+            // Nobody waits for the second one.
+            let _ = first_round.try_send(());
+        }
+        Some(robots.idle_for(fetching.clock.now().into()))
+    });
+    manager.on_change(move || job.wake());
     let _ = is_over.recv_timeout(START_LIMIT);
-    Ok(())
 }
 
-/// The loop of the thread, which never ends. Each fetch has a thread of its own, and one that
-/// cannot be started counts as failed. Sends once to `ready` when the first round of fetches is
-/// over.
-fn run(
-    mut robots: OriginRobots,
-    clock: &Clock,
-    sender: &SyncSender<Message>,
-    messages: &Receiver<Message>,
-    ready: SyncSender<()>,
-) {
-    let random = RandomState::new();
-    let began = Instant::now();
-    let mut ready = Some(ready);
-    loop {
-        for job in robots.begin_due(clock.moment()) {
-            let job = Arc::new(job);
-            let asked = job.clone();
-            let finished = sender.clone();
-            let started = spawn("origin-robots-fetch", move || {
-                let result = asked.run();
-                drop(finished.send(Message::Finished(asked, result)));
+/// What the job and its fetches share.
+struct Fetching {
+    robots: Mutex<OriginRobots>,
+    clock: Clock,
+    random: RandomState,
+    began: Instant,
+}
+
+impl Fetching {
+    /// Starts the fetches that are due. Each has a thread of its own, and one that cannot be
+    /// started counts as failed.
+    fn begin_due(self: &Arc<Fetching>, job: &Waker) {
+        let due = lock(&self.robots).begin_due(self.clock.moment());
+        for fetch in due.into_iter().map(Arc::new) {
+            let fetching = self.clone();
+            let job = job.clone();
+            let started = fetch.clone();
+            let thread = spawn("origin-robots-fetch", move || {
+                fetching.finish(&started, started.run());
+                job.wake();
             });
-            if let Err(error) = started {
-                let result =
-                    FetchResult::Unreachable(format!("no thread can be started: {error}").into());
-                robots.finish(&job, result, clock.moment(), 1.0);
+            if let Err(error) = thread {
+                let error = format!("no thread can be started: {error}");
+                self.finish(&fetch, FetchResult::Unreachable(error.into()));
             }
         }
-        if robots.first_round_is_over()
-            && let Some(ready) = ready.take()
-        {
-            let _ = ready.try_send(());
-        }
-        if let Ok(Message::Finished(job, result)) =
-            messages.recv_timeout(robots.idle_for(clock.now().into()))
-        {
-            let jitter =
-                (random.hash_one((&job.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
-            robots.finish(&job, result, clock.moment(), jitter);
-        }
+    }
+
+    fn finish(&self, fetch: &FetchJob, result: FetchResult) {
+        let random = self.random.hash_one((&fetch.site, self.began.elapsed()));
+        let jitter = (random >> 11) as f64 / (1u64 << 53) as f64;
+        lock(&self.robots).finish(fetch, result, self.clock.moment(), jitter);
     }
 }

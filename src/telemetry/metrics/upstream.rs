@@ -1,11 +1,12 @@
-//! [`UpstreamMetrics`]: metrics of origins, their servers and their queues. The labels are the
-//! first host of an origin with its path, and the position of a server in the settings, so there
-//! are few series.
+//! [`OriginMetrics`]: metrics of origins, their servers and their queues, which [`UpstreamMetrics`]
+//! registers. The labels are the first host of an origin with its path, and the position of a
+//! server in the settings, so there are few series.
 
+use super::Metrics;
 use super::register::Register;
 use crate::record::cut_label;
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGaugeVec};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 /// The classes of an origin's response status; the last is for every other status.
 const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
@@ -31,22 +32,26 @@ impl ServerPlace {
     }
 }
 
-/// The metrics. The help text of each says what it is.
+/// The registered metrics. The help text of each says what it is.
 pub struct UpstreamMetrics {
     requests: IntCounterVec,
     failures: IntCounterVec,
     retries: IntCounterVec,
     ejections: IntCounterVec,
     checks: IntCounterVec,
-    /// How long people waited in queues.
-    pub queue_seconds: Histogram,
+    queue_seconds: Histogram,
     turned_away: IntCounterVec,
     servers: IntGaugeVec,
     in_flight: IntGaugeVec,
     waiting: IntGaugeVec,
     /// In the order of [`STATUS_CLASSES`].
     seconds: [Histogram; STATUS_CLASSES.len()],
-    origins: OnceLock<Vec<OriginCounters>>,
+}
+
+/// The metrics of the origins of these settings.
+pub struct OriginMetrics {
+    registered: Arc<UpstreamMetrics>,
+    origins: Vec<OriginCounters>,
 }
 
 /// The counters of one origin. Found without looking labels up, because every forwarded request
@@ -118,42 +123,45 @@ impl UpstreamMetrics {
                 &QUEUE_BUCKETS,
             ),
             seconds: STATUS_CLASSES.map(|class| seconds.with_label_values(&[class])),
-            origins: OnceLock::new(),
         }
     }
+}
 
-    /// Names the origins in the order of the settings, each with the number of its servers, and
-    /// makes their request counters, so that these begin at 0. To be called once, before anything
-    /// is counted of them; a second call does not change the names.
-    pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
+impl OriginMetrics {
+    /// The metrics of origins with these names, in the order of the settings, each with the number
+    /// of its servers. Their request counters begin at 0.
+    pub fn new(metrics: &Metrics, origins: impl Iterator<Item = (String, usize)>) -> OriginMetrics {
         let mut counters = Vec::new();
         for (name, servers) in origins {
             let mut requests = Vec::new();
             for server in 0..servers {
                 let server = ServerPlace { origin: 0, server }.label();
                 requests.push(STATUS_CLASSES.map(|class| {
-                    self.requests
-                        .with_label_values(&[cut_label(&name), &server, class])
+                    let labels = [cut_label(&name), &server, class];
+                    metrics.upstream.requests.with_label_values(&labels)
                 }));
             }
             counters.push(OriginCounters { name, requests });
         }
-        let _ = self.origins.set(counters);
+        OriginMetrics {
+            registered: metrics.upstream.clone(),
+            origins: counters,
+        }
     }
 
     fn origin(&self, place: ServerPlace) -> Option<&OriginCounters> {
-        self.origins.get()?.get(place.origin)
+        self.origins.get(place.origin)
     }
 
     /// Counts a response in `crawlgate_upstream_requests_total{origin,server,status}` and its
     /// `seconds` (until the head came) in `crawlgate_upstream_seconds{status}`, by class of status:
-    /// `2xx` to `5xx`, else `other`. A server that was not named by `set_origins` counts in the
+    /// `2xx` to `5xx`, else `other`. A server that the settings do not have counts in the
     /// second only.
     pub fn answered(&self, place: ServerPlace, status: u16, seconds: f64) {
         let class = usize::from(status / 100)
             .wrapping_sub(2)
             .min(STATUS_CLASSES.len() - 1);
-        self.seconds[class].observe(seconds);
+        self.registered.seconds[class].observe(seconds);
         if let Some(requests) = self
             .origin(place)
             .and_then(|origin| origin.requests.get(place.server))
@@ -162,7 +170,12 @@ impl UpstreamMetrics {
         }
     }
 
-    /// The `origin` label of a server; `none` if `set_origins` named no such origin.
+    /// The time that a person waited in a queue, in `crawlgate_queue_seconds`.
+    pub fn waited(&self, seconds: f64) {
+        self.registered.queue_seconds.observe(seconds);
+    }
+
+    /// The `origin` label of a server; `none` if the settings have no such origin.
     fn name(&self, place: ServerPlace) -> &str {
         self.origin(place)
             .map_or(NO_ORIGIN, |origin| cut_label(&origin.name))
@@ -170,28 +183,32 @@ impl UpstreamMetrics {
 
     /// `crawlgate_upstream_retries_total{origin,reason}`.
     pub fn retried(&self, place: ServerPlace, reason: &'static str) {
-        self.retries
+        self.registered
+            .retries
             .with_label_values(&[self.name(place), reason])
             .inc();
     }
 
     /// `crawlgate_turned_away_total{origin,reason}`.
     pub fn turned_away(&self, place: ServerPlace, reason: &'static str) {
-        self.turned_away
+        self.registered
+            .turned_away
             .with_label_values(&[self.name(place), reason])
             .inc();
     }
 
     /// `crawlgate_upstream_ejections_total{origin,server}`.
     pub fn ejected(&self, place: ServerPlace) {
-        self.ejections
+        self.registered
+            .ejections
             .with_label_values(&[self.name(place), &place.label()])
             .inc();
     }
 
     /// `crawlgate_upstream_checks_total{origin,server,result}`: `ok`, or why the check failed.
     pub fn checked(&self, place: ServerPlace, result: &'static str) {
-        self.checks
+        self.registered
+            .checks
             .with_label_values(&[self.name(place), &place.label(), result])
             .inc();
     }
@@ -207,11 +224,13 @@ impl UpstreamMetrics {
         let origin = self.name(place);
         let server = place.label();
         for (state, count) in states {
-            self.servers
+            self.registered
+                .servers
                 .with_label_values(&[origin, &server, state])
                 .set(count as i64);
         }
-        self.in_flight
+        self.registered
+            .in_flight
             .with_label_values(&[origin, &server])
             .set(in_flight as i64);
     }
@@ -222,10 +241,12 @@ impl UpstreamMetrics {
     pub fn set_waiting(&self, place: ServerPlace, waiting: usize) {
         // A rate has to begin with nothing.
         for reason in ["turned_away", "queue_full", "queue_timeout"] {
-            self.turned_away
+            self.registered
+                .turned_away
                 .with_label_values(&[self.name(place), reason]);
         }
-        self.waiting
+        self.registered
+            .waiting
             .with_label_values(&[self.name(place)])
             .set(waiting as i64);
     }
@@ -236,6 +257,6 @@ impl UpstreamMetrics {
         let server = place.map(ServerPlace::label);
         let origin = place.map_or(NO_ORIGIN, |place| self.name(place));
         let labels = [origin, server.as_deref().unwrap_or(NO_ORIGIN), reason];
-        self.failures.with_label_values(&labels).inc();
+        self.registered.failures.with_label_values(&labels).inc();
     }
 }
