@@ -3,7 +3,7 @@
 //! application runs.
 //!
 //! ```sh
-//! cargo run --no-default-features --features tower,html --example axum -- 127.0.0.1:8080 examples/axum-policies
+//! cargo run --no-default-features --features tower,html,metrics --example axum -- 127.0.0.1:8080 examples/axum-policies
 //! curl -i -A GPTBot http://127.0.0.1:8080/
 //! wget -q -r http://127.0.0.1:8080/                  # follows robots.txt
 //! wget -q -r -e robots=off http://127.0.0.1:8080/    # ignores it

@@ -3,6 +3,10 @@
 //! for the other end of a FIFO ([`open_at_once`]). Files that crawlgate makes for itself are never
 //! links ([`open_own`]).
 
+mod database;
+
+pub use database::{check_database, prepare_database};
+
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -130,47 +134,6 @@ pub fn open_own(options: &OpenOptions, path: &Path) -> Result<File> {
 pub fn read_own(path: &Path) -> Result<String> {
     let bytes = read_up_to(open_own(File::options().read(true), path)?, MAX_BYTES)?;
     String::from_utf8(bytes).map_err(Error::other)
-}
-
-/// Refuses the file of a database that SQLite is to write, if it is no regular file: SQLite would
-/// follow a link. If there is no file and `make` is true, makes one that only this user can read.
-///
-/// # Errors
-/// Something else than a regular file has this name. Whatever else is wrong, SQLite says.
-pub fn prepare_database(path: &Path, make: bool) -> rusqlite::Result<()> {
-    refused(open_own(
-        File::options().append(true).create(make).mode(0o600),
-        path,
-    ))
-}
-
-/// Refuses the file of a database that SQLite is to read, if it is a FIFO: SQLite would wait for
-/// its other end.
-///
-/// # Errors
-/// It is a FIFO. Whatever else is wrong, SQLite says.
-pub fn check_database(path: &Path) -> rusqlite::Result<()> {
-    refused(open(path))
-}
-
-/// An error of SQLite's kind if the file was refused because of what it is; `Ok` if it was opened,
-/// and also for any other error, which SQLite then meets and says itself.
-fn refused(opened: Result<File>) -> rusqlite::Result<()> {
-    match opened {
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::AlreadyExists | ErrorKind::InvalidInput
-            ) =>
-        {
-            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
-            Err(rusqlite::Error::SqliteFailure(
-                code,
-                Some(error.to_string()),
-            ))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The error for a file that is none of crawlgate's.

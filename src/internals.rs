@@ -17,9 +17,9 @@ open!(logs policy publications verdict);
 #[cfg(feature = "html")]
 open!(html);
 #[cfg(feature = "gate")]
-open!(clock evidence exchange facts forwarding heads identity judge ledger record requests settings sites state telemetry upkeep);
+open!(clock exchange facts forwarding heads identity judge ledger record requests settings sites state telemetry upkeep);
 #[cfg(feature = "proxy")]
-open!(admin edge export origin report server shared_store upstreams);
+open!(admin edge evidence export origin report server shared_store upstreams);
 
 pub mod crawlers {
     pub use crate::crawlers::identify::SiteMarkers;

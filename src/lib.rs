@@ -105,7 +105,10 @@ mod dns;
 mod download;
 #[cfg(feature = "proxy")]
 mod edge;
-#[cfg(feature = "gate")]
+#[cfg(all(feature = "gate", not(feature = "proxy")))]
+#[path = "evidence/off.rs"]
+mod evidence;
+#[cfg(feature = "proxy")]
 mod evidence;
 #[cfg(feature = "gate")]
 mod exchange;
@@ -188,6 +191,6 @@ pub mod internals;
 pub use cli::main;
 
 /// The code in docs/library.md, which the tests of the documentation compile.
-#[cfg(all(doctest, feature = "tower"))]
+#[cfg(all(doctest, feature = "tower", feature = "metrics"))]
 #[doc = include_str!("../docs/library.md")]
 struct LibraryPage;

@@ -9,7 +9,6 @@
 //! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for
 //!   people.
 
-#[cfg(feature = "proxy")]
 mod authority;
 mod canonical;
 mod case;
@@ -39,7 +38,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "proxy")]
 pub use authority::stamp;
 pub use canonical::Hash;
 use canonical::{canonical, hex};

@@ -47,7 +47,6 @@ const SET: u8 = 0x31;
 const CONTEXT_0: u8 = 0xa0;
 
 /// The request: version 1, the hash, and the wish for the authority's certificate.
-#[cfg(feature = "proxy")]
 pub fn request(hash: Hash) -> Vec<u8> {
     let imprint = [SHA256, &[OCTETS, 32], &hash.0].concat();
     let imprint = [&[SEQUENCE, 49], imprint.as_slice()].concat();
@@ -133,7 +132,6 @@ impl<'a> Der<'a> {
 mod tests {
     use super::*;
 
-    #[cfg(feature = "proxy")]
     #[test]
     fn a_request_is_one_that_openssl_reads() {
         let directory = tempfile::tempdir().expect("a directory");

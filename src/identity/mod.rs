@@ -6,9 +6,13 @@
 mod keys;
 mod means;
 mod names;
+#[cfg(not(feature = "signatures"))]
+mod no_signature;
 mod published;
 mod replays;
+#[cfg(feature = "signatures")]
 mod signature;
+mod signed;
 mod table;
 
 #[cfg(feature = "proxy")]
@@ -19,7 +23,9 @@ pub mod reverse_dns;
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
-pub use signature::{SignatureProblem, Signed, VerifiedSignature, verify};
+#[cfg(feature = "signatures")]
+pub use signature::verify;
+pub use signed::{SignatureProblem, Signed, VerifiedSignature};
 #[cfg(feature = "internals")]
 pub use {
     keys::{PublicKey, read_keys, thumbprint},
@@ -165,14 +171,21 @@ pub struct Proofs {
 
 impl Proofs {
     /// Begins with what the state store remembers. `queue` takes addresses for reverse DNS; `None`
-    /// asks no DNS.
+    /// asks no DNS. Signatures are used only in a build with the feature `signatures`: without it a
+    /// warning says that.
     pub fn new(
         registry: &Registry,
         facts: &StoredFacts,
         store: &StateStore,
-        uses: Uses,
+        mut uses: Uses,
         queue: Option<Queue>,
     ) -> Proofs {
+        if uses.signatures && cfg!(not(feature = "signatures")) {
+            tracing::warn!(
+                "no signature of a request proves anything: crawlgate is built without its feature `signatures`"
+            );
+            uses.signatures = false;
+        }
         let means = KnownMeans::of(registry);
         Proofs {
             lists: PublishedLists::new(&means, &facts.network_lists, store.clone()),
@@ -358,49 +371,6 @@ impl Proofs {
         }
     }
 
-    /// Checks the signature of a request by the keys of the crawler's agent. A good one that no
-    /// other address has shown is put into `to_do`; an unknown key lets `to_do` ask for the
-    /// directory.
-    ///
-    /// # Errors
-    /// Why the signature proves nothing; `None` if there is no signature, or no way to check one.
-    fn check_signature(
-        &self,
-        claimed: &Claimed<'_>,
-        means: &Means,
-        now: Timestamp,
-        to_do: &mut ToDo,
-    ) -> Result<(), Option<SignatureProblem>> {
-        let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
-        let Some(signed) = signed else {
-            return Err(None);
-        };
-        let Some(signer) = &means.signer else {
-            return Err(None);
-        };
-        let Some(address) = claimed.address else {
-            return Err(None);
-        };
-        let known = self.lists.get(signer.directory);
-        let keys = known
-            .as_ref()
-            .map_or(&[][..], |known| known.keys.as_slice());
-        let verified = verify(signed, &signer.origin, keys, now);
-        if verified == Err(SignatureProblem::UnknownKey) {
-            to_do.wants = Some(signer.directory);
-        }
-        let VerifiedSignature { expires, signature } = verified?;
-        if !self.replays.is_first(&signature.octets, address, now) {
-            return Err(Some(SignatureProblem::Copied));
-        }
-        to_do.shown = Some(ShownSignature {
-            signature,
-            address,
-            expires,
-        });
-        Ok(())
-    }
-
     /// What proves that the address is not the crawler's, if anything does. A list needs reverse
     /// DNS to agree if the crawler has host names; only the owner's own list (`outside_policy`)
     /// decides alone while DNS is not asked. Reverse DNS alone is enough if the operator documents
@@ -555,6 +525,7 @@ impl Proofs {
 }
 
 #[cfg(test)]
+#[cfg(feature = "signatures")]
 mod signature_tests;
 
 /// What reverse DNS says, as evidence.

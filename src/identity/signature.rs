@@ -1,15 +1,16 @@
 //! [`verify`] verifies the signature of a request ([`Signed`]) by Web Bot Auth, a profile of HTTP
 //! Message Signatures (RFC 9421, draft-ietf-webbotauth). Only Ed25519 and the components that such
-//! signatures cover are known.
+//! signatures cover are known. The whole file is of the feature `signatures`.
 
 use super::keys::PublicKey;
+use super::signed::{SignatureProblem, Signed, VerifiedSignature};
+use super::{Claimed, Means, Proofs, ShownSignature, ToDo};
 use crate::heads::SignatureFields;
 use crate::record::GoodSignature;
 use crate::time::Timestamp;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser, SerializeValue};
 use std::time::Duration;
-use strum::IntoStaticStr;
 
 /// The parameter `tag` of these signatures.
 const TAG: &str = "web-bot-auth";
@@ -26,79 +27,6 @@ const SKEW: Duration = Duration::from_secs(60);
 /// A signature counts for at most this long after `created`. The draft recommends no more.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// A request and its signature.
-#[derive(Clone, Copy, Debug)]
-pub struct Signed<'a> {
-    /// The Host field or `:authority`.
-    pub host: &'a [u8],
-    /// The request target in origin form.
-    pub target: &'a [u8],
-    /// GET, HEAD, ...
-    pub method: &'a [u8],
-    /// The User-Agent field.
-    pub user_agent: &'a [u8],
-    /// The fields.
-    pub fields: SignatureFields<'a>,
-}
-
-/// A request that was signed by the agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifiedSignature {
-    /// When the signature expires.
-    pub expires: Timestamp,
-    /// The signature, with what was signed.
-    pub signature: GoodSignature,
-}
-
-/// Why a signature does not prove the crawler. The names are those in the field `signature` of the
-/// event log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
-#[allow(missing_docs)]
-pub enum SignatureProblem {
-    #[strum(serialize = "the signature cannot be read")]
-    Unreadable,
-    #[strum(serialize = "the signature is too long")]
-    TooLong,
-    #[strum(serialize = "there is no signature with the tag web-bot-auth")]
-    NoTag,
-    #[strum(serialize = "the signature covers Signature-Agent as a whole, and not one member")]
-    CoversWholeAgent,
-    #[strum(serialize = "the signature does not cover Signature-Agent under its label")]
-    AgentNotCovered,
-    #[strum(serialize = "Signature-Agent has no such member, or one with parameters")]
-    NoAgentMember,
-    #[strum(serialize = "Signature-Agent is not that of the crawler")]
-    OtherAgent,
-    #[strum(serialize = "created, expires or keyid is missing")]
-    MissingParameter,
-    #[strum(serialize = "the algorithm is not Ed25519")]
-    OtherAlgorithm,
-    #[strum(serialize = "the signature is of the future")]
-    NotYetValid,
-    #[strum(serialize = "the signature has expired")]
-    Expired,
-    #[strum(serialize = "there is no signature of this label")]
-    NoSignature,
-    /// The agent may have a new key.
-    #[strum(serialize = "the key is not in the directory of the agent")]
-    UnknownKey,
-    #[strum(serialize = "the request has too many signatures")]
-    TooMany,
-    #[strum(serialize = "the signature covers too much")]
-    CoversTooMuch,
-    #[strum(serialize = "the signature covers a component twice")]
-    CoversTwice,
-    #[strum(serialize = "the signature covers a component that crawlgate does not know")]
-    UnknownComponent,
-    #[strum(serialize = "the signature does not cover the host")]
-    HostNotCovered,
-    #[strum(serialize = "the signature does not fit the request")]
-    Mismatch,
-    /// Found by [`super::Proofs`] alone: the signature is good, and may be a copy.
-    #[strum(serialize = "another address has shown the same signature")]
-    Copied,
-}
-
 impl SignatureProblem {
     /// Whether the signature is not wrong: it is another agent's, or of a kind that is not verified
     /// here.
@@ -114,6 +42,51 @@ impl SignatureProblem {
                 | CoversTooMuch
                 | UnknownComponent
         )
+    }
+}
+
+impl Proofs {
+    /// Checks the signature of a request by the keys of the crawler's agent. A good one that no
+    /// other address has shown is put into `to_do`; an unknown key lets `to_do` ask for the
+    /// directory.
+    ///
+    /// # Errors
+    /// Why the signature proves nothing; `None` if there is no signature, or no way to check one.
+    pub(super) fn check_signature(
+        &self,
+        claimed: &Claimed<'_>,
+        means: &Means,
+        now: Timestamp,
+        to_do: &mut ToDo,
+    ) -> Result<(), Option<SignatureProblem>> {
+        let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
+        let Some(signed) = signed else {
+            return Err(None);
+        };
+        let Some(signer) = &means.signer else {
+            return Err(None);
+        };
+        let Some(address) = claimed.address else {
+            return Err(None);
+        };
+        let known = self.lists.get(signer.directory);
+        let keys = known
+            .as_ref()
+            .map_or(&[][..], |known| known.keys.as_slice());
+        let verified = verify(signed, &signer.origin, keys, now);
+        if verified == Err(SignatureProblem::UnknownKey) {
+            to_do.wants = Some(signer.directory);
+        }
+        let VerifiedSignature { expires, signature } = verified?;
+        if !self.replays.is_first(&signature.octets, address, now) {
+            return Err(Some(SignatureProblem::Copied));
+        }
+        to_do.shown = Some(ShownSignature {
+            signature,
+            address,
+            expires,
+        });
+        Ok(())
     }
 }
 

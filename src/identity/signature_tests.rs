@@ -2,7 +2,8 @@
 //! examples of the RFC and the drafts; and what another reader of such signatures says.
 
 use super::keys::{PublicKey, read_keys, thumbprint};
-use super::signature::{SignatureProblem, Signed, VerifiedSignature, verify};
+use super::signature::verify;
+use super::signed::{SignatureProblem, Signed, VerifiedSignature};
 use crate::heads::SignatureFields;
 use crate::time::Timestamp;
 use base64::Engine as _;

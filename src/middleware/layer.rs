@@ -32,18 +32,6 @@ const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
 ///
 /// The gate ends with its last clone: its threads stop, and what it knows is written to the state
 /// directory.
-///
-/// ```no_run
-/// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
-/// use crawlgate::middleware::GateLayer;
-///
-/// let gate = GateLayer::open("policies")?;
-/// let for_metrics = gate.clone();
-/// // In a handler of the application:
-/// let text: String = for_metrics.metrics();
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct GateLayer(pub(super) Arc<Shared>);
 
@@ -83,8 +71,22 @@ impl GateLayer {
             .map_err(|error| RemoveSiteError(Box::new(error)))
     }
 
-    /// All metrics of the gate in the text format of Prometheus, for a handler of the application.
-    /// `docs/logs-and-metrics.md` describes them. Blocking for less than a millisecond.
+    /// All metrics of the gate in the text format of Prometheus, for a handler of the application;
+    /// with the feature `metrics`. `docs/logs-and-metrics.md` describes them. Blocking for less
+    /// than a millisecond.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
+    /// use crawlgate::middleware::GateLayer;
+    ///
+    /// let gate = GateLayer::open("policies")?;
+    /// let for_metrics = gate.clone();
+    /// // In a handler of the application:
+    /// let text: String = for_metrics.metrics();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "metrics")]
     pub fn metrics(&self) -> String {
         let upkeep = &self.0.upkeep;
         upkeep.set_gauges(&upkeep.status());

@@ -19,6 +19,7 @@
 //! - Facts that were dropped, because too many waited, make the run incomplete. The next start then
 //!   trusts nothing of this run.
 
+#[cfg(feature = "proxy")]
 mod backup;
 mod database;
 mod health;
@@ -32,6 +33,7 @@ mod tables;
 mod tests;
 mod writer;
 
+#[cfg(feature = "proxy")]
 pub use backup::back_up;
 pub use health::{StateError, StoreHealth};
 pub use lock::{Locking, ProcessLock};

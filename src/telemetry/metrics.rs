@@ -1,11 +1,15 @@
 //! [`Metrics`]: all Prometheus metrics of crawlgate, in a registry of their own. Labels come from
 //! the registry of crawlers, the policies, the settings, certificates and fixed words: never from
 //! the path, the user agent or the address of a request. The number of series with a label for the
-//! crawler is limited. When a site is removed, its series are removed.
+//! crawler is limited. When a site is removed, its series are removed. Without the feature `metrics`
+//! only the counts that the history reads are kept.
 
+#[cfg(feature = "metrics")]
+mod collectors;
 mod counters;
 mod edge;
-mod register;
+#[cfg(not(feature = "metrics"))]
+mod no_collectors;
 mod requests;
 mod sites;
 mod upstream;
@@ -16,13 +20,13 @@ pub use upstream::{OriginMetrics, ServerPlace};
 
 use crate::locks::lock;
 use crate::record::{CountTable, cut_label};
+use collectors::{
+    Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Register, Registry,
+};
 use counters::Counters;
 use http::StatusCode;
-use prometheus::{
-    Encoder, Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
-    TextEncoder,
-};
-use register::Register;
+#[cfg(not(feature = "metrics"))]
+use no_collectors as collectors;
 use requests::RequestSeries;
 use sites::SiteMetrics;
 use std::sync::atomic::AtomicUsize;
@@ -82,10 +86,8 @@ impl Metrics {
             )
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
-        #[cfg(target_os = "linux")]
-        let _ = registry.register(Box::new(
-            prometheus::process_collector::ProcessCollector::for_self(),
-        ));
+        #[cfg(all(feature = "metrics", target_os = "linux"))]
+        collectors::add_process(&registry);
         let series = &Arc::default();
         let (robots_txt, identity) = by_crawler(register, series);
         Arc::new(Metrics {
@@ -182,13 +184,13 @@ impl Metrics {
     }
 
     /// All metrics in the text exposition format of Prometheus.
+    #[cfg(feature = "metrics")]
     pub fn render(&self) -> String {
         let _one = self.setting();
         self.requests.replace(&self.counts);
-        let mut text = Vec::new();
-        // Writing into memory does not fail, and all names are valid.
-        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
-        String::from_utf8(text).unwrap_or_default()
+        self.robots_txt.export();
+        self.identity.export();
+        collectors::render(&self.registry)
     }
 }
 

@@ -1,20 +1,20 @@
 //! [`Counters`]: one counter with a `crawler` label. It finds a series by the hash of its labels,
 //! and makes it on first use. All such counters share one limit: beyond [`MAX_SERIES`] crawlgate
-//! counts under the crawler `overflow`.
+//! counts under the crawler `overflow`. The history reads these counts too, so they are kept here,
+//! and Prometheus gets a copy for each scrape.
 
-use super::register::Register;
+use super::collectors::{IntCounterVec, Register};
 use crate::bounded::Prehashed;
 use crate::locks::{read, write};
 use crate::record::{MAX_SERIES, OVERFLOW, cut_label};
 use ahash::RandomState;
-use prometheus::{IntCounter, IntCounterVec};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 /// One counter by the values of its `N` labels.
 pub struct Counters<const N: usize> {
-    vector: IntCounterVec,
+    exported: IntCounterVec,
     /// By the hash of the labels.
     known: RwLock<HashMap<u64, Series<N>, Prehashed>>,
     hasher: RandomState,
@@ -26,7 +26,7 @@ pub struct Counters<const N: usize> {
 
 struct Series<const N: usize> {
     labels: [Box<str>; N],
-    counter: IntCounter,
+    count: AtomicU64,
     /// The count when it was last taken for the history.
     taken: AtomicU64,
 }
@@ -44,10 +44,9 @@ impl<const N: usize> Counters<N> {
         help: &str,
         labels: [&str; N],
     ) -> Self {
-        let vector = register.counters(name, help, &labels);
         let crawler = labels.iter().position(|label| *label == "crawler");
         Counters {
-            vector,
+            exported: register.counters(name, help, &labels),
             known: RwLock::default(),
             hasher: RandomState::new(),
             crawler,
@@ -61,11 +60,9 @@ impl<const N: usize> Counters<N> {
     pub fn count(&self, labels: [&str; N]) -> bool {
         let hash = self.hasher.hash_one(labels);
         if let Some(series) = read(&self.known).get(&hash) {
-            series.counter.inc();
+            series.count.fetch_add(1, Relaxed);
             return true;
         }
-        // Made and counted under the lock: a series that was removed in between would come back and
-        // never be removed.
         let mut known = write(&self.known);
         let mut cut = labels.map(cut_label);
         let (hash, by_name) = if known.contains_key(&hash) || self.series.load(Relaxed) < MAX_SERIES
@@ -81,11 +78,11 @@ impl<const N: usize> Counters<N> {
             self.series.fetch_add(1, Relaxed);
             Series {
                 labels: cut.map(Into::into),
-                counter: self.vector.with_label_values(&cut),
+                count: AtomicU64::new(0),
                 taken: AtomicU64::new(0),
             }
         });
-        series.counter.inc();
+        series.count.fetch_add(1, Relaxed);
         by_name
     }
 
@@ -93,7 +90,7 @@ impl<const N: usize> Counters<N> {
     /// how much. Only the history calls this.
     pub fn each_new(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
         for series in read(&self.known).values() {
-            let count = series.counter.get();
+            let count = series.count.load(Relaxed);
             let new = count.saturating_sub(series.taken.swap(count, Relaxed));
             if new > 0 {
                 take(&series.labels, new);
@@ -109,17 +106,24 @@ impl<const N: usize> Counters<N> {
         {
             return;
         }
-        // The lock keeps others from counting into a handle whose series is gone.
-        let mut known = write(&self.known);
-        known.retain(|_, series| {
+        write(&self.known).retain(|_, series| {
             let kept = keep(&series.labels[0]);
             if !kept {
                 self.series.fetch_sub(1, Relaxed);
-                // Labels are cut, so another key may have led to the same series and removed it
-                // already.
-                let _ = self.vector.remove_label_values(&series.labels);
             }
             kept
         });
+    }
+
+    /// Replaces the series that Prometheus gets. Labels are cut, so that several series here may be
+    /// one there.
+    #[cfg(feature = "metrics")]
+    pub fn export(&self) {
+        self.exported.reset();
+        for series in read(&self.known).values() {
+            self.exported
+                .with_label_values(&series.labels)
+                .inc_by(series.count.load(Relaxed));
+        }
     }
 }

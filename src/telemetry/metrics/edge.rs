@@ -8,9 +8,8 @@
 //!   octet of the request, over HTTP/2 with its complete head.
 
 use super::Metrics;
-use super::register::Register;
+use super::collectors::{IntCounterVec, IntGauge, IntGaugeVec, Register};
 use crate::record::cut_label;
-use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The metrics. The help text of each says what it is.
@@ -109,8 +108,9 @@ impl Metrics {
         self.edge.not_after.reset();
         for (name, moment) in not_after {
             let gauge = self.edge.not_after.with_label_values(&[cut_label(name)]);
+            let first: i64 = gauge.get();
             // Of two certificates with one name, the one that expires first matters.
-            if gauge.get() == 0 || *moment < gauge.get() {
+            if first == 0 || *moment < first {
                 gauge.set(*moment);
             }
         }

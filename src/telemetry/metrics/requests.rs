@@ -1,9 +1,8 @@
 //! [`RequestSeries`]: the requests and violations of a [`CountTable`] as metrics. They are replaced
 //! for each scrape, so that a request counts in the table alone.
 
-use super::register::Register;
+use super::collectors::{IntCounterVec, Register};
 use crate::record::{CountTable, identity_name};
-use prometheus::IntCounterVec;
 
 /// The series of requests and violations.
 pub struct RequestSeries {

@@ -2,12 +2,9 @@
 //! each policy says, whether it is in force, and the state of the copy of the origin's own
 //! robots.txt. Series of a site that is gone are removed.
 
-use super::register::Register;
+use super::collectors::{IntGauge, IntGaugeVec, Register, remove_sites};
 use super::{Metrics, UNCLAIMED};
 use crate::record::{MAX_SERIES, cut_label};
-use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
-use prometheus::proto::Metric;
-use prometheus::{IntGauge, IntGaugeVec};
 use std::collections::HashSet;
 
 /// The facts of a site when its policy changes.
@@ -139,7 +136,7 @@ impl Metrics {
             let name = cut_label(&site.site);
             indexable
                 .with_label_values(&[name])
-                .set(site.indexable.into());
+                .set(i64::from(site.indexable));
             front_page
                 .with_label_values(&[name])
                 .set(site.front_page_seen.unwrap_or(0));
@@ -148,10 +145,12 @@ impl Metrics {
                     retire.with_label_values(&[name, stage]).set(paths as i64);
                 }
             }
-            paused.with_label_values(&[name]).set(site.paused.into());
+            paused
+                .with_label_values(&[name])
+                .set(i64::from(site.paused));
             reload_success
                 .with_label_values(&[name])
-                .set(site.reload_success.into());
+                .set(i64::from(site.reload_success));
             if !site.version.is_empty() {
                 policy_info.with_label_values(&[name, &site.version]).set(1);
             }
@@ -168,7 +167,7 @@ impl Metrics {
             self.sites
                 .suspended
                 .with_label_values(&[cut_label(&site), cut_label(&crawler)])
-                .set(suspended.into());
+                .set(i64::from(suspended));
         }
     }
 
@@ -199,35 +198,4 @@ impl Metrics {
             }
         }
     }
-}
-
-/// Removes the series of a vector whose `site` label is not kept.
-fn remove_sites<T: MetricVecBuilder>(vector: &MetricVec<T>, keep: &dyn Fn(&str) -> bool) {
-    let order: Vec<String> = vector
-        .desc()
-        .first()
-        .map(|desc| desc.variable_labels.clone())
-        .unwrap_or_default();
-    for metric in vector
-        .collect()
-        .iter()
-        .flat_map(|family| family.get_metric())
-    {
-        if label(metric, "site").is_some_and(|site| !keep(site)) {
-            let labels: Vec<&str> = order
-                .iter()
-                .filter_map(|name| label(metric, name))
-                .collect();
-            let _ = vector.remove_label_values(&labels);
-        }
-    }
-}
-
-/// The value of a label of a series.
-pub fn label<'m>(metric: &'m Metric, name: &str) -> Option<&'m str> {
-    metric
-        .get_label()
-        .iter()
-        .find(|label| label.name() == name)
-        .map(|label| label.value())
 }

@@ -3,9 +3,8 @@
 //! server in the settings, so there are few series.
 
 use super::Metrics;
-use super::register::Register;
+use super::collectors::{Histogram, IntCounter, IntCounterVec, IntGaugeVec, Register};
 use crate::record::cut_label;
-use prometheus::{Histogram, IntCounter, IntCounterVec, IntGaugeVec};
 use std::sync::Arc;
 
 /// The classes of an origin's response status; the last is for every other status.

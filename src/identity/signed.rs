@@ -1,0 +1,80 @@
+//! [`Signed`]: a request with its signature, [`VerifiedSignature`]: a good one, and
+//! [`SignatureProblem`]: why one proves nothing.
+
+use crate::heads::SignatureFields;
+use crate::record::GoodSignature;
+use crate::time::Timestamp;
+use strum::IntoStaticStr;
+
+/// A request and its signature.
+#[derive(Clone, Copy, Debug)]
+pub struct Signed<'a> {
+    /// The Host field or `:authority`.
+    pub host: &'a [u8],
+    /// The request target in origin form.
+    pub target: &'a [u8],
+    /// GET, HEAD, ...
+    pub method: &'a [u8],
+    /// The User-Agent field.
+    pub user_agent: &'a [u8],
+    /// The fields.
+    pub fields: SignatureFields<'a>,
+}
+
+/// A request that was signed by the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedSignature {
+    /// When the signature expires.
+    pub expires: Timestamp,
+    /// The signature, with what was signed.
+    pub signature: GoodSignature,
+}
+
+/// Why a signature does not prove the crawler. The names are those in the field `signature` of the
+/// event log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[allow(missing_docs)]
+pub enum SignatureProblem {
+    #[strum(serialize = "the signature cannot be read")]
+    Unreadable,
+    #[strum(serialize = "the signature is too long")]
+    TooLong,
+    #[strum(serialize = "there is no signature with the tag web-bot-auth")]
+    NoTag,
+    #[strum(serialize = "the signature covers Signature-Agent as a whole, and not one member")]
+    CoversWholeAgent,
+    #[strum(serialize = "the signature does not cover Signature-Agent under its label")]
+    AgentNotCovered,
+    #[strum(serialize = "Signature-Agent has no such member, or one with parameters")]
+    NoAgentMember,
+    #[strum(serialize = "Signature-Agent is not that of the crawler")]
+    OtherAgent,
+    #[strum(serialize = "created, expires or keyid is missing")]
+    MissingParameter,
+    #[strum(serialize = "the algorithm is not Ed25519")]
+    OtherAlgorithm,
+    #[strum(serialize = "the signature is of the future")]
+    NotYetValid,
+    #[strum(serialize = "the signature has expired")]
+    Expired,
+    #[strum(serialize = "there is no signature of this label")]
+    NoSignature,
+    /// The agent may have a new key.
+    #[strum(serialize = "the key is not in the directory of the agent")]
+    UnknownKey,
+    #[strum(serialize = "the request has too many signatures")]
+    TooMany,
+    #[strum(serialize = "the signature covers too much")]
+    CoversTooMuch,
+    #[strum(serialize = "the signature covers a component twice")]
+    CoversTwice,
+    #[strum(serialize = "the signature covers a component that crawlgate does not know")]
+    UnknownComponent,
+    #[strum(serialize = "the signature does not cover the host")]
+    HostNotCovered,
+    #[strum(serialize = "the signature does not fit the request")]
+    Mismatch,
+    /// Found by [`super::Proofs`] alone: the signature is good, and may be a copy.
+    #[strum(serialize = "another address has shown the same signature")]
+    Copied,
+}
