@@ -69,6 +69,20 @@
     allow(dead_code, unused_imports)
 )]
 
+/// Gives enums that strum has a word for the method `name`.
+macro_rules! named {
+    ($($enumeration:ty),+) => {
+        $(
+            impl $enumeration {
+                /// Its name in policies, reports, logs and metrics.
+                pub fn name(self) -> &'static str {
+                    self.into()
+                }
+            }
+        )+
+    };
+}
+
 pub mod crawlers;
 mod engine;
 pub mod indexing;

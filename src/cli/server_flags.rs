@@ -138,12 +138,11 @@ where
 /// read.
 pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>)> {
     let (source, mut diagnostics) = policies::read_source(path)?;
+    let directory = path.parent().unwrap_or(Path::new(""));
     let mut settings = None;
     if !diagnostics.has_errors() {
-        (settings, diagnostics) = settings::read(&source, defaults());
+        (settings, diagnostics) = settings::read(&source, directory, defaults());
     }
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let settings = settings.map(|settings| settings.relative_to(directory));
     for origin in settings.iter().flat_map(|settings| &settings.origins) {
         for server in &origin.servers {
             diagnostics.items.extend(too_long_socket(server));

@@ -45,16 +45,13 @@ pub enum Purpose {
     Other,
 }
 
+named!(Purpose);
+
 impl Purpose {
     /// All of them, in the order of the documentation.
     pub const ALL: [Purpose; 12] = *<Purpose as VariantArray>::VARIANTS
         .first_chunk()
         .expect("twelve purposes");
-
-    /// The name in policies, metrics and reports.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     /// The purpose of this name.
     pub fn from_name(name: &str) -> Option<Purpose> {

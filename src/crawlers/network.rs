@@ -1,7 +1,7 @@
 //! Networks as people write them: [`read_network`] reads one, [`read_networks`] a list in a file.
 //! [`written_address`] reads an address, and [`is_public`] tells public addresses from others.
 
-use crate::yaml::{Decoder, Node};
+use crate::yaml::Reader;
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, SocketAddr};
 
@@ -33,11 +33,10 @@ pub fn read_network(written: &str) -> Option<IpNet> {
 }
 
 /// The networks that a file lists.
-pub fn read_networks(decoder: &mut Decoder, node: &Node) -> Vec<IpNet> {
+pub fn read_networks(node: Reader<'_>) -> Vec<IpNet> {
     let help = "write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96";
     let mistake = ("bad-network", "is neither a network nor an address", help);
-    decoder.all_parsed(
-        node,
+    node.all_parsed(
         "a list of networks, like 10.20.0.0/16",
         read_network,
         mistake,

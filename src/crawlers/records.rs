@@ -10,10 +10,10 @@ use std::time::Duration;
 /// # Errors
 /// Everything that is wrong with the file.
 pub fn read(source: &Source) -> Result<Vec<Crawler>, Diagnostics> {
-    let (crawlers, diagnostics) = crate::yaml::read(source, |decoder, root| {
+    let (crawlers, diagnostics) = crate::yaml::read(source, "", |_, root| {
         let list = root.filter(|root| matches!(root.value, Value::Sequence(_)));
         Some(
-            list.map(|list| decoder.maps(list, ["a list of records", "a record"], record))
+            list.map(|list| list.maps(["a list of records", "a record"], record))
                 .unwrap_or_default(),
         )
     });
@@ -73,7 +73,7 @@ fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
 /// reported.
 fn required(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
     let node = fields.required(name, &format!("this record has no `{name}`"), None)?;
-    fields.decoder.text(node, "text").map(str::to_owned)
+    node.text("text").map(str::to_owned)
 }
 
 /// The text of a field; `None` if it is missing, or no text, which is reported.
@@ -83,17 +83,14 @@ fn text(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
 
 /// The texts of a field that is a list; none if it is missing.
 fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
-    let listed =
-        fields.get_or_default(name, |decoder, node| decoder.texts(node, "a list of texts"));
+    let listed = fields.get_or_default(name, |node| node.texts("a list of texts"));
     values(&listed)
 }
 
 /// The markers of a record. One of fewer than three characters (without the signs `=` and `^` in
 /// front) is reported as a mistake: it stands in too many strings.
 fn markers(fields: &mut Fields<'_>) -> Vec<String> {
-    let listed = fields.get_or_default("marks", |decoder, node| {
-        decoder.texts(node, "a list of texts")
-    });
+    let listed = fields.get_or_default("marks", |node| node.texts("a list of texts"));
     for marker in listed
         .iter()
         .filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3)

@@ -122,13 +122,10 @@ pub enum OriginCopyState {
     Missing,
 }
 
+named!(OriginCopyState);
+
 impl OriginCopyState {
     /// Every state.
     #[cfg(any(test, feature = "internals"))]
     pub const ALL: &[OriginCopyState] = OriginCopyState::VARIANTS;
-
-    /// Its name in metrics and in the status.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }

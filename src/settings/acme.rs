@@ -2,7 +2,7 @@
 //! certificates by itself from an authority such as Let's Encrypt (RFC 8555).
 
 use super::identity::resolvers;
-use crate::yaml::{Decoder, Located, Node};
+use crate::yaml::{Located, Reader};
 use std::net::SocketAddr;
 use strum::{EnumString, VariantNames};
 
@@ -50,18 +50,17 @@ pub enum ChallengeChoice {
 
 /// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http,
 /// resolvers: [9.9.9.9] }`; what is left out has its default. `None` for `no`.
-pub(super) fn acme(decoder: &mut Decoder, node: &Node) -> Option<AcmeSettings> {
+pub(super) fn acme(node: Reader<'_>) -> Option<AcmeSettings> {
     let mut settings = AcmeSettings::default();
     if !node.is_map() {
-        return decoder.boolean(node)?.then_some(settings);
+        return node.boolean()?.then_some(settings);
     }
-    decoder.map(
-        node,
+    node.map(
         "a map: email, directory, hosts, challenge, resolvers",
         |fields| {
             settings.email = fields.get("email", email);
             fields.set("directory", &mut settings.directory, directory);
-            settings.hosts = fields.get("hosts", |decoder, node| Some(hosts(decoder, node)));
+            settings.hosts = fields.get("hosts", |node| Some(hosts(node)));
             settings.challenge = fields
                 .variant("challenge", "a challenge")
                 .unwrap_or(settings.challenge);
@@ -73,9 +72,8 @@ pub(super) fn acme(decoder: &mut Decoder, node: &Node) -> Option<AcmeSettings> {
 
 /// An address of e-mail: one `@` with something on both sides, and only ASCII characters that a
 /// `mailto` URL can have.
-fn email(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    decoder.parsed(
-        node,
+fn email(node: Reader<'_>) -> Option<String> {
+    node.parsed(
         "an address of e-mail",
         |text| {
             let (name, host) = text.split_once('@')?;
@@ -94,9 +92,8 @@ fn email(decoder: &mut Decoder, node: &Node) -> Option<String> {
 }
 
 /// The URL of an authority's directory: https, a host, and ASCII characters.
-fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    decoder.parsed(
-        node,
+fn directory(node: Reader<'_>) -> Option<String> {
+    node.parsed(
         "a URL",
         |text| {
             let rest = text.strip_prefix("https://")?;
@@ -115,16 +112,16 @@ fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
 
 /// A list of host names, each once and in lower case. A wildcard, an address and a second mention
 /// are mistakes, and are left out.
-fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
+fn hosts(node: Reader<'_>) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for Located {
         value: written,
         span,
-    } in decoder.texts(node, "a list of host names")
+    } in node.texts("a list of host names")
     {
         match super::address::host_pattern(&written) {
             Some(host) if host.starts_with("*.") => {
-                decoder.error_with_help(
+                node.decoder.error_with_help(
                     "bad-host",
                     span,
                     format!("`{host}` is a wildcard: `acme` gets certificates for whole names only"),
@@ -132,10 +129,11 @@ fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
                 );
             }
             Some(host) if hosts.contains(&host) => {
-                decoder.error("duplicate-host", span, format!("`{host}` is listed twice"));
+                node.decoder
+                    .error("duplicate-host", span, format!("`{host}` is listed twice"));
             }
             Some(host) if host.parse::<std::net::IpAddr>().is_err() => hosts.push(host),
-            _ => decoder.error_with_help(
+            _ => node.decoder.error_with_help(
                 "bad-host",
                 span,
                 format!("`{written}` is not a host name"),

@@ -3,6 +3,7 @@
 //! address to listen on.
 
 use super::ServerAddress;
+use crate::yaml::is_word;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::PathBuf;
@@ -191,14 +192,8 @@ pub fn host_name(host: &str) -> Option<String> {
     }
     let name = idna::domain_to_ascii(host).ok()?;
     let name = name.strip_suffix('.').unwrap_or(&name);
-    (name.len() <= 253 && name.split('.').all(is_label)).then(|| name.to_owned())
-}
-
-fn is_label(label: &str) -> bool {
-    (1..=63).contains(&label.len())
-        && label
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    (name.len() <= 253 && name.split('.').all(|label| is_word(label, 63, "-_")))
+        .then(|| name.to_owned())
 }
 
 /// A host pattern as a policy writes it: `shop.example`, `*.shop.example`, in punycode and lower

@@ -1,7 +1,7 @@
 //! [`ClientAddress`]: the field in which trusted proxies name their client. Exactly one field
 //! counts: of two, a client could send the one that the proxy does not set.
 
-use crate::yaml::{Decoder, Node};
+use crate::yaml::Reader;
 use http::{HeaderName, header};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -29,16 +29,11 @@ impl ClientAddress {
 }
 
 /// Reads the name of a header field, of which any is accepted.
-pub fn client_address(decoder: &mut Decoder, node: &Node) -> Option<ClientAddress> {
-    let text = decoder.text(
-        node,
-        "the name of a field, like x-forwarded-for or cf-connecting-ip",
-    )?;
+pub fn client_address(node: Reader<'_>) -> Option<ClientAddress> {
+    let text = node.text("the name of a field, like x-forwarded-for or cf-connecting-ip")?;
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     if name.is_none() {
-        decoder.error_with_help(
-            "bad-value",
-            node.span,
+        node.error_with_help("bad-value",
             "this is no name of a field",
             "write x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip, true-client-ip, or the field of your proxy",
         );

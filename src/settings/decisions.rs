@@ -3,7 +3,7 @@
 //! decodes them.
 
 use super::address::{AddressError, listen_address};
-use crate::yaml::{Decoder, Node};
+use crate::yaml::Reader;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -67,17 +67,13 @@ impl DecisionSettings {
 
 /// `off`, an address, a list of them, or a map with `listen` and `trusted`. Without `trusted` the
 /// loopback networks are. `None` for `off`, and after a mistake.
-pub(super) fn decisions(decoder: &mut Decoder, node: &Node) -> Option<DecisionSettings> {
+pub(super) fn decisions(node: Reader<'_>) -> Option<DecisionSettings> {
     if !node.is_map() {
-        return super::values::or_off(|decoder, node| {
-            Some(DecisionSettings::local(addresses(decoder, node)))
-        })(decoder, node)?;
+        return super::values::or_off(|node| Some(DecisionSettings::local(addresses(node))))(node)?;
     }
-    decoder.map(node, "a map: listen, trusted", |fields| {
-        let listen = fields.get("listen", |decoder, node| Some(addresses(decoder, node)));
-        let trusted = fields.get("trusted", |decoder, node| {
-            Some(crate::crawlers::read_networks(decoder, node))
-        });
+    node.map("a map: listen, trusted", |fields| {
+        let listen = fields.get("listen", |node| Some(addresses(node)));
+        let trusted = fields.get("trusted", |node| Some(crate::crawlers::read_networks(node)));
         fields.finish();
         fields.required(
             "listen",
@@ -93,15 +89,18 @@ pub(super) fn decisions(decoder: &mut Decoder, node: &Node) -> Option<DecisionSe
 }
 
 /// One address to listen on, or a list. A mistake is reported and left out.
-fn addresses(decoder: &mut Decoder, node: &Node) -> Vec<ListenAddress> {
+fn addresses(node: Reader<'_>) -> Vec<ListenAddress> {
     let mut addresses = Vec::new();
-    for item in decoder.one_or_many(node, "an address and port, like 127.0.0.1:9180") {
-        let Some(text) = decoder.text(item, "an address and port, or `unix:` and a path") else {
+    for item in node.one_or_many("an address and port, like 127.0.0.1:9180") {
+        let Some(text) = item.text("an address and port, or `unix:` and a path") else {
             continue;
         };
         match text.parse::<ListenAddress>() {
+            Ok(ListenAddress::Unix(path)) => {
+                addresses.push(ListenAddress::Unix(node.decoder.directory.join(path)));
+            }
             Ok(address) => addresses.push(address),
-            Err(error) => decoder.error("bad-address", item.span, error.to_string()),
+            Err(error) => item.error("bad-address", error.to_string()),
         }
     }
     addresses

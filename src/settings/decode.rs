@@ -11,19 +11,22 @@ use super::origins::origins;
 use super::store::store;
 use super::values::{DAY, SECOND, address, number, or_off, path, within};
 use super::{LogDestination, Logs, Settings};
-use crate::yaml::{self, Decoder, Diagnostics, Fields, Node, Source};
+use crate::yaml::{Diagnostics, Fields, Reader, Source, Value};
 use std::path::Path;
 
-/// Reads the settings of a file, with `defaults` where it says nothing. There are settings only
-/// when nothing is wrong; an empty file says nothing and is fine.
-pub fn read(source: &Source, defaults: Settings) -> (Option<Settings>, Diagnostics) {
-    yaml::read(source, |decoder, root| match root {
+/// Reads the settings of a file that stands in `directory`, with `defaults` where it says nothing.
+/// Its relative paths begin there, so that a file means the same wherever crawlgate is started.
+/// There are settings only when nothing is wrong; an empty file says nothing and is fine.
+pub fn read(
+    source: &Source,
+    directory: &Path,
+    defaults: Settings,
+) -> (Option<Settings>, Diagnostics) {
+    crate::yaml::read(source, directory, |_, root| match root {
         None => Some(defaults),
-        Some(root) => decoder.map(
-            root,
-            "a map of settings, like `listen: 0.0.0.0:80`",
-            |fields| settings(fields, defaults),
-        ),
+        Some(root) => root.map("a map of settings, like `listen: 0.0.0.0:80`", |fields| {
+            settings(fields, defaults)
+        }),
     })
 }
 
@@ -43,9 +46,7 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
             ("history", &mut said.history_addresses),
             ("evidence", &mut said.evidence_addresses),
         ] {
-            fields.set(name, detail, |decoder, node| {
-                decoder.variant(node, "a way to keep addresses")
-            });
+            fields.set(name, detail, |node| node.variant("a way to keep addresses"));
         }
     });
     said.listen = fields.get_or_default("listen", listen);
@@ -70,10 +71,10 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     fields.section("upgrade", "a map: drain", |fields| {
         fields.set("drain", &mut said.upgrade_drain, within(SECOND..=DAY));
     });
-    fields.set("lane", &mut said.lane, Decoder::boolean);
+    fields.set("lane", &mut said.lane, Reader::boolean);
     said.evidence = fields.get("evidence", evidence);
     said.store = fields.get("store", store);
-    fields.set("strict", &mut said.strict, Decoder::boolean);
+    fields.set("strict", &mut said.strict, Reader::boolean);
     fields.finish();
     check_together(fields, &said);
     said
@@ -97,9 +98,8 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
         && said.evidence.is_some()
         && let Some(node) = fields.take("evidence")
     {
-        fields.decoder.error_with_help(
+        node.error_with_help(
             "missing-field",
-            node.span,
             "`evidence` needs a state directory, and `state` is off",
             "name a directory that outlasts the process in `state`",
         );
@@ -108,17 +108,14 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
         return;
     };
     if is_state_off {
-        fields.decoder.error_with_help(
+        store.error_with_help(
             "missing-field",
-            store.span,
             "`store` needs a state directory, and `state` is off",
             "name a directory that outlasts the process in `state`: it has the id of this instance",
         );
     }
     if said.acme().is_some() {
-        fields.decoder.error_with_help(
-            "bad-value",
-            store.span,
+        store.error_with_help("bad-value",
             "`acme` and `store` exclude each other: an authority's question may reach another instance",
             "get certificates with another program, and name their files in `certificates`",
         );
@@ -128,31 +125,21 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
 /// Reads `access` (with `format`) and `events` (with `rate`) of `logs`. `addresses` does not belong
 /// here: the error names the field that is meant.
 fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
-    fields.set("access", &mut logs.access, |decoder, node| {
-        log(
-            decoder,
-            node,
-            ["a map: to, format", "the access log"],
-            |fields| {
-                logs.access_format = fields
-                    .variant("format", "a format of the access log")
-                    .unwrap_or_default();
-            },
-        )
+    fields.set("access", &mut logs.access, |node| {
+        log(node, ["a map: to, format", "the access log"], |fields| {
+            logs.access_format = fields
+                .variant("format", "a format of the access log")
+                .unwrap_or_default();
+        })
     });
-    fields.set("events", &mut logs.events.destination, |decoder, node| {
-        log(
-            decoder,
-            node,
-            ["a map: to, rate", "the log of events"],
-            |fields| {
-                fields.set(
-                    "rate",
-                    &mut logs.events.rate,
-                    number(1..=100_000, "a number of events a second"),
-                );
-            },
-        )
+    fields.set("events", &mut logs.events.destination, |node| {
+        log(node, ["a map: to, rate", "the log of events"], |fields| {
+            fields.set(
+                "rate",
+                &mut logs.events.rate,
+                number(1..=100_000, "a number of events a second"),
+            );
+        })
     });
     if let Some((key, _)) = fields.take_foreign("addresses") {
         fields.decoder.error_with_help(
@@ -167,27 +154,24 @@ fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
 /// `off`, a file, `-`, or a map with it in `to`, and with the fields that `more` reads. `wanted`
 /// and `name` are for the messages.
 fn log(
-    decoder: &mut Decoder,
-    node: &Node,
+    node: Reader<'_>,
     [wanted, name]: [&str; 2],
     more: impl FnOnce(&mut Fields<'_>),
 ) -> Option<LogDestination> {
     if !node.is_map() {
-        return destination(decoder, node);
+        return destination(node);
     }
-    decoder.map(node, wanted, |fields| {
+    node.map(wanted, |fields| {
         let to = fields.required("to", &format!("{name} needs `to`: a file, or `-`"), None);
         more(fields);
-        destination(fields.decoder, to?)
+        destination(to?)
     })?
 }
 
-fn destination(decoder: &mut Decoder, node: &Node) -> Option<LogDestination> {
-    Some(match or_off(path)(decoder, node)? {
-        None => LogDestination::Off,
-        Some(path) if path == Path::new("-") || path == Path::new("stdout") => {
-            LogDestination::Stdout
-        }
-        Some(path) => LogDestination::File(path),
-    })
+fn destination(node: Reader<'_>) -> Option<LogDestination> {
+    if matches!(&node.value, Value::Scalar { text, .. } if text == "-" || text == "stdout") {
+        return Some(LogDestination::Stdout);
+    }
+    let path = or_off(path)(node)?;
+    Some(path.map_or(LogDestination::Off, LogDestination::File))
 }

@@ -3,7 +3,7 @@
 //! timestamps.
 
 use super::values::DAY;
-use crate::yaml::{Decoder, Node};
+use crate::yaml::Reader;
 use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
@@ -31,27 +31,25 @@ impl Default for EvidenceSettings {
 
 /// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }`; what
 /// is left out has its default. `None` for `off`.
-pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<EvidenceSettings> {
+pub(super) fn evidence(node: Reader<'_>) -> Option<EvidenceSettings> {
     let mut settings = EvidenceSettings::default();
     if !node.is_map() {
-        return decoder.boolean(node)?.then_some(settings);
+        return node.boolean()?.then_some(settings);
     }
-    decoder.map(node, "a map: keep, megabytes, timestamps", |fields| {
-        fields.set("keep", &mut settings.keep, |decoder, node| {
-            decoder.duration_within(
-                node,
+    node.map("a map: keep, megabytes, timestamps", |fields| {
+        fields.set("keep", &mut settings.keep, |node| {
+            node.duration_within(
                 DAY..=3_650 * DAY,
                 "this duration is out of bounds",
                 Some("from one day to ten years: `400d`"),
             )
         });
-        fields.set("megabytes", &mut settings.size, |decoder, node| {
-            let megabytes: u64 = decoder.integer(node, 16..=1_048_576, "a number of megabytes")?;
+        fields.set("megabytes", &mut settings.size, |node| {
+            let megabytes: u64 = node.integer(16..=1_048_576, "a number of megabytes")?;
             Some(megabytes * MIB)
         });
-        settings.timestamps = fields.get_or_default("timestamps", |decoder, node| {
-            decoder.all_parsed(
-                node,
+        settings.timestamps = fields.get_or_default("timestamps", |node| {
+            node.all_parsed(
                 "a list of URLs",
                 authority,
                 (

@@ -1,7 +1,7 @@
 //! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, which says how crawlgate may prove that a
 //! client is the crawler that it claims to be: by published lists of networks, DNS and signatures.
 
-use crate::yaml::{Decoder, Fields, Located, Node};
+use crate::yaml::{Fields, Located, Reader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -82,34 +82,39 @@ impl IdentitySettings {
 /// mistake: it would never be asked.
 pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
     let mut settings = IdentitySettings::default();
-    fields.set("outgoing", &mut settings.outgoing, Decoder::boolean);
+    fields.set("outgoing", &mut settings.outgoing, Reader::boolean);
     fields.set("lists", &mut settings.lists, lists);
     if let (Some(node), ListSettings::Mirror(_), false) =
         (fields.take("lists"), &settings.lists, settings.outgoing)
     {
         let message = "`lists` names a server, and without `outgoing: yes` it is never asked";
         let help = "write `outgoing: yes` beside it, or name a directory";
-        fields
-            .decoder
-            .error_with_help("mirror-without-outgoing", node.span, message, help);
+        node.error_with_help("mirror-without-outgoing", message, help);
     }
-    fields.set("signatures", &mut settings.signatures, Decoder::boolean);
+    fields.set("signatures", &mut settings.signatures, Reader::boolean);
     settings.resolvers = fields.get_or_default("resolvers", resolvers);
     settings
 }
 
 /// `yes`, `no`, a directory, or the URL of a mirror.
-fn lists(decoder: &mut Decoder, node: &Node) -> Option<ListSettings> {
-    let text = decoder.text(node, "yes, no, a directory, or a URL")?;
-    text.parse()
-        .map_err(|error: NoListPlace| decoder.error("bad-path", node.span, error.to_string()))
-        .ok()
+fn lists(node: Reader<'_>) -> Option<ListSettings> {
+    let text = node.text("yes, no, a directory, or a URL")?;
+    match text.parse::<ListSettings>() {
+        Ok(ListSettings::Directory(path)) => {
+            Some(ListSettings::Directory(node.decoder.directory.join(path)))
+        }
+        Ok(lists) => Some(lists),
+        Err(error) => {
+            node.error("bad-path", error.to_string());
+            None
+        }
+    }
 }
 
 /// Name servers: addresses (the port is 53 where none is given), or `system` alone, which gives an
 /// empty list. A mistake is reported and left out.
-pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
-    let written = decoder.texts(node, "a list of name servers, like 9.9.9.9, or `system`");
+pub(super) fn resolvers(node: Reader<'_>) -> Vec<SocketAddr> {
+    let written = node.texts("a list of name servers, like 9.9.9.9, or `system`");
     if matches!(&*written, [name] if name.value == "system") {
         return Vec::new();
     }
@@ -120,7 +125,7 @@ pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
             .or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
         match address {
             Ok(address) => addresses.push(address),
-            Err(_) => decoder.error_with_help(
+            Err(_) => node.decoder.error_with_help(
                 "bad-address",
                 span,
                 format!("`{text}` is not the address of a name server"),

@@ -2,7 +2,7 @@
 //! suit a public site. [`limits`] decodes them: sizes in octets, rates, durations and counts.
 
 use super::values::{HOUR, MILLISECOND, SECOND, number, within};
-use crate::yaml::{Decoder, Fields, Node};
+use crate::yaml::{Fields, Reader};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -128,9 +128,8 @@ pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
 }
 
 /// Bytes a second: `1KiB/s`. `off` gives 0, which accepts any rate.
-fn rate(decoder: &mut Decoder, node: &Node) -> Option<usize> {
-    decoder.parsed(
-        node,
+fn rate(node: Reader<'_>) -> Option<usize> {
+    node.parsed(
         "octets a second, like 1KiB/s",
         |text| match text {
             "off" => Some(0),
@@ -147,15 +146,14 @@ fn rate(decoder: &mut Decoder, node: &Node) -> Option<usize> {
 }
 
 /// A reader of a size in bytes within bounds.
-fn size(bounds: RangeInclusive<usize>) -> impl FnOnce(&mut Decoder, &Node) -> Option<usize> {
-    move |decoder, node| {
+fn size(bounds: RangeInclusive<usize>) -> impl FnOnce(Reader<'_>) -> Option<usize> {
+    move |node| {
         let help = format!(
             "from {} to {}, as `16KiB`, or octets, as `16384`",
             in_units(*bounds.start()),
             in_units(*bounds.end())
         );
-        decoder.parsed(
-            node,
+        node.parsed(
             "a size, like 16KiB",
             |text| octets(text).filter(|octets| bounds.contains(octets)),
             ("bad-value", "is not a size that is accepted here", &help),

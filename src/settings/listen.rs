@@ -3,7 +3,7 @@
 
 use super::acme::{AcmeSettings, acme};
 use super::values::{DAY, address, list, path, within};
-use crate::yaml::{Decoder, Fields, Node};
+use crate::yaml::{Fields, Reader};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -90,22 +90,18 @@ impl Hsts {
 /// An address, a list of them, or maps with `address` and more. An address that is listed twice is
 /// a mistake and left out (port 0 may be repeated). All listeners with `acme` must say the same in
 /// it.
-pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> {
+pub(super) fn listen(node: Reader<'_>) -> Vec<ListenSettings> {
     let mut found: Vec<ListenSettings> = Vec::new();
-    for item in list(decoder, node, "an address and port, like 0.0.0.0:80") {
+    for item in list(node, "an address and port, like 0.0.0.0:80") {
         let value = if item.is_map() {
-            decoder.map(item, "a listener", listener).flatten()
+            item.map("a listener", listener).flatten()
         } else {
-            address(decoder, item).map(ListenSettings::from)
+            address(item).map(ListenSettings::from)
         };
         let Some(value) = value else { continue };
         let address = value.address;
         if address.port() != 0 && found.iter().any(|other| other.address == address) {
-            decoder.error(
-                "duplicate-address",
-                item.span,
-                format!("`{address}` is listed twice"),
-            );
+            item.error("duplicate-address", format!("`{address}` is listed twice"));
             continue;
         }
         found.push(value);
@@ -116,9 +112,7 @@ pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> 
     if let Some(first) = said.next()
         && said.any(|other| other != first)
     {
-        decoder.error_with_help(
-            "bad-value",
-            node.span,
+        node.error_with_help("bad-value",
             "the listeners say different things in `acme`",
             "write the same `acme` at each of them: crawlgate has one account and one set of certificates",
         );
@@ -145,21 +139,21 @@ fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     Some(ListenSettings {
         tls,
         proxy_protocol: fields
-            .get("proxy_protocol", Decoder::boolean)
+            .get("proxy_protocol", Reader::boolean)
             .unwrap_or_default(),
-        speaks_http2: fields.get("http2", Decoder::boolean).unwrap_or(true),
+        speaks_http2: fields.get("http2", Reader::boolean).unwrap_or(true),
         redirect: fields.get("redirect", redirect),
         address: address?,
     })
 }
 
 /// `https`, or `{ to: https, port: 8443 }`. `port` is the one that clients see.
-fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
+fn redirect(node: Reader<'_>) -> Option<RedirectSettings> {
     if !node.is_map() {
-        decoder.one_of(node, &["https"], "where to lead requests")?;
+        node.one_of(&["https"], "where to lead requests")?;
         return Some(RedirectSettings { port: None });
     }
-    decoder.map(node, "a map: to, port", |fields| {
+    node.map("a map: to, port", |fields| {
         fields.required("to", "a redirect needs a `to`", "write `to: https`");
         fields.word("to", &[("https", ())], "where to lead requests");
         let port = fields.integer("port", 1..=65_535, "the port that clients see");
@@ -171,43 +165,38 @@ fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
 
 /// A map with `certificates`, `acme`, `min_version` and `hsts`. `None`, with an error, if it has
 /// neither certificates nor `acme`.
-fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
-    let tls = decoder.map(
-        node,
-        "a map: certificates, acme, min_version, hsts",
-        |fields| {
-            if let Some((key, _)) = fields.take_with_key("client") {
-                fields.decoder.error_with_help(
-                    "not-supported-yet",
-                    key,
-                    "`client` is not supported yet",
-                    "remove it: docs/settings.md lists the settings",
-                );
-            }
-            TlsSettings {
-                certificates: fields.get_or_default("certificates", |decoder, node| {
-                    list(decoder, node, "a list of maps with `cert` and `key`")
-                        .iter()
-                        .filter_map(|item| certificate(decoder, item))
-                        .collect()
-                }),
-                acme: fields.get("acme", acme),
-                allows_tls12: fields
-                    .word(
-                        "min_version",
-                        &[("1.2", true), ("1.3", false)],
-                        "a version of TLS",
-                    )
-                    .unwrap_or(true),
-                hsts: fields.get("hsts", hsts),
-            }
-        },
-    )?;
+fn tls(node: Reader<'_>) -> Option<TlsSettings> {
+    let tls = node.map("a map: certificates, acme, min_version, hsts", |fields| {
+        if let Some((key, _)) = fields.take_with_key("client") {
+            fields.decoder.error_with_help(
+                "not-supported-yet",
+                key,
+                "`client` is not supported yet",
+                "remove it: docs/settings.md lists the settings",
+            );
+        }
+        TlsSettings {
+            certificates: fields.get_or_default("certificates", |node| {
+                list(node, "a list of maps with `cert` and `key`")
+                    .into_iter()
+                    .filter_map(certificate)
+                    .collect()
+            }),
+            acme: fields.get("acme", acme),
+            allows_tls12: fields
+                .word(
+                    "min_version",
+                    &[("1.2", true), ("1.3", false)],
+                    "a version of TLS",
+                )
+                .unwrap_or(true),
+            hsts: fields.get("hsts", hsts),
+        }
+    })?;
     let has_some = !tls.certificates.is_empty() || tls.acme.is_some();
     if !has_some {
-        decoder.error_with_help(
+        node.error_with_help(
             "missing-field",
-            node.span,
             "`tls` needs `certificates` or `acme`",
             "write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`",
         );
@@ -216,8 +205,8 @@ fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
 }
 
 /// `{ cert: FILE, key: FILE }`; both are needed.
-fn certificate(decoder: &mut Decoder, node: &Node) -> Option<CertificateFiles> {
-    let [certificate, key] = files(decoder, node, "a certificate", path)?;
+fn certificate(node: Reader<'_>) -> Option<CertificateFiles> {
+    let [certificate, key] = files(node, "a certificate", path)?;
     Some(CertificateFiles {
         certificate: certificate?,
         key: key?,
@@ -227,12 +216,11 @@ fn certificate(decoder: &mut Decoder, node: &Node) -> Option<CertificateFiles> {
 /// Reads `{ cert: FILE, key: FILE }`, each file by `read`. A missing one is an error that says that
 /// `name` needs it, and `None` in the result.
 pub(super) fn files<T>(
-    decoder: &mut Decoder,
-    node: &Node,
+    node: Reader<'_>,
     name: &str,
-    read: fn(&mut Decoder, &Node) -> Option<T>,
+    read: fn(Reader<'_>) -> Option<T>,
 ) -> Option<[Option<T>; 2]> {
-    decoder.map(node, "a map: cert, key", |fields| {
+    node.map("a map: cert, key", |fields| {
         ["cert", "key"].map(|field| {
             fields.required(
                 field,
@@ -245,20 +233,20 @@ pub(super) fn files<T>(
 }
 
 /// A duration up to two years, or a map with `max_age` and `subdomains`.
-fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
+fn hsts(node: Reader<'_>) -> Option<Hsts> {
     let max_age = within(Duration::ZERO..=2 * 366 * DAY);
     if !node.is_map() {
         return Some(Hsts {
-            max_age: max_age(decoder, node)?,
+            max_age: max_age(node)?,
             subdomains: false,
         });
     }
-    decoder.map(node, "a map: max_age, subdomains", |fields| {
+    node.map("a map: max_age, subdomains", |fields| {
         fields.required("max_age", "`hsts` needs `max_age`, like `180d`", None);
         Hsts {
             max_age: fields.get("max_age", max_age).unwrap_or_default(),
             subdomains: fields
-                .get("subdomains", Decoder::boolean)
+                .get("subdomains", Reader::boolean)
                 .unwrap_or_default(),
         }
     })

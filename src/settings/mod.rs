@@ -36,7 +36,7 @@ pub use store::{StoreSettings, StoreUrl};
 
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use strum::{EnumString, VariantNames};
 
@@ -141,65 +141,6 @@ fn local(port: u16) -> SocketAddr {
 }
 
 impl Settings {
-    /// Makes relative paths relative to the directory that the file stands in, so that a file means
-    /// the same wherever crawlgate is started from.
-    pub fn relative_to(mut self, directory: &Path) -> Settings {
-        for path in self.paths() {
-            *path = directory.join(&*path);
-        }
-        self
-    }
-
-    /// The paths that the file may have.
-    fn paths(&mut self) -> Vec<&mut PathBuf> {
-        let mut paths = Vec::new();
-        for tls in self
-            .listen
-            .iter_mut()
-            .flat_map(|listener| &mut listener.tls)
-        {
-            for files in &mut tls.certificates {
-                paths.extend([&mut files.certificate, &mut files.key]);
-            }
-        }
-        for origin in &mut self.origins {
-            for server in &mut origin.servers {
-                paths.extend(&mut server.address.socket);
-            }
-            if let Some(tls) = &mut origin.tls {
-                let files = tls.ca.iter_mut().chain(tls.client.iter_mut().flatten());
-                paths.extend(files.map(|file| &mut file.path));
-            }
-        }
-        // The default one is that of the directory where crawlgate is started.
-        if !self.policies_may_be_missing {
-            paths.push(&mut self.policies);
-        }
-        paths.extend(&mut self.acme_webroot);
-        paths.extend(&mut self.control);
-        paths.extend(&mut self.state);
-        if let Some(decisions) = &mut self.decisions {
-            for address in &mut decisions.listen {
-                if let ListenAddress::Unix(path) = address {
-                    paths.push(path);
-                }
-            }
-        }
-        if let ListSettings::Directory(path) = &mut self.identity.lists {
-            paths.push(path);
-        }
-        if let Some(store) = &mut self.store {
-            paths.extend(&mut store.password_file);
-            paths.extend(&mut store.ca);
-        }
-        for log in [&mut self.logs.access, &mut self.logs.events.destination] {
-            if let LogDestination::File(path) = log {
-                paths.push(path);
-            }
-        }
-        paths
-    }
-
     /// The settings to start with. Gives the origins a listener on port 8080, for this machine
     /// only, where there is none. Forgets where the file names servers, so that two files with the
     /// same meaning give the same settings. `None` if there is nothing to serve: no origin, and a

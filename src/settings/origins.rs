@@ -9,7 +9,7 @@ use super::{
     ServerAddress, ServerSettings, TlsFile,
 };
 use crate::crawlers::{CrawlerIndex, Registry};
-use crate::yaml::{Decoder, Fields, Node, Value};
+use crate::yaml::{Fields, Reader, Value};
 use std::ops::RangeInclusive;
 
 const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
@@ -18,22 +18,21 @@ const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeo
 /// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers. All
 /// URLs together are one origin, the last one, for every other host. Two origins for the same host
 /// and path are a mistake.
-pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings> {
+pub(super) fn origins(node: Reader<'_>) -> Vec<OriginSettings> {
     let mut origins: Vec<OriginSettings> = Vec::new();
     let mut bare: Vec<ServerSettings> = Vec::new();
     let wanted = "the URL of a server, like http://127.0.0.1:3000";
-    for item in list(decoder, node, wanted) {
+    for item in list(node, wanted) {
         if !item.is_map() {
-            bare.extend(server(decoder, item));
+            bare.extend(server(item));
             continue;
         }
-        let Some(origin) = decoder.map(item, MAP, origin).flatten() else {
+        let Some(origin) = item.map(MAP, origin).flatten() else {
             continue;
         };
         if let Some(other) = origins.iter().find_map(|other| overlap(other, &origin)) {
-            decoder.error_with_help(
+            item.error_with_help(
                 "duplicate-origin",
-                item.span,
                 format!("{other} already has an origin"),
                 "name each host and path once, with all of its servers",
             );
@@ -45,9 +44,8 @@ pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings>
             .iter()
             .any(|origin| origin.hosts.is_empty() && origin.paths.is_empty())
         {
-            decoder.error(
+            node.error(
                 "duplicate-origin",
-                node.span,
                 "URLs and an origin without `hosts` are both for all other hosts",
             );
         }
@@ -110,7 +108,7 @@ fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
     let tls = fields.take_with_key("tls");
     fields.finish();
     let servers = &origin.servers;
-    let decoder = &mut *fields.decoder;
+    let decoder = fields.decoder;
     if servers.is_empty() {
         decoder.error_with_help(
             "missing-field",
@@ -142,9 +140,8 @@ fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
 }
 
 /// One host pattern or a list, each once, in punycode and lower case.
-fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
+fn hosts(node: Reader<'_>) -> Vec<String> {
     distinct(
-        decoder,
         node,
         ["a list of host names", "duplicate-host"],
         host_pattern,
@@ -158,9 +155,8 @@ fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
 
 /// One beginning of a path or a list, each once: with `/` at the beginning, and without query,
 /// fragment and `*`.
-fn paths(decoder: &mut Decoder, node: &Node) -> Vec<String> {
+fn paths(node: Reader<'_>) -> Vec<String> {
     distinct(
-        decoder,
         node,
         ["a list of paths, like /api/", "duplicate-path"],
         |path| plain_path(path, b"?#*"),
@@ -185,19 +181,18 @@ fn plain_path(text: &str, without: &[u8]) -> Option<String> {
 /// expected; `id` is the id of the error for a repetition, `mistake` the error for a value that
 /// `read` does not accept. Mistakes are left out.
 fn distinct(
-    decoder: &mut Decoder,
-    node: &Node,
+    node: Reader<'_>,
     [wanted, id]: [&'static str; 2],
     read: fn(&str) -> Option<String>,
     mistake: (&'static str, &str, &str),
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for item in decoder.one_or_many(node, wanted) {
-        let Some(value) = decoder.parsed(item, wanted, read, mistake) else {
+    for item in node.one_or_many(wanted) {
+        let Some(value) = item.parsed(wanted, read, mistake) else {
             continue;
         };
         if found.contains(&value) {
-            decoder.error(id, item.span, format!("`{value}` is listed twice"));
+            item.error(id, format!("`{value}` is listed twice"));
         } else {
             found.push(value);
         }
@@ -206,23 +201,23 @@ fn distinct(
 }
 
 /// A URL or a map, or a list of them.
-fn servers(decoder: &mut Decoder, node: &Node) -> Vec<ServerSettings> {
-    list(decoder, node, "a list of URLs, like http://127.0.0.1:3000")
-        .iter()
-        .filter_map(|item| server(decoder, item))
+fn servers(node: Reader<'_>) -> Vec<ServerSettings> {
+    list(node, "a list of URLs, like http://127.0.0.1:3000")
+        .into_iter()
+        .filter_map(server)
         .collect()
 }
 
 /// A URL, or a map with `url`, `weight` (1 without it) and `backup`. Keeps the place in the file.
-fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
+fn server(node: Reader<'_>) -> Option<ServerSettings> {
     if !node.is_map() {
-        let address = address(decoder, node)?;
+        let address = address(node)?;
         return Some(ServerSettings {
             span: Some(node.span),
             ..ServerSettings::from(address)
         });
     }
-    decoder.map(node, "a map: url, weight, backup", |fields| {
+    node.map("a map: url, weight, backup", |fields| {
         fields.required(
             "url",
             "a server needs `url`",
@@ -231,18 +226,20 @@ fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
         let url = fields.located("url", address);
         Some(ServerSettings {
             weight: fields.integer("weight", 1..=100, "a weight").unwrap_or(1),
-            is_backup: fields.get("backup", Decoder::boolean).unwrap_or_default(),
+            is_backup: fields.get("backup", Reader::boolean).unwrap_or_default(),
             span: Some(url.as_ref()?.span),
             address: url?.value,
         })
     })?
 }
 
-fn address(decoder: &mut Decoder, node: &Node) -> Option<ServerAddress> {
-    let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
-    ServerAddress::parse(text)
-        .map_err(|error| decoder.error("bad-origin", node.span, error.to_string()))
-        .ok()
+fn address(node: Reader<'_>) -> Option<ServerAddress> {
+    let text = node.text("the URL of a server, like http://127.0.0.1:3000")?;
+    let address = ServerAddress::parse(text)
+        .map_err(|error| node.error("bad-origin", error.to_string()))
+        .ok()?;
+    let socket = address.socket.map(|path| node.decoder.directory.join(path));
+    Some(ServerAddress { socket, ..address })
 }
 
 fn timeouts(fields: &mut Fields<'_>) -> OriginTimeouts {
@@ -259,13 +256,11 @@ fn timeouts(fields: &mut Fields<'_>) -> OriginTimeouts {
 }
 
 /// A map with `ca`, `server_name` and `client`, which has a certificate and its key.
-fn tls(decoder: &mut Decoder, node: &Node) -> Option<OriginTls> {
-    decoder.map(node, "a map: ca, server_name, client", |fields| OriginTls {
+fn tls(node: Reader<'_>) -> Option<OriginTls> {
+    node.map("a map: ca, server_name, client", |fields| OriginTls {
         ca: fields.get("ca", tls_file),
-        server_name: fields.get("server_name", |decoder, node| {
-            decoder.parsed(
-                node,
-                "the name in the servers' certificates",
+        server_name: fields.get("server_name", |node| {
+            node.parsed("the name in the servers' certificates",
                 host_name,
                 (
                     "bad-host",
@@ -274,61 +269,55 @@ fn tls(decoder: &mut Decoder, node: &Node) -> Option<OriginTls> {
                 ),
             )
         }),
-        client: fields.get("client", |decoder, node| {
-            let [certificate, key] = super::listen::files(decoder, node, "a client certificate", tls_file)?;
+        client: fields.get("client", |node| {
+            let [certificate, key] = super::listen::files(node, "a client certificate", tls_file)?;
             Some([certificate?, key?])
         }),
     })
 }
 
-fn tls_file(decoder: &mut Decoder, node: &Node) -> Option<TlsFile> {
+fn tls_file(node: Reader<'_>) -> Option<TlsFile> {
     Some(TlsFile {
-        path: path(decoder, node)?,
+        path: path(node)?,
         span: node.span,
     })
 }
 
 /// A map with `failures`, `for`, `most` and `statuses`; the caller reads `off`. If `for` is longer
 /// than the default of `most`, `most` is as long; one that is written and shorter is a mistake.
-fn ejection(decoder: &mut Decoder, node: &Node) -> Option<Ejection> {
+fn ejection(node: Reader<'_>) -> Option<Ejection> {
     if let Value::Scalar { text, .. } = &node.value
         && !node.is_null()
     {
-        decoder.error_with_help(
+        node.error_with_help(
             "bad-value",
-            node.span,
             format!("`{text}` is neither `off` nor a map"),
             "write `off`, or `{ failures: 3, for: 10s, most: 5m }`",
         );
         return None;
     }
-    decoder.map(
-        node,
-        "a map: failures, for, most, statuses; or off",
-        |fields| {
-            let mut ejection = Ejection::default();
-            fields.set(
-                "failures",
-                &mut ejection.failures,
-                number(1..=1_000, "a number of failures"),
-            );
-            fields.set("for", &mut ejection.time, within(SECOND..=HOUR));
-            fields.set("most", &mut ejection.most, within(SECOND..=HOUR));
-            if ejection.most < ejection.time {
-                match fields.take("most") {
-                    Some(node) => fields.decoder.error_with_help(
-                        "bad-value",
-                        node.span,
-                        "`most` is shorter than `for`",
-                        "`for` is how long the first ejection lasts, `most` how long the longest",
-                    ),
-                    None => ejection.most = ejection.time,
-                }
+    node.map("a map: failures, for, most, statuses; or off", |fields| {
+        let mut ejection = Ejection::default();
+        fields.set(
+            "failures",
+            &mut ejection.failures,
+            number(1..=1_000, "a number of failures"),
+        );
+        fields.set("for", &mut ejection.time, within(SECOND..=HOUR));
+        fields.set("most", &mut ejection.most, within(SECOND..=HOUR));
+        if ejection.most < ejection.time {
+            match fields.take("most") {
+                Some(node) => node.error_with_help(
+                    "bad-value",
+                    "`most` is shorter than `for`",
+                    "`for` is how long the first ejection lasts, `most` how long the longest",
+                ),
+                None => ejection.most = ejection.time,
             }
-            fields.set("statuses", &mut ejection.statuses, statuses(400..=599));
-            ejection
-        },
-    )
+        }
+        fields.set("statuses", &mut ejection.statuses, statuses(400..=599));
+        ejection
+    })
 }
 
 /// Reads `connections`, and what belongs to it: `crawlers`, `exempt`, `queue`. `None` without
@@ -376,9 +365,8 @@ fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
 }
 
 /// Crawlers of the registry, by token, id or name. An unknown one is reported and left out.
-fn exempted(decoder: &mut Decoder, node: &Node) -> Vec<CrawlerIndex> {
-    decoder.all_parsed(
-        node,
+fn exempted(node: Reader<'_>) -> Vec<CrawlerIndex> {
+    node.all_parsed(
         "a list of crawlers, like Googlebot",
         |text| Registry::builtin().find(text),
         (
@@ -390,9 +378,9 @@ fn exempted(decoder: &mut Decoder, node: &Node) -> Vec<CrawlerIndex> {
 }
 
 /// A map with at least a path.
-fn health(decoder: &mut Decoder, node: &Node) -> Option<HealthSettings> {
+fn health(node: Reader<'_>) -> Option<HealthSettings> {
     let wanted = "a map: path, host, every, timeout, unhealthy_after, healthy_after, status";
-    decoder.map(node, wanted, |fields| {
+    node.map(wanted, |fields| {
         fields.required(
             "path",
             "`health` needs `path`",
@@ -418,9 +406,8 @@ fn health(decoder: &mut Decoder, node: &Node) -> Option<HealthSettings> {
 }
 
 /// A path with a query if it has one: `/` at the beginning, ASCII without blanks and `#`.
-fn health_path(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    decoder.parsed(
-        node,
+fn health_path(node: Reader<'_>) -> Option<String> {
+    node.parsed(
         "a path, like /healthz",
         |text| plain_path(text, b"#"),
         (
@@ -432,10 +419,8 @@ fn health_path(decoder: &mut Decoder, node: &Node) -> Option<String> {
 }
 
 /// A host with or without a port, as a Host field has it.
-fn authority(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    decoder.parsed(
-        node,
-        "the Host that the servers want",
+fn authority(node: Reader<'_>) -> Option<String> {
+    node.parsed("the Host that the servers want",
         host_authority,
         (
             "bad-host",
@@ -445,9 +430,8 @@ fn authority(decoder: &mut Decoder, node: &Node) -> Option<String> {
     )
 }
 
-fn host(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    decoder.parsed(
-        node,
+fn host(node: Reader<'_>) -> Option<String> {
+    node.parsed(
         "a host name",
         |text| host_pattern(text).filter(|host| !host.starts_with('*')),
         (
@@ -461,15 +445,14 @@ fn host(decoder: &mut Decoder, node: &Node) -> Option<String> {
 /// A reader of statuses and ranges of them within bounds: `503`, `[502, 503]`, `200-399`.
 fn statuses(
     bounds: RangeInclusive<u16>,
-) -> impl FnOnce(&mut Decoder, &Node) -> Option<Vec<RangeInclusive<u16>>> {
-    move |decoder, node| {
+) -> impl FnOnce(Reader<'_>) -> Option<Vec<RangeInclusive<u16>>> {
+    move |node| {
         let help = format!(
             "write a status or a range, from {} to {}",
             bounds.start(),
             bounds.end()
         );
-        Some(decoder.all_parsed(
-            node,
+        Some(node.all_parsed(
             "a list of statuses, like 503 or 500-504",
             |text| {
                 let (first, last) = text.split_once('-').unwrap_or((text, text));

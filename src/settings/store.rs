@@ -3,7 +3,7 @@
 
 use super::address::{host_and_port, host_name};
 use super::values::path;
-use crate::yaml::{Decoder, Node};
+use crate::yaml::Reader;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -76,16 +76,16 @@ const DATABASE: &str =
 
 /// `redis://10.0.0.5`, or `{ url: rediss://user@10.0.0.5:6379/0, password_file: FILE, ca: FILE,
 /// prefix: "crawlgate:" }`. Two passwords, a user without one, and `ca` without TLS are mistakes.
-pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings> {
+pub(super) fn store(node: Reader<'_>) -> Option<StoreSettings> {
     if !node.is_map() {
         return Some(StoreSettings {
-            url: url(decoder, node)?,
+            url: url(node)?,
             password_file: None,
             ca: None,
             prefix: PREFIX.into(),
         });
     }
-    let store = decoder.map(node, "a map: url, password_file, ca, prefix", |fields| {
+    let store = node.map("a map: url, password_file, ca, prefix", |fields| {
         fields.required(
             "url",
             "`store` needs `url`: where the Valkey or Redis is",
@@ -104,25 +104,22 @@ pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings>
     let url = &store.url;
     let has_file = store.password_file.is_some();
     if url.password.is_some() && has_file {
-        decoder.error_with_help(
+        node.error_with_help(
             "bad-value",
-            node.span,
             "`store` has two passwords: one in `url`, one in `password_file`",
             "leave one of them out",
         );
     }
     if url.user.is_some() && url.password.is_none() && !has_file {
-        decoder.error_with_help(
+        node.error_with_help(
             "missing-field",
-            node.span,
             "`store` names a user and no password",
             "name a file with the password in `password_file`",
         );
     }
     if store.ca.is_some() && !url.tls {
-        decoder.error_with_help(
+        node.error_with_help(
             "bad-value",
-            node.span,
             "`ca` is for TLS, and the URL begins with `redis://`",
             "write `rediss://`, or leave `ca` out",
         );
@@ -132,9 +129,8 @@ pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings>
 
 /// What every key begins with: 1 to 64 ASCII characters, without those that have a meaning in
 /// patterns of keys.
-fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    decoder.parsed(
-        node,
+fn prefix(node: Reader<'_>) -> Option<String> {
+    node.parsed(
         "a text that every key begins with",
         |text| {
             // Bytes with a meaning in patterns of keys, and braces, which a cluster takes for a
@@ -154,14 +150,13 @@ fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
 }
 
 /// The URL of the store. A mistake is reported without the text, which may have a password.
-fn url(decoder: &mut Decoder, node: &Node) -> Option<StoreUrl> {
-    let text = decoder.text(node, "a URL like redis://10.0.0.5:6379/0")?;
+fn url(node: Reader<'_>) -> Option<StoreUrl> {
+    let text = node.text("a URL like redis://10.0.0.5:6379/0")?;
     read_url(text)
         .map_err(|mistake| {
             // The text is not shown: it may have a password.
-            decoder.error_with_help(
+            node.error_with_help(
                 "bad-value",
-                node.span,
                 format!("this is not the URL of a Valkey or Redis: {mistake}"),
                 "write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS",
             );

@@ -9,8 +9,14 @@ use std::path::Path;
 use std::time::Duration;
 
 fn read(source: &Source) -> (Option<Settings>, Diagnostics) {
+    read_of(Path::new(""), source)
+}
+
+/// Reads a file that stands in a directory.
+fn read_of(directory: &Path, source: &Source) -> (Option<Settings>, Diagnostics) {
     super::read(
         source,
+        directory,
         Settings {
             control: Some("/run/c.sock".into()),
             ..Settings::default()
@@ -19,11 +25,15 @@ fn read(source: &Source) -> (Option<Settings>, Diagnostics) {
 }
 
 fn read_text(text: &str) -> (Option<Settings>, Vec<String>) {
+    read_in("", text)
+}
+
+fn read_in(directory: &str, text: &str) -> (Option<Settings>, Vec<String>) {
     let source = Source {
         name: "crawlgate.yaml".into(),
         text: text.into(),
     };
-    let (file, diagnostics) = read(&source);
+    let (file, diagnostics) = read_of(Path::new(directory), &source);
     (
         file,
         diagnostics
@@ -36,7 +46,8 @@ fn read_text(text: &str) -> (Option<Settings>, Vec<String>) {
 
 #[test]
 fn a_whole_file_is_read() {
-    let (file, findings) = read_text(
+    let (file, findings) = read_in(
+        "/etc/crawlgate",
         "listen: [0.0.0.0:80, '[::]:80']\n\
          origins:\n\
          \x20 - hosts: [Shop.example, '*.shop.example']\n\
@@ -48,11 +59,7 @@ fn a_whole_file_is_read() {
          limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
-    let settings = file
-        .expect("a file")
-        .relative_to(Path::new("/etc/crawlgate"))
-        .settle()
-        .expect("settings");
+    let settings = file.expect("a file").settle().expect("settings");
     assert_eq!(settings.listen.len(), 2);
     assert_eq!(
         settings.origins[0].hosts,
@@ -337,11 +344,9 @@ fn servers_have_weights_and_backups_and_origins_their_rules() {
 fn files_of_tls_are_relative_to_the_settings() {
     let text = "origins: { servers: https://a, tls: { ca: ca.pem, server_name: App.Internal, \
                 client: { cert: c.pem, key: /keys/c.key } } }\n";
-    let (file, findings) = read_text(text);
+    let (file, findings) = read_in("/etc/crawlgate", text);
     assert_eq!(findings, Vec::<String>::new());
-    let file = file
-        .expect("a file")
-        .relative_to(Path::new("/etc/crawlgate"));
+    let file = file.expect("a file");
     let tls = file.origins[0].tls.clone().expect("TLS");
     let [cert, key] = tls.client.expect("a certificate");
     let ca = tls.ca.expect("authorities");
@@ -419,11 +424,12 @@ fn mistakes_of_a_wanted_host_are_told_where_they_are() {
 
 #[test]
 fn unix_sockets_are_relative_to_the_settings() {
-    let (file, findings) = read_text("origins: [unix:/run/app.sock, unix:app.sock]\n");
+    let (file, findings) = read_in(
+        "/etc/crawlgate",
+        "origins: [unix:/run/app.sock, unix:app.sock]\n",
+    );
     assert_eq!(findings, Vec::<String>::new());
-    let file = file
-        .expect("a file")
-        .relative_to(Path::new("/etc/crawlgate"));
+    let file = file.expect("a file");
     let urls: Vec<String> = file.origins[0]
         .servers
         .iter()
@@ -763,10 +769,7 @@ fn store_takes_a_url_or_a_map() {
         "{shown}"
     );
     let text = "store: { url: valkeys://a.example, password_file: secret, ca: /ca.pem, prefix: 'shop:' }\n";
-    let file = read_text(text)
-        .0
-        .expect("a file")
-        .relative_to(Path::new("/etc/crawlgate"));
+    let file = read_in("/etc/crawlgate", text).0.expect("a file");
     let said = file.store.expect("a store");
     assert_eq!(
         said.password_file.as_deref(),

@@ -1,7 +1,7 @@
 //! Decodes values that several sections of the settings have in common: durations and numbers
 //! within bounds, paths, addresses, lists, and `off`.
 
-use crate::yaml::{Decoder, Node, Value};
+use crate::yaml::{Reader, Value};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -16,42 +16,40 @@ pub const DAY: Duration = Duration::from_secs(86_400);
 /// A reader of `off` (also `no` or `false`, unquoted), which gives `Some(None)`, or of what `value`
 /// reads. `None` after a mistake.
 pub fn or_off<T>(
-    value: impl FnOnce(&mut Decoder, &Node) -> Option<T>,
-) -> impl FnOnce(&mut Decoder, &Node) -> Option<Option<T>> {
-    |decoder, node| match &node.value {
+    value: impl FnOnce(Reader<'_>) -> Option<T>,
+) -> impl FnOnce(Reader<'_>) -> Option<Option<T>> {
+    |node| match &node.value {
         Value::Scalar { text, plain: true }
             if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()) =>
         {
             Some(None)
         }
-        _ => value(decoder, node).map(Some),
+        _ => value(node).map(Some),
     }
 }
 
-pub fn address(decoder: &mut Decoder, node: &Node) -> Option<SocketAddr> {
-    let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
+pub fn address(node: Reader<'_>) -> Option<SocketAddr> {
+    let text = node.text("an address and port, like 127.0.0.1:9090")?;
     super::address::listen_address(text)
-        .map_err(|error| decoder.error("bad-address", node.span, error.to_string()))
+        .map_err(|error| node.error("bad-address", error.to_string()))
         .ok()
 }
 
 /// The entries of a list; a single value or map is a list of one. Nothing at all is reported, with
 /// what is `wanted`.
-pub fn list<'n>(decoder: &mut Decoder, node: &'n Node, wanted: &str) -> &'n [Node] {
+pub fn list<'n>(node: Reader<'n>, wanted: &str) -> Vec<Reader<'n>> {
     if node.is_map() {
-        std::slice::from_ref(node)
+        vec![node]
     } else {
-        decoder.one_or_many(node, wanted)
+        node.one_or_many(wanted).collect()
     }
 }
 
 /// A reader of a duration within bounds.
-pub fn within(
-    bounds: RangeInclusive<Duration>,
-) -> impl FnOnce(&mut Decoder, &Node) -> Option<Duration> {
-    move |decoder, node| {
+pub fn within(bounds: RangeInclusive<Duration>) -> impl FnOnce(Reader<'_>) -> Option<Duration> {
+    move |node| {
         let help = format!("from {:?} to {:?}", bounds.start(), bounds.end());
-        decoder.duration_within(node, bounds, "this duration is out of bounds", Some(&help))
+        node.duration_within(bounds, "this duration is out of bounds", Some(&help))
     }
 }
 
@@ -59,16 +57,16 @@ pub fn within(
 pub fn number<T: TryFrom<u64>>(
     bounds: RangeInclusive<u64>,
     wanted: &str,
-) -> impl FnOnce(&mut Decoder, &Node) -> Option<T> {
-    move |decoder, node| decoder.integer(node, bounds, wanted)
+) -> impl FnOnce(Reader<'_>) -> Option<T> {
+    move |node| node.integer(bounds, wanted)
 }
 
 /// A file or directory; relative ones are relative to the settings.
-pub fn path(decoder: &mut Decoder, node: &Node) -> Option<PathBuf> {
-    let text = decoder.text(node, "a path")?;
+pub fn path(node: Reader<'_>) -> Option<PathBuf> {
+    let text = node.text("a path")?;
     let is_path = !text.is_empty() && !text.contains('\0');
     if !is_path {
-        decoder.error("bad-path", node.span, "this is not a path");
+        node.error("bad-path", "this is not a path");
     }
-    is_path.then(|| text.into())
+    is_path.then(|| node.decoder.directory.join(text))
 }

@@ -66,6 +66,8 @@ pub enum Action {
     TdmRep,
 }
 
+named!(Readings, Action);
+
 /// The judgement of one request to a site. Indexes point into the snapshot that it was made with. A
 /// request for a host that no site claims has no decision: it is forwarded untouched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,20 +102,6 @@ pub struct Decision {
     pub robots_txt: bool,
     /// Whether the policy wants the request recorded: not with `mode: off`.
     pub recorded: bool,
-}
-
-impl Readings {
-    /// Their name in reports, logs and tests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Action {
-    /// Its name in reports, metrics and tests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 impl Decision {

@@ -65,13 +65,6 @@ pub enum Proof {
     Signature,
 }
 
-impl Proof {
-    /// Its name in events.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// The reason why a crawler that can be proven here is neither verified nor an impostor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -161,12 +154,7 @@ pub enum IdentityOutcome {
     Suspected,
 }
 
-impl IdentityOutcome {
-    /// Its name in metrics.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+named!(Proof, IdentityOutcome);
 
 impl Identity {
     /// What is known of the name: suspended and pending findings are unverified.

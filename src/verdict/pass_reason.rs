@@ -19,6 +19,8 @@ pub enum PassReason {
     Unverified,
 }
 
+named!(PassReason);
+
 impl PassReason {
     /// The reason why a request that is against the rules passes by this decision; `None` where
     /// `would` is empty, so that `mode: enforce` would do nothing else.
@@ -30,11 +32,6 @@ impl PassReason {
             (false, Mode::Enforce) => PassReason::Unverified,
             (false, Mode::Off | Mode::Observe) => PassReason::Mode,
         })
-    }
-
-    /// Its name in logs and reports.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -3,21 +3,32 @@
 
 use super::{Diagnostic, Diagnostics, Document, Located, Mapping, Node, Source, Span, Value};
 use crate::time::Timestamp;
-use std::ops::RangeInclusive;
+use std::cell::RefCell;
+use std::ops::{Deref, RangeInclusive};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use strum::VariantNames;
 
-/// Reads a file. `decode` gets the root of its tree, which an empty file does not have. There is a
-/// value only when no error was found; warnings leave it usable.
+/// Reads a file whose relative paths begin at `directory`. `decode` gets the root of its tree, which
+/// an empty file does not have. There is a value only when no error was found; warnings leave it
+/// usable.
 pub fn read<T>(
     source: &Source,
-    decode: impl FnOnce(&mut Decoder, Option<&Node>) -> Option<T>,
+    directory: impl Into<PathBuf>,
+    decode: impl FnOnce(&Decoder, Option<Reader<'_>>) -> Option<T>,
 ) -> (Option<T>, Diagnostics) {
-    let mut decoder = Decoder::default();
-    let document = Document::parse(source, &mut decoder.diagnostics);
-    let value = document.and_then(|document| decode(&mut decoder, document.root.as_ref()));
-    let mut diagnostics = decoder.diagnostics;
+    let mut diagnostics = Diagnostics::default();
+    let document = Document::parse(source, &mut diagnostics);
+    let decoder = Decoder {
+        directory: directory.into(),
+        diagnostics: RefCell::new(diagnostics),
+    };
+    let value = document.and_then(|document| {
+        let root = document.root.as_ref();
+        decode(&decoder, root.map(|root| decoder.reader(root)))
+    });
+    let mut diagnostics = decoder.diagnostics.into_inner();
     diagnostics.sort();
     let usable = !diagnostics.has_errors();
     (value.filter(|_| usable), diagnostics)
@@ -26,31 +37,61 @@ pub fn read<T>(
 /// Collects errors while decoding.
 #[derive(Debug, Default)]
 pub struct Decoder {
+    /// The directory at which relative paths of the file begin. Empty: the current one.
+    pub directory: PathBuf,
     /// What was found so far.
-    pub diagnostics: Diagnostics,
+    pub diagnostics: RefCell<Diagnostics>,
+}
+
+/// A node to be decoded, and the decoder that collects its errors.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'n> {
+    /// Collects errors.
+    pub decoder: &'n Decoder,
+    node: &'n Node,
+}
+
+impl Deref for Reader<'_> {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        self.node
+    }
 }
 
 impl Decoder {
+    /// A node to be decoded.
+    pub fn reader<'n>(&'n self, node: &'n Node) -> Reader<'n> {
+        Reader {
+            decoder: self,
+            node,
+        }
+    }
+
+    /// Adds a finding.
+    pub fn push(&self, diagnostic: Diagnostic) {
+        self.diagnostics.borrow_mut().push(diagnostic);
+    }
+
     /// Adds an error.
-    pub fn error(&mut self, id: &'static str, span: Span, message: impl Into<String>) {
-        self.diagnostics.push(Diagnostic::error(id, span, message));
+    pub fn error(&self, id: &'static str, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::error(id, span, message));
     }
 
     /// Adds an error, and says what to do.
     pub fn error_with_help(
-        &mut self,
+        &self,
         id: &'static str,
         span: Span,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.diagnostics
-            .push(Diagnostic::error(id, span, message).help(help));
+        self.push(Diagnostic::error(id, span, message).help(help));
     }
 
-    fn refuse(&mut self, id: &'static str, span: Span, message: &str, help: Option<&str>) {
+    fn refuse(&self, id: &'static str, span: Span, message: &str, help: Option<&str>) {
         let help = help.map(str::to_owned);
-        self.diagnostics.push(Diagnostic {
+        self.push(Diagnostic {
             help,
             ..Diagnostic::error(id, span, message)
         });
@@ -59,55 +100,23 @@ impl Decoder {
     /// Adds the error that something is written a second time, at `span`; `first` is the first
     /// place.
     pub fn duplicate(
-        &mut self,
+        &self,
         id: &'static str,
         [span, first]: [Span; 2],
         message: impl Into<String>,
         help: &str,
     ) {
-        self.diagnostics.push(
+        self.push(
             Diagnostic::error(id, span, message)
                 .related(first, "first here")
                 .help(help),
         );
     }
 
-    /// Adds the error that `node` is not what is `wanted`. Always returns `None`, for the caller to
-    /// return.
-    fn wrong_type<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
-        let message = if node.is_null() {
-            format!("there is no value here; {wanted} is wanted")
-        } else {
-            format!("{wanted} is wanted here, not {}", node.what())
-        };
-        self.error("wrong-type", node.span, message);
-        None
-    }
-
-    /// The entries of a map. For any other node `None` with an error, which names what is `wanted`.
-    pub fn entries<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n Mapping> {
-        match &node.value {
-            Value::Mapping(entries) => Some(entries),
-            _ => self.wrong_type(node, wanted),
-        }
-    }
-
-    /// Decodes a map: `read` takes its fields, and an error is added for each that it does not
-    /// take. `None` only for a node that is no map.
-    pub fn map<T>(
-        &mut self,
-        node: &Node,
-        wanted: &str,
-        read: impl FnOnce(&mut Fields<'_>) -> T,
-    ) -> Option<T> {
-        let entries = self.entries(node, wanted)?;
-        Some(self.read(node.span, entries, read))
-    }
-
     /// Decodes the entries of a map with `read`. A key that is not a scalar, or is written twice,
     /// is an error and left out (of two the second).
     fn read<T>(
-        &mut self,
+        &self,
         span: Span,
         entries: &[(Node, Node)],
         read: impl FnOnce(&mut Fields<'_>) -> T,
@@ -139,70 +148,121 @@ impl Decoder {
         fields.finish();
         value
     }
+}
+
+impl<'n> Reader<'n> {
+    /// Adds an error about the node.
+    pub fn error(&self, id: &'static str, message: impl Into<String>) {
+        self.decoder.error(id, self.span, message);
+    }
+
+    /// Adds an error about the node, and says what to do.
+    pub fn error_with_help(
+        &self,
+        id: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.decoder.error_with_help(id, self.span, message, help);
+    }
+
+    /// Adds the error that the node is not what is `wanted`. Always returns `None`, for the caller to
+    /// return.
+    fn wrong_type<T>(self, wanted: &str) -> Option<T> {
+        let message = if self.is_null() {
+            format!("there is no value here; {wanted} is wanted")
+        } else {
+            format!("{wanted} is wanted here, not {}", self.what())
+        };
+        self.error("wrong-type", message);
+        None
+    }
+
+    /// The entries of a map, keys and values. For any other node `None` with an error, which names
+    /// what is `wanted`.
+    pub fn entries(self, wanted: &str) -> Option<impl Iterator<Item = (Reader<'n>, Reader<'n>)>> {
+        let decoder = self.decoder;
+        let entries = self.mapping(wanted)?.iter();
+        Some(entries.map(|(key, value)| (decoder.reader(key), decoder.reader(value))))
+    }
+
+    fn mapping(self, wanted: &str) -> Option<&'n Mapping> {
+        match &self.node.value {
+            Value::Mapping(entries) => Some(entries),
+            _ => self.wrong_type(wanted),
+        }
+    }
+
+    /// Decodes a map: `read` takes its fields, and an error is added for each that it does not
+    /// take. `None` only for a node that is no map.
+    pub fn map<T>(self, wanted: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
+        let entries = self.mapping(wanted)?;
+        Some(self.decoder.read(self.span, entries, read))
+    }
 
     /// Decodes a list of maps, or a single one. Items for which `read` returns `None`, and items
     /// that are no maps, are left out. `wanted` describes the list and each map in messages.
     pub fn maps<T>(
-        &mut self,
-        node: &Node,
+        self,
         wanted: [&str; 2],
         mut read: impl FnMut(&mut Fields<'_>) -> Option<T>,
     ) -> Vec<T> {
-        let items = match &node.value {
+        let items = match &self.node.value {
             Value::Sequence(items) => items,
-            Value::Mapping(_) => std::slice::from_ref(node),
-            Value::Scalar { .. } => self.wrong_type(node, wanted[0]).unwrap_or_default(),
+            Value::Mapping(_) => std::slice::from_ref(self.node),
+            Value::Scalar { .. } => self.wrong_type(wanted[0]).unwrap_or_default(),
         };
-        items
-            .iter()
-            .filter_map(|item| self.map(item, wanted[1], &mut read).flatten())
+        self.readers(items)
+            .filter_map(|item| item.map(wanted[1], &mut read).flatten())
             .collect()
     }
 
     /// The text of a scalar, quoted or not; numbers and words are text too. `None` with an error
     /// for lists, maps and where nothing is written.
-    pub fn text<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n str> {
-        match &node.value {
-            Value::Scalar { text, .. } if !node.is_null() => Some(text),
-            _ => self.wrong_type(node, wanted),
+    pub fn text(self, wanted: &str) -> Option<&'n str> {
+        match &self.node.value {
+            Value::Scalar { text, .. } if !self.is_null() => Some(text),
+            _ => self.wrong_type(wanted),
         }
     }
 
     /// Text with its place.
-    pub fn located(&mut self, node: &Node, wanted: &str) -> Option<Located<String>> {
-        self.text(node, wanted).map(|text| Located {
+    pub fn located(self, wanted: &str) -> Option<Located<String>> {
+        self.text(wanted).map(|text| Located {
             value: text.to_owned(),
-            span: node.span,
+            span: self.span,
         })
     }
 
     /// The items of a list; a single scalar is a list of one. A map, and a place where nothing is
     /// written, is an error and gives none. An empty list is none.
-    pub fn one_or_many<'n>(&mut self, node: &'n Node, wanted: &str) -> &'n [Node] {
-        match &node.value {
+    pub fn one_or_many(self, wanted: &str) -> impl Iterator<Item = Reader<'n>> {
+        self.readers(match &self.node.value {
             Value::Sequence(items) => items,
-            Value::Scalar { .. } if !node.is_null() => std::slice::from_ref(node),
-            _ => self.wrong_type(node, wanted).unwrap_or_default(),
-        }
+            Value::Scalar { .. } if !self.is_null() => std::slice::from_ref(self.node),
+            _ => self.wrong_type(wanted).unwrap_or_default(),
+        })
+    }
+
+    fn readers(self, nodes: &'n [Node]) -> impl Iterator<Item = Reader<'n>> {
+        nodes.iter().map(move |node| self.decoder.reader(node))
     }
 
     /// The texts of a list, or a single text. Items that are no texts are left out with an error.
-    pub fn texts(&mut self, node: &Node, wanted: &str) -> Vec<Located<String>> {
-        self.one_or_many(node, wanted)
-            .iter()
-            .filter_map(|item| self.located(item, wanted))
+    pub fn texts(self, wanted: &str) -> Vec<Located<String>> {
+        self.one_or_many(wanted)
+            .filter_map(|item| item.located(wanted))
             .collect()
     }
 
     /// Those of a list of texts that `check` accepts; it adds an error for the others.
     pub fn checked(
-        &mut self,
-        node: &Node,
+        self,
         wanted: &str,
-        check: impl Fn(&mut Decoder, &Located<String>) -> bool,
+        check: impl Fn(&Decoder, &Located<String>) -> bool,
     ) -> Vec<Located<String>> {
-        let mut texts = self.texts(node, wanted);
-        texts.retain(|text| check(self, text));
+        let mut texts = self.texts(wanted);
+        texts.retain(|text| check(self.decoder, text));
         texts
     }
 
@@ -210,52 +270,40 @@ impl Decoder {
     /// the rest of its message after the text, and what to do. `wanted` is for the error about a
     /// node that is no text.
     pub fn parsed<T>(
-        &mut self,
-        node: &Node,
+        self,
         wanted: &str,
         read: impl FnOnce(&str) -> Option<T>,
         mistake: (&'static str, &str, &str),
     ) -> Option<T> {
-        let text = self.text(node, wanted)?;
+        let text = self.text(wanted)?;
         let value = read(text);
         if value.is_none() {
-            self.error_with_help(
-                mistake.0,
-                node.span,
-                format!("`{text}` {}", mistake.1),
-                mistake.2,
-            );
+            self.error_with_help(mistake.0, format!("`{text}` {}", mistake.1), mistake.2);
         }
         value
     }
 
-    /// [`parsed`](Decoder::parsed) for each text of a list.
+    /// [`parsed`](Reader::parsed) for each text of a list.
     pub fn all_parsed<T>(
-        &mut self,
-        node: &Node,
+        self,
         wanted: &str,
         read: impl Fn(&str) -> Option<T>,
         mistake: (&'static str, &str, &str),
     ) -> Vec<T> {
-        let items = self.one_or_many(node, wanted).iter();
-        items
-            .filter_map(|item| self.parsed(item, wanted, &read, mistake))
+        self.one_or_many(wanted)
+            .filter_map(|item| item.parsed(wanted, &read, mistake))
             .collect()
     }
 
     /// `yes`, `true`, `on`, or `no`, `false`, `off`, without regard to case; `None` with an error
     /// for other text.
-    pub fn boolean(&mut self, node: &Node) -> Option<bool> {
-        let text = self.text(node, "yes or no")?;
+    pub fn boolean(self) -> Option<bool> {
+        let text = self.text("yes or no")?;
         match text.to_ascii_lowercase().as_str() {
             "yes" | "true" | "on" => Some(true),
             "no" | "false" | "off" => Some(false),
             _ => {
-                self.error(
-                    "bad-value",
-                    node.span,
-                    format!("`{text}` is neither yes nor no"),
-                );
+                self.error("bad-value", format!("`{text}` is neither yes nor no"));
                 None
             }
         }
@@ -263,15 +311,9 @@ impl Decoder {
 
     /// A whole number within bounds; `None` with an error for other text. A number that does not
     /// fit into `T` is `None` without one, so the bounds must fit.
-    pub fn integer<T: TryFrom<u64>>(
-        &mut self,
-        node: &Node,
-        bounds: RangeInclusive<u64>,
-        wanted: &str,
-    ) -> Option<T> {
+    pub fn integer<T: TryFrom<u64>>(self, bounds: RangeInclusive<u64>, wanted: &str) -> Option<T> {
         let help = format!("a whole number from {} to {}", bounds.start(), bounds.end());
         let number = self.parsed(
-            node,
             wanted,
             |text| text.parse().ok().filter(|number| bounds.contains(number)),
             ("bad-value", &format!("is not {wanted}"), &help),
@@ -280,9 +322,8 @@ impl Decoder {
     }
 
     /// `10s`, `5m`, `1h`, `14d`, `1h30m`, `250ms`; a bare number is seconds.
-    pub fn duration(&mut self, node: &Node) -> Option<Duration> {
+    pub fn duration(self) -> Option<Duration> {
         self.parsed(
-            node,
             "a duration",
             parse_duration,
             (
@@ -295,24 +336,22 @@ impl Decoder {
 
     /// A duration within bounds. Otherwise `message` is the error, and `help` says what to do.
     pub fn duration_within(
-        &mut self,
-        node: &Node,
+        self,
         bounds: RangeInclusive<Duration>,
         message: &str,
         help: Option<&str>,
     ) -> Option<Duration> {
-        let duration = self.duration(node)?;
+        let duration = self.duration()?;
         let is_within = bounds.contains(&duration);
         if !is_within {
-            self.refuse("bad-value", node.span, message, help);
+            self.decoder.refuse("bad-value", self.span, message, help);
         }
         is_within.then_some(duration)
     }
 
     /// RFC 3339, or a date.
-    pub fn timestamp(&mut self, node: &Node) -> Option<Timestamp> {
+    pub fn timestamp(self) -> Option<Timestamp> {
         self.parsed(
-            node,
             "a moment",
             Timestamp::parse,
             (
@@ -325,8 +364,8 @@ impl Decoder {
 
     /// The place of a word in a fixed set of words, which is compared with regard to case. `None`
     /// with an error for another word; its help names the nearest.
-    pub fn one_of(&mut self, node: &Node, words: &[&str], wanted: &str) -> Option<usize> {
-        let text = self.text(node, wanted)?;
+    pub fn one_of(self, words: &[&str], wanted: &str) -> Option<usize> {
+        let text = self.text(wanted)?;
         let place = words.iter().position(|word| *word == text);
         if place.is_none() {
             let near = nearest(text, words.iter().copied())
@@ -336,29 +375,29 @@ impl Decoder {
                 near.as_deref().unwrap_or("it"),
                 words.join(", ")
             );
-            self.error_with_help(
-                "bad-value",
-                node.span,
-                format!("`{text}` is not {wanted}"),
-                help,
-            );
+            self.error_with_help("bad-value", format!("`{text}` is not {wanted}"), help);
         }
         place
     }
 
     /// The value of one of these words.
-    pub fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)], wanted: &str) -> Option<T> {
+    pub fn word<T: Copy>(self, words: &[(&str, T)], wanted: &str) -> Option<T> {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        self.one_of(node, &names, wanted)
-            .map(|place| words[place].1)
+        self.one_of(&names, wanted).map(|place| words[place].1)
     }
 
     /// The name of a variant.
-    pub fn variant<T: VariantNames + FromStr>(&mut self, node: &Node, wanted: &str) -> Option<T> {
-        T::VARIANTS[self.one_of(node, T::VARIANTS, wanted)?]
-            .parse()
-            .ok()
+    pub fn variant<T: VariantNames + FromStr>(self, wanted: &str) -> Option<T> {
+        T::VARIANTS[self.one_of(T::VARIANTS, wanted)?].parse().ok()
     }
+}
+
+/// Whether a text has from one to `longest` bytes, and only letters and digits of ASCII and `signs`.
+pub fn is_word(text: &str, longest: usize, signs: &str) -> bool {
+    (1..=longest).contains(&text.len())
+        && text
+            .chars()
+            .all(|sign| sign.is_ascii_alphanumeric() || signs.contains(sign))
 }
 
 /// Reads a duration: numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`), which are added
@@ -439,7 +478,7 @@ pub struct Fields<'n> {
     /// The whole map.
     pub span: Span,
     /// Collects errors.
-    pub decoder: &'n mut Decoder,
+    pub decoder: &'n Decoder,
     fields: Vec<(&'n str, &'n Node, &'n Node, bool)>,
     /// The names that were asked for, in that order.
     known: Vec<&'static str>,
@@ -447,12 +486,12 @@ pub struct Fields<'n> {
 
 impl<'n> Fields<'n> {
     /// The value of a field, marked as known and taken. It may be taken again.
-    pub fn take(&mut self, name: &'static str) -> Option<&'n Node> {
+    pub fn take(&mut self, name: &'static str) -> Option<Reader<'n>> {
         self.take_with_key(name).map(|(_, value)| value)
     }
 
     /// The value of a field with the place of its key, marked as known.
-    pub fn take_with_key(&mut self, name: &'static str) -> Option<(Span, &'n Node)> {
+    pub fn take_with_key(&mut self, name: &'static str) -> Option<(Span, Reader<'n>)> {
         if !self.known.contains(&name) {
             self.known.push(name);
         }
@@ -461,13 +500,13 @@ impl<'n> Fields<'n> {
 
     /// Takes a field of another map that people write into this one. Unlike the others it is not
     /// listed in messages among the fields of this map.
-    pub fn take_foreign(&mut self, name: &str) -> Option<(Span, &'n Node)> {
+    pub fn take_foreign(&mut self, name: &str) -> Option<(Span, Reader<'n>)> {
         let field = self
             .fields
             .iter_mut()
             .find(|(written, ..)| *written == name)?;
         field.3 = true;
-        Some((field.1.span, field.2))
+        Some((field.1.span, self.decoder.reader(field.2)))
     }
 
     /// The value of a field that has to be there. Where it is missing, adds an error about the
@@ -477,7 +516,7 @@ impl<'n> Fields<'n> {
         name: &'static str,
         message: &str,
         help: impl Into<Option<&'h str>>,
-    ) -> Option<&'n Node> {
+    ) -> Option<Reader<'n>> {
         let node = self.take(name);
         if node.is_none() {
             self.decoder
@@ -490,21 +529,20 @@ impl<'n> Fields<'n> {
     pub fn get<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>,
+        read: impl FnOnce(Reader<'n>) -> Option<T>,
     ) -> Option<T> {
-        let node = self.take(name)?;
-        read(self.decoder, node)
+        read(self.take(name)?)
     }
 
     /// [`get`](Fields::get), with the place of the value.
     pub fn located<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>,
+        read: impl FnOnce(Reader<'n>) -> Option<T>,
     ) -> Option<Located<T>> {
-        self.get(name, |decoder, node| {
+        self.get(name, |node| {
             Some(Located {
-                value: read(decoder, node)?,
+                value: read(node)?,
                 span: node.span,
             })
         })
@@ -512,17 +550,16 @@ impl<'n> Fields<'n> {
 
     /// A field with a text.
     pub fn text(&mut self, name: &'static str, wanted: &str) -> Option<Located<String>> {
-        self.get(name, |decoder, node| decoder.located(node, wanted))
+        self.get(name, |node| node.located(wanted))
     }
 
     /// The value of a field, as `read` reads it; the default where the field is missing.
     pub fn get_or_default<T: Default>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&mut Decoder, &'n Node) -> T,
+        read: impl FnOnce(Reader<'n>) -> T,
     ) -> T {
-        self.get(name, |decoder, node| Some(read(decoder, node)))
-            .unwrap_or_default()
+        self.get(name, |node| Some(read(node))).unwrap_or_default()
     }
 
     /// A map whose fields `read` takes. Where it is left out or is no map, `read` finds no fields,
@@ -533,7 +570,7 @@ impl<'n> Fields<'n> {
         wanted: &str,
         read: impl FnOnce(&mut Fields<'_>) -> T,
     ) -> T {
-        let entries = self.get(name, |decoder, node| decoder.entries(node, wanted));
+        let entries = self.get(name, |node| node.mapping(wanted));
         self.decoder
             .read(self.span, entries.map_or(&[], Vec::as_slice), read)
     }
@@ -544,7 +581,7 @@ impl<'n> Fields<'n> {
         &mut self,
         name: &'static str,
         into: &mut T,
-        read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>,
+        read: impl FnOnce(Reader<'n>) -> Option<T>,
     ) {
         if let Some(value) = self.get(name, read) {
             *into = value;
@@ -558,7 +595,7 @@ impl<'n> Fields<'n> {
         words: &[(&str, T)],
         wanted: &str,
     ) -> Option<T> {
-        self.get(name, |decoder, node| decoder.word(node, words, wanted))
+        self.get(name, |node| node.word(words, wanted))
     }
 
     /// A field with the name of a variant.
@@ -567,7 +604,7 @@ impl<'n> Fields<'n> {
         name: &'static str,
         wanted: &str,
     ) -> Option<T> {
-        self.get(name, |decoder, node| decoder.variant(node, wanted))
+        self.get(name, |node| node.variant(wanted))
     }
 
     /// A field with a whole number within bounds.
@@ -577,7 +614,7 @@ impl<'n> Fields<'n> {
         bounds: RangeInclusive<u64>,
         wanted: &str,
     ) -> Option<T> {
-        self.get(name, |decoder, node| decoder.integer(node, bounds, wanted))
+        self.get(name, |node| node.integer(bounds, wanted))
     }
 
     /// Whether the map has no other field than this. Fields for which `finish` added an error do

@@ -22,12 +22,7 @@ pub enum Severity {
     Error,
 }
 
-impl Severity {
-    /// `note`, `warning` or `error`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+named!(Severity);
 
 /// Another place that matters, with a word about it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

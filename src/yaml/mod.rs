@@ -10,7 +10,7 @@ pub(crate) mod tree;
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
 pub use place::{Source, Span};
 
-pub(crate) use decode::{Decoder, Fields, nearest, parse_duration, read};
+pub(crate) use decode::{Decoder, Fields, Reader, is_word, nearest, parse_duration, read};
 pub(crate) use place::{Located, values};
 pub(crate) use tree::{Document, Mapping, Node, Value};
 

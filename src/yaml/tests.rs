@@ -162,13 +162,13 @@ fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
 fn every_mistake_of_a_map_is_reported() {
     let text = "one: 1\none: 2\nthre: 3\nfour: maybe\n";
     let node = root(text);
-    let mut decoder = Decoder::default();
-    decoder.map(&node, "a map", |fields| {
+    let decoder = Decoder::default();
+    decoder.reader(&node).map("a map", |fields| {
         fields.take("one");
         fields.take("three");
-        fields.get("four", Decoder::boolean);
+        fields.get("four", Reader::boolean);
     });
-    let diagnostics = decoder.diagnostics;
+    let diagnostics = decoder.diagnostics.into_inner();
     let ids: Vec<_> = diagnostics
         .items
         .iter()

@@ -3,7 +3,7 @@
 //! could lead anywhere on the machine.
 
 use crate::policy::model::{AnswerPages, Included};
-use crate::yaml::{Decoder, Fields, Node};
+use crate::yaml::{Fields, Reader};
 
 /// Decodes `pause`, `failure` and `refusal`, each the name of an HTML file beside the policy. An
 /// absent field is `None`; the files are read later (`IncludedFiles`).
@@ -15,15 +15,15 @@ pub fn answers(fields: &mut Fields<'_>) -> AnswerPages {
     }
 }
 
-fn page(decoder: &mut Decoder, node: &Node) -> Option<Included> {
-    included(decoder, node, "html")
+fn page(node: Reader<'_>) -> Option<Included> {
+    included(node, "html")
 }
 
 /// Decodes the name of a file beside the policy; `ending` is its ending without the dot. The
 /// contents (`bytes`) are filled in later. `None` with an error for a path, which could lead
 /// anywhere on the machine, a name that begins with a dot, or another ending.
-pub fn included(decoder: &mut Decoder, node: &Node, ending: &str) -> Option<Included> {
-    let name = decoder.located(node, "the name of a file beside the policy")?;
+pub fn included(node: Reader<'_>, ending: &str) -> Option<Included> {
+    let name = node.located("the name of a file beside the policy")?;
     let stem = name
         .value
         .strip_suffix(ending)
@@ -33,7 +33,7 @@ pub fn included(decoder: &mut Decoder, node: &Node, ending: &str) -> Option<Incl
     }) {
         return Some(Included { name, bytes: None });
     }
-    decoder.error_with_help(
+    node.decoder.error_with_help(
         "bad-file-name",
         name.span,
         format!(

@@ -4,19 +4,19 @@
 use super::signals::yes_or_no;
 use crate::indexing::Directives;
 use crate::policy::model::{CachedByTest, Expectation, PolicyTest};
-use crate::yaml::{Decoder, Fields, Located, Node, Value};
+use crate::yaml::{Fields, Located, Reader, Value};
 use std::net::IpAddr;
 use std::str::FromStr;
 use strum::VariantNames;
 
 /// Decodes the section: a list of cases, or a single case. A case without a valid agent or path is
 /// left out with an error.
-pub fn cases(decoder: &mut Decoder, node: &Node) -> Vec<PolicyTest> {
+pub fn cases(node: Reader<'_>) -> Vec<PolicyTest> {
     let wanted = [
         "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`",
         "a case: agent, path, expect",
     ];
-    decoder.maps(node, wanted, case)
+    node.maps(wanted, case)
 }
 
 /// Decodes one case. `None` where `agent` or `path` is missing or wrong; a missing `expect` is an
@@ -33,7 +33,7 @@ fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
         status: fields
             .integer("status", 200..=599, "the status of a response")
             .unwrap_or(200),
-        at: fields.get("at", Decoder::timestamp),
+        at: fields.get("at", Reader::timestamp),
         ip: fields.get("ip", address),
         identity: fields.variant("identity", "what is proven"),
         held: fields.get("held", held),
@@ -45,9 +45,8 @@ fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
     })
 }
 
-fn path(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    decoder.parsed(
-        node,
+fn path(node: Reader<'_>) -> Option<String> {
+    node.parsed(
         "a path",
         |text| {
             let is_path = text.starts_with('/') && !text.chars().any(char::is_control);
@@ -57,9 +56,8 @@ fn path(decoder: &mut Decoder, node: &Node) -> Option<String> {
     )
 }
 
-fn address(decoder: &mut Decoder, node: &Node) -> Option<IpAddr> {
-    let address: IpAddr = decoder.parsed(
-        node,
+fn address(node: Reader<'_>) -> Option<IpAddr> {
+    let address: IpAddr = node.parsed(
         "an address, like 192.0.2.1",
         |text| text.parse().ok(),
         ("bad-value", "is not an address", "write `192.0.2.1`, say"),
@@ -69,9 +67,8 @@ fn address(decoder: &mut Decoder, node: &Node) -> Option<IpAddr> {
 
 /// Decodes the copy that the crawler has cached: `none`, `current`, or the text of an earlier
 /// robots.txt, which is any other text with a colon. Text without a colon is an error.
-fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
-    decoder.parsed(
-        node,
+fn held(node: Reader<'_>) -> Option<CachedByTest> {
+    node.parsed(
         "`none`, `current`, or the text of a robots.txt",
         |text| match text {
             "none" => Some(CachedByTest::Nothing),
@@ -91,36 +88,33 @@ fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
 
 /// Decodes `expect`: a verdict alone, or a map of the expected values. The words for verdict, kind
 /// and action are checked. After an error the field is absent.
-fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
+fn expectation(node: Reader<'_>) -> Expectation {
     if matches!(node.value, Value::Scalar { .. }) {
         return Expectation {
-            verdict: variant("a verdict")(decoder, node),
+            verdict: variant("a verdict")(node),
             ..Expectation::default()
         };
     }
     let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
-    decoder
-        .map(node, wanted, |fields| Expectation {
-            verdict: fields.get("verdict", variant("a verdict")),
-            kind: fields.get("kind", variant("a kind")),
-            never_fetched: fields.located("never_fetched", yes_or_no),
-            action: fields.get("action", variant("an action")),
-            answer_status: fields.located("status", |decoder, node| {
-                decoder.integer(node, 200..=599, "a status")
-            }),
-            tag: fields.get("tag", |decoder, node| Some(tag_lines(decoder, node))),
-            signals: fields.get("signals", |decoder, node| {
-                Some(decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"))
-            }),
-        })
-        .unwrap_or_default()
+    node.map(wanted, |fields| Expectation {
+        verdict: fields.get("verdict", variant("a verdict")),
+        kind: fields.get("kind", variant("a kind")),
+        never_fetched: fields.located("never_fetched", yes_or_no),
+        action: fields.get("action", variant("an action")),
+        answer_status: fields.located("status", |node| node.integer(200..=599, "a status")),
+        tag: fields.get("tag", |node| Some(tag_lines(node))),
+        signals: fields.get("signals", |node| {
+            Some(node.texts("header lines, like `Content-Usage: train-ai=n`"))
+        }),
+    })
+    .unwrap_or_default()
 }
 
 /// Decodes X-Robots-Tag lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is
 /// several, an empty list is none. A line of which neither the whole nor the part after `name: ` is
 /// valid directives adds an error, and is returned all the same.
-fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    let lines = decoder.texts(node, "X-Robots-Tag lines");
+fn tag_lines(node: Reader<'_>) -> Vec<Located<String>> {
+    let lines = node.texts("X-Robots-Tag lines");
     for line in &lines {
         let said = line
             .value
@@ -128,7 +122,7 @@ fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
             .filter(|(name, _)| !name.contains(','))
             .map_or(line.value.as_str(), |(_, said)| said);
         if Directives::parse(said).is_err() && Directives::parse(&line.value).is_err() {
-            decoder.error_with_help(
+            node.decoder.error_with_help(
                 "bad-directive",
                 line.span,
                 format!("`{}` is no line of X-Robots-Tag", line.value),
@@ -141,12 +135,10 @@ fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 
 /// Returns a decoder for the name of a variant. The decoder returns `None` with an error for anything
 /// else; `wanted` names what was expected in that error.
-fn variant<T: VariantNames + FromStr>(
-    wanted: &str,
-) -> impl Fn(&mut Decoder, &Node) -> Option<Located<T>> {
-    move |decoder, node| {
+fn variant<T: VariantNames + FromStr>(wanted: &str) -> impl Fn(Reader<'_>) -> Option<Located<T>> {
+    move |node| {
         Some(Located {
-            value: decoder.variant(node, wanted)?,
+            value: node.variant(wanted)?,
             span: node.span,
         })
     }

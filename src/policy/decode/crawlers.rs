@@ -3,7 +3,7 @@
 
 use crate::crawlers::{Binds, read_networks};
 use crate::policy::model::DescribedCrawler;
-use crate::yaml::{Decoder, Fields, Located, Node};
+use crate::yaml::{Fields, Located, Reader};
 
 /// A shorter marker stands in the user agents of too many people.
 const MIN_MARKER: usize = 3;
@@ -11,19 +11,19 @@ const MAX_MARKER: usize = 100;
 
 /// Decodes the section: a list of crawlers, or a single one. Of two with the same token (without
 /// regard to case) the first is kept and the second is an error.
-pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
+pub fn crawlers(node: Reader<'_>) -> Vec<DescribedCrawler> {
     let mut crawlers: Vec<DescribedCrawler> = Vec::new();
     let wanted = [
         "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`",
         "a map: token, user_agent, purpose, ...",
     ];
-    for crawler in decoder.maps(node, wanted, crawler) {
+    for crawler in node.maps(wanted, crawler) {
         let token = &crawler.token;
         if let Some(first) = crawlers
             .iter()
             .find(|other| other.token.value.eq_ignore_ascii_case(&token.value))
         {
-            decoder.duplicate(
+            node.decoder.duplicate(
                 "duplicate-crawler",
                 [token.span, first.token.span],
                 format!("`{}` is described twice", token.value),
@@ -57,17 +57,16 @@ fn crawler(fields: &mut Fields<'_>) -> Option<DescribedCrawler> {
             ],
             "what binds it",
         ),
-        crawl_delay: fields.get("crawl_delay", Decoder::boolean),
+        crawl_delay: fields.get("crawl_delay", Reader::boolean),
         networks: fields.get_or_default("networks", read_networks),
         // What is missing ends it only here: the mistakes of all other fields are shown before.
         token: token?,
     })
 }
 
-fn token(decoder: &mut Decoder, node: &Node) -> Option<String> {
+fn token(node: Reader<'_>) -> Option<String> {
     let help = "a product token has letters, digits, `-` and `_`; how the user agent reads goes into `user_agent`";
-    decoder.parsed(
-        node,
+    node.parsed(
         "the product token of a crawler",
         |text| super::is_token(text).then(|| text.to_owned()),
         ("bad-token", "is not a product token", help),
@@ -76,8 +75,8 @@ fn token(decoder: &mut Decoder, node: &Node) -> Option<String> {
 
 /// Decodes `user_agent`: markers, which are found on token boundaries and without regard to case. A
 /// marker that is not 3 to 100 characters of printable ASCII is left out with an error.
-fn markers(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    decoder.checked(node, "a list of what its user agent is known by", |decoder, marker| {
+fn markers(node: Reader<'_>) -> Vec<Located<String>> {
+    node.checked("a list of what its user agent is known by", |decoder, marker| {
         let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.value.len())
             && marker.value.bytes().all(|octet| octet.is_ascii() && !octet.is_ascii_control());
         if !fits {

@@ -10,7 +10,7 @@ use crate::crawlers::Purpose;
 use crate::policy::model::{
     AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode,
 };
-use crate::yaml::{Decoder, Fields, Located, Node, Value};
+use crate::yaml::{Decoder, Fields, Located, Reader, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -38,41 +38,39 @@ pub fn enforcement(fields: &mut Fields<'_>) -> Enforcement {
     }
 }
 
-fn grace(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
-    decoder.duration_within(
-        node,
+fn grace(node: Reader<'_>) -> Option<Duration> {
+    node.duration_within(
         Duration::ZERO..=MAX_GRACE,
         "`grace` is longer than 31 days: nothing would ever be enforced",
         None,
     )
 }
 
-fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, EnforcementFields> {
-    decoder
-        .map(node, "a map of purposes, like `seo: enforce`", |fields| {
-            Purpose::ALL
-                .into_iter()
-                .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)))
-                .collect()
-        })
-        .unwrap_or_default()
+fn purposes(node: Reader<'_>) -> BTreeMap<Purpose, EnforcementFields> {
+    node.map("a map of purposes, like `seo: enforce`", |fields| {
+        Purpose::ALL
+            .into_iter()
+            .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)))
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 /// Decodes a map from crawlers to their fields. A crawler that is written twice (without regard to
 /// case), and a name that is not of one crawler, is left out with an error. Whether such a crawler
 /// exists is not checked here.
-fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, EnforcementFields)> {
+fn agents(node: Reader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
     let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
-    let entries = decoder.entries(node, "a map of crawlers, like `Bytespider: enforce`");
+    let entries = node.entries("a map of crawlers, like `Bytespider: enforce`");
     for (key, value) in entries.into_iter().flatten() {
-        let Some(agent) = decoder.located(key, "the token of a crawler") else {
+        let Some(agent) = key.located("the token of a crawler") else {
             continue;
         };
         if let Some((first, _)) = agents
             .iter()
             .find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value))
         {
-            decoder.duplicate(
+            node.decoder.duplicate(
                 "duplicate-key",
                 [agent.span, first.span],
                 format!("`{}` is written twice", agent.value),
@@ -81,11 +79,11 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
             continue;
         }
         if check_name(
-            decoder,
+            node.decoder,
             &agent,
             "write the field directly under `enforcement`: it is for all",
         ) {
-            agents.push((agent, nested(decoder, value).unwrap_or_default()));
+            agents.push((agent, nested(value).unwrap_or_default()));
         }
     }
     agents
@@ -93,7 +91,7 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
 
 /// Checks whether a text may name one crawler. Adds an error for `*`, with the help `for_all`, and
 /// for a token with a version (`GPTBot/1.0`).
-fn check_name(decoder: &mut Decoder, agent: &Located<String>, for_all: &str) -> bool {
+fn check_name(decoder: &Decoder, agent: &Located<String>, for_all: &str) -> bool {
     let name = &agent.value;
     let (message, help) = match name.split_once('/') {
         Some((token, _)) => (
@@ -110,10 +108,10 @@ fn check_name(decoder: &mut Decoder, agent: &Located<String>, for_all: &str) -> 
 /// Decodes `traps`: patterns, each once. A trap is a whole path of its own, because a wide one
 /// would mark every reader of the site: it needs three characters before the first `*` or `$`. It
 /// may not cover /robots.txt or /.well-known/. Others are left out with an error.
-fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
+fn traps(node: Reader<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
-    for trap in decoder.texts(node, "a list of paths, like `/no-crawlers-here/`") {
-        if !trap.value.is_empty() && !check_pattern(decoder, &trap) {
+    for trap in node.texts("a list of paths, like `/no-crawlers-here/`") {
+        if !trap.value.is_empty() && !check_pattern(node.decoder, &trap) {
             continue;
         }
         let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
@@ -127,16 +125,15 @@ fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
             }
             continue;
         };
-        decoder.error("bad-trap", trap.span, mistake);
+        node.decoder.error("bad-trap", trap.span, mistake);
     }
     traps
 }
 
 /// Decodes the crawlers that are never refused. Names that are not of one crawler are left out with
 /// an error.
-fn exempt(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    decoder.checked(
-        node,
+fn exempt(node: Reader<'_>) -> Vec<Located<String>> {
+    node.checked(
         "a list of crawlers, like `IntranetBot`",
         |decoder, agent| check_name(decoder, agent, "write `mode: observe` to refuse no crawler"),
     )
@@ -144,7 +141,7 @@ fn exempt(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 
 /// Decodes `no`, `yes` (as long as `max_age` says), or how long the cache keeps a file whatever
 /// `max_age` says: at most 31 days.
-fn behind_cache(decoder: &mut Decoder, node: &Node) -> Option<BehindCache> {
+fn behind_cache(node: Reader<'_>) -> Option<BehindCache> {
     if let Value::Scalar { text, .. } = &node.value {
         match text.to_ascii_lowercase().as_str() {
             "no" | "false" | "off" => return Some(BehindCache::No),
@@ -152,26 +149,23 @@ fn behind_cache(decoder: &mut Decoder, node: &Node) -> Option<BehindCache> {
             _ => {}
         }
     }
-    decoder
-        .duration_within(
-            node,
-            Duration::ZERO..=MAX_GRACE,
-            "`behind_cache` is longer than 31 days: nothing would ever be enforced",
-            None,
-        )
-        .map(BehindCache::For)
+    node.duration_within(
+        Duration::ZERO..=MAX_GRACE,
+        "`behind_cache` is longer than 31 days: nothing would ever be enforced",
+        None,
+    )
+    .map(BehindCache::For)
 }
 
 /// The fields of a purpose or a crawler: a map, or a mode alone.
-fn nested(decoder: &mut Decoder, node: &Node) -> Option<EnforcementFields> {
+fn nested(node: Reader<'_>) -> Option<EnforcementFields> {
     if matches!(node.value, Value::Scalar { .. }) && !node.is_null() {
         return Some(EnforcementFields {
-            mode: mode(decoder, node),
+            mode: mode(node),
             ..EnforcementFields::default()
         });
     }
-    decoder.map(
-        node,
+    node.map(
         "a mode, or a map: mode, disallowed, ambiguous, ...",
         overrides,
     )
@@ -189,14 +183,14 @@ fn overrides(fields: &mut Fields<'_>) -> EnforcementFields {
         impostor: fields.get("impostor", answer),
         trapped,
         trapped_for,
-        unverified: fields.located("unverified", |decoder, node| {
-            decoder.variant(node, "what becomes of crawlers that are not verified")
+        unverified: fields.located("unverified", |node| {
+            node.variant("what becomes of crawlers that are not verified")
         }),
         unlicensed: fields.located("unlicensed", unlicensed),
     }
 }
 
-fn mode(decoder: &mut Decoder, node: &Node) -> Option<Mode> {
+fn mode(node: Reader<'_>) -> Option<Mode> {
     // YAML 1.1 readers take a bare `off` for false; so both are read.
     let modes = [
         ("off", Mode::Off),
@@ -204,37 +198,27 @@ fn mode(decoder: &mut Decoder, node: &Node) -> Option<Mode> {
         ("observe", Mode::Observe),
         ("enforce", Mode::Enforce),
     ];
-    decoder.word(node, &modes, "a mode")
+    node.word(&modes, "a mode")
 }
 
 /// The answer to requests that come too fast: a status alone, or a map of `status` and `body`. Its
 /// Retry-After follows from the crawl delay, so a policy cannot say it.
-fn too_fast(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
-    answer_with(
-        decoder,
-        node,
-        ["an answer", "a `status` or a `body`"],
-        |_, _| {},
-    )
+fn too_fast(node: Reader<'_>) -> Option<AnswerPolicy> {
+    answer_with(node, ["an answer", "a `status` or a `body`"], |_, _| {})
 }
 
 /// Decodes the answer to a marked client, and for how long the client stays marked (1 second to 30
 /// days); either may be left out. A status alone says no time. Both are `None` for a node that is
 /// neither a valid status nor a map; a wrong field of a map is left out alone.
-fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<Duration>) {
+fn trapped(node: Reader<'_>) -> (Option<AnswerPolicy>, Option<Duration>) {
     let wanted = [
         "an answer, and `for` how long",
         "a `status`, a `body` or `for` how long",
     ];
     let mut time = None;
-    let answer = answer_with(decoder, node, wanted, |fields, _| {
-        time = fields.get("for", |decoder, node| {
-            decoder.duration_within(
-                node,
-                SECOND..=MONTH,
-                "`for` is from one second to 30 days",
-                None,
-            )
+    let answer = answer_with(node, wanted, |fields, _| {
+        time = fields.get("for", |node| {
+            node.duration_within(SECOND..=MONTH, "`for` is from one second to 30 days", None)
         });
     });
     (answer, time)
@@ -242,9 +226,9 @@ fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<
 
 /// Decodes an answer to refused requests: a status alone, or a map of `status`, `retry_after` and
 /// `body`, each of which may be left out.
-fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
+fn answer(node: Reader<'_>) -> Option<AnswerPolicy> {
     let wanted = ["an answer", "a `status`, a `retry_after` or a `body`"];
-    answer_with(decoder, node, wanted, |fields, answer| {
+    answer_with(node, wanted, |fields, answer| {
         answer.retry_after = fields.get("retry_after", retry_after);
     })
 }
@@ -254,20 +238,19 @@ fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
 /// messages what is expected. An empty map adds an error and gives an empty answer. `None` for a
 /// node that is neither a valid status nor a map.
 fn answer_with(
-    decoder: &mut Decoder,
-    node: &Node,
+    node: Reader<'_>,
     [wanted, says]: [&str; 2],
     more: impl FnOnce(&mut Fields<'_>, &mut AnswerPolicy),
 ) -> Option<AnswerPolicy> {
     let mut answer = AnswerPolicy::default();
     if !node.is_map() {
-        answer.status = Some(status(decoder, node)?);
+        answer.status = Some(status(node)?);
         return Some(answer);
     }
     if node.is_empty() {
-        decoder.error("missing-field", node.span, format!("an answer says {says}"));
+        node.error("missing-field", format!("an answer says {says}"));
     }
-    decoder.map(node, wanted, |fields| {
+    node.map(wanted, |fields| {
         answer.status = fields.get("status", status);
         answer.body = fields.get("body", body);
         more(fields, &mut answer);
@@ -277,28 +260,23 @@ fn answer_with(
 
 /// Decodes the body of an answer. One of more than 64 KiB adds an error, and is returned all the
 /// same.
-fn body(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    let body = decoder.text(node, "a text")?;
+fn body(node: Reader<'_>) -> Option<String> {
+    let body = node.text("a text")?;
     if body.len() > 64 * 1024 {
-        decoder.error(
-            "bad-value",
-            node.span,
-            "the body of a refusal is at most 64 KiB",
-        );
+        node.error("bad-value", "the body of a refusal is at most 64 KiB");
     }
     Some(body.to_owned())
 }
 
 /// Decodes the status of an answer that refuses: 400 to 599.
-fn status(decoder: &mut Decoder, node: &Node) -> Option<u16> {
-    decoder.integer(node, 400..=599, "a status that refuses")
+fn status(node: Reader<'_>) -> Option<u16> {
+    node.integer(400..=599, "a status that refuses")
 }
 
 /// Decodes Retry-After: from one second to 30 days. In the answer it is whole seconds (RFC 9110
 /// section 10.2.3).
-pub fn retry_after(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
-    decoder.duration_within(
-        node,
+pub fn retry_after(node: Reader<'_>) -> Option<Duration> {
+    node.duration_within(
         SECOND..=MONTH,
         "`retry_after` is from one second to 30 days",
         None,

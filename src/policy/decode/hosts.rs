@@ -2,18 +2,17 @@
 //! it, and converts it to the form that clients send (lower case, Punycode).
 
 use crate::policy::model::HostPattern;
-use crate::yaml::{Decoder, Located, Node};
+use crate::yaml::{Located, Reader, is_word};
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
 
 /// Decodes `hosts`: one host pattern or a list. A pattern that is not valid or is named twice is
 /// left out with an error; an empty list is an error.
-pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
+pub fn hosts(node: Reader<'_>) -> Vec<Located<HostPattern>> {
     let mut hosts: Vec<Located<HostPattern>> = Vec::new();
     if node.is_empty() {
-        decoder.error_with_help(
+        node.error_with_help(
             "bad-host",
-            node.span,
             "`hosts` names no host",
             "leave out `hosts`: a policy without it is for every other host",
         );
@@ -21,11 +20,11 @@ pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
     for Located {
         value: written,
         span,
-    } in decoder.texts(node, "a list of host names")
+    } in node.texts("a list of host names")
     {
         match parse_host(&written) {
             Ok(value) => match hosts.iter().find(|host| host.value == value) {
-                Some(first) => decoder.duplicate(
+                Some(first) => node.decoder.duplicate(
                     "duplicate-host",
                     [span, first.span],
                     format!("`{written}` is named twice"),
@@ -33,9 +32,9 @@ pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
                 ),
                 None => hosts.push(Located { value, span }),
             },
-            Err(HostError { message, help }) => {
-                decoder.error_with_help("bad-host", span, message, help)
-            }
+            Err(HostError { message, help }) => node
+                .decoder
+                .error_with_help("bad-host", span, message, help),
         }
     }
     hosts
@@ -136,11 +135,6 @@ fn read_host(written: &str) -> Result<HostPattern, &'static str> {
 fn underscored(name: &str) -> Option<String> {
     let valid = name.contains('_')
         && name.len() <= 253
-        && name.split('.').all(|label| {
-            (1..=63).contains(&label.len())
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-        });
+        && name.split('.').all(|label| is_word(label, 63, "-_"));
     valid.then(|| name.to_ascii_lowercase())
 }

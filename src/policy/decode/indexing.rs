@@ -9,14 +9,14 @@ use crate::policy::model::{
     Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives,
 };
 use crate::policy::regular_expression::mistake_in;
-use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span};
+use crate::yaml::{Diagnostic, Fields, Located, Reader, Severity, Span, is_word};
 
-pub fn rules(decoder: &mut Decoder, node: &Node) -> Vec<IndexingRule> {
+pub fn rules(node: Reader<'_>) -> Vec<IndexingRule> {
     let wanted = [
         "a list of rules, each with conditions and a tag",
         "a rule: conditions (paths, types, ...) and `tag` or `tags`",
     ];
-    decoder.maps(node, wanted, |fields| Some(rule(fields)))
+    node.maps(wanted, |fields| Some(rule(fields)))
 }
 
 /// Decodes one rule. It needs `tag` or `tags`, or `origin_tags` alone with another value than
@@ -31,10 +31,10 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     let origin_tags = fields.get("origin_tags", origin_tags);
     let mut said = Said::default();
     if let Some(node) = tag {
-        said.add(Scope::All, node, fields.decoder);
+        said.add(Scope::All, node);
     }
     if let Some(node) = scoped {
-        add_scoped(node, &mut said, fields.decoder);
+        add_scoped(node, &mut said);
     }
     fields.finish();
     if tag.is_none() && scoped.is_none() {
@@ -64,42 +64,33 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     }
 }
 
-fn unless(decoder: &mut Decoder, node: &Node) -> Option<Conditions> {
+fn unless(node: Reader<'_>) -> Option<Conditions> {
     if node.is_empty() {
-        decoder.error(
-            "empty-not",
-            node.span,
-            "an empty `not` would exclude everything",
-        );
+        node.error("empty-not", "an empty `not` would exclude everything");
     }
-    decoder.map(
-        node,
-        "conditions: paths, path_regex, types, status",
-        conditions,
-    )
+    node.map("conditions: paths, path_regex, types, status", conditions)
 }
 
 /// Adds the directives of `tags`, a map from crawlers to directives. A key that is the name of a
 /// directive or no name of a crawler is an error, and so are a crawler without a value and one that
 /// is named twice in different case.
-fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
-    let Some(entries) = decoder.entries(
-        node,
-        "a map of crawlers, like `googlebot: noindex` (`tag: noindex` is for all)",
-    ) else {
+fn add_scoped(node: Reader<'_>, said: &mut Said) {
+    let Some(entries) =
+        node.entries("a map of crawlers, like `googlebot: noindex` (`tag: noindex` is for all)")
+    else {
         return;
     };
-    if entries.is_empty() {
-        decoder.error("rule-without-tags", node.span, "nothing is said here");
+    if node.is_empty() {
+        node.error("rule-without-tags", "nothing is said here");
     }
     let mut told: Vec<(Scope, Span)> = Vec::new();
     for (key, value) in entries {
         let span = key.span;
-        let Some(name) = decoder.text(key, "the name of a crawler, or \"*\"") else {
+        let Some(name) = key.text("the name of a crawler, or \"*\"") else {
             continue;
         };
         if is_directive_name(name) {
-            decoder.error_with_help(
+            node.decoder.error_with_help(
                 "bad-token",
                 span,
                 format!("`{name}` is a directive, not the name of a crawler"),
@@ -112,12 +103,12 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
             "is not the name of a crawler",
             "write a name like `googlebot`, or \"*\" for all",
         );
-        let Some(scope) = decoder.parsed(key, "", scope, mistake) else {
+        let Some(scope) = key.parsed("", scope, mistake) else {
             continue;
         };
         // Case does not matter in the name of a crawler.
         if let Some((_, first)) = told.iter().find(|(known, _)| *known == scope) {
-            decoder.duplicate(
+            node.decoder.duplicate(
                 "duplicate-key",
                 [span, *first],
                 format!("`{name}` is told something twice"),
@@ -126,7 +117,7 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
         }
         told.push((scope.clone(), span));
         if value.is_null() {
-            decoder.error_with_help(
+            node.decoder.error_with_help(
                 "wrong-type",
                 span,
                 format!("`{name}` is told nothing"),
@@ -134,13 +125,13 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
             );
             continue;
         }
-        said.add(scope, value, decoder);
+        said.add(scope, value);
     }
 }
 
 /// The treatment of the origin's own lines.
-pub fn origin_tags(decoder: &mut Decoder, node: &Node) -> Option<OriginTags> {
-    decoder.variant(node, "a way to treat the origin's tags")
+pub fn origin_tags(node: Reader<'_>) -> Option<OriginTags> {
+    node.variant("a way to treat the origin's tags")
 }
 
 /// The directives of a rule: together, and piece by piece as they were written.
@@ -153,22 +144,21 @@ struct Said {
 impl Said {
     /// Adds the directives of `node` (a text or a list) for the crawlers of `scope`. Text that does
     /// not parse adds an error, but is kept in `written` for the lints.
-    fn add(&mut self, scope: Scope, node: &Node, decoder: &mut Decoder) {
+    fn add(&mut self, scope: Scope, node: Reader<'_>) {
         let mut all = Directives::default();
         if node.is_empty() {
-            decoder.error_with_help(
+            node.error_with_help(
                 "rule-without-tags",
-                node.span,
                 "nothing is said here",
                 "write `noindex`, say",
             );
         }
-        for text in decoder.texts(node, "directives, like `noindex, noarchive`") {
+        for text in node.texts("directives, like `noindex, noarchive`") {
             match Directives::parse(&text.value) {
                 Ok(directives) => all.extend(&directives),
                 Err(DirectiveError { message, help }) => {
                     let error = Diagnostic::error("bad-directive", text.span, message);
-                    decoder.diagnostics.push(Diagnostic { help, ..error });
+                    node.decoder.push(Diagnostic { help, ..error });
                 }
             }
             self.written.push(WrittenDirectives {
@@ -183,11 +173,7 @@ impl Said {
 /// The scope of a crawler's name: `*`, or up to 64 letters, digits and `-_.`; `None` for other
 /// text.
 fn scope(name: &str) -> Option<Scope> {
-    let is_name = (1..=64).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    (is_name || name == "*").then(|| Scope::named(name))
+    (is_word(name, 64, "-_.") || name == "*").then(|| Scope::named(name))
 }
 
 /// Takes the conditions of a rule, or of its `not`, out of the fields. What is absent does not
@@ -207,16 +193,18 @@ fn conditions(fields: &mut Fields<'_>) -> Conditions {
 pub fn listed<T>(
     fields: &mut Fields<'_>,
     name: &'static str,
-    decode: fn(&mut Decoder, &Node) -> Vec<T>,
+    decode: fn(Reader<'_>) -> Vec<T>,
 ) -> Vec<T> {
     let Some((key, node)) = fields.take_with_key(name) else {
         return Vec::new();
     };
-    let decoder = &mut *fields.decoder;
-    let before = decoder.diagnostics.items.len();
-    let list = decode(decoder, node);
-    let mut new = decoder.diagnostics.items[before..].iter();
-    if list.is_empty() && !new.any(|item| item.severity == Severity::Error) {
+    let decoder = fields.decoder;
+    let before = decoder.diagnostics.borrow().items.len();
+    let list = decode(node);
+    let is_wrong = decoder.diagnostics.borrow().items[before..]
+        .iter()
+        .any(|item| item.severity == Severity::Error);
+    if list.is_empty() && !is_wrong {
         decoder.error_with_help(
             "empty-condition",
             key,
@@ -228,19 +216,19 @@ pub fn listed<T>(
 }
 
 /// Decodes a regular expression on paths as text; `None` with an error where it does not compile.
-fn path_regex(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
-    let text = decoder.located(node, "a regular expression")?;
+fn path_regex(node: Reader<'_>) -> Option<Located<String>> {
+    let text = node.located("a regular expression")?;
     let Some((what, help)) = mistake_in(&text.value) else {
         return Some(text);
     };
-    decoder.error_with_help("bad-regex", node.span, what, help);
+    node.error_with_help("bad-regex", what, help);
     None
 }
 
 /// Decodes media types and writes them in lower case: `application/pdf` or `image/*`. Types with
 /// parameters, `*/*`, and other text are left out with an error.
-fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    let mut types = decoder.texts(node, "a list of media types");
+fn types(node: Reader<'_>) -> Vec<Located<String>> {
+    let mut types = node.texts("a list of media types");
     types.retain_mut(|media| {
         media.value.make_ascii_lowercase();
         let text = media.value.as_str();
@@ -264,36 +252,31 @@ fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
         } else {
             return true;
         };
-        decoder.error_with_help("bad-type", media.span, format!("`{text}` is {what}"), help);
+        node.decoder
+            .error_with_help("bad-type", media.span, format!("`{text}` is {what}"), help);
         false
     });
     types
 }
 
 fn is_media_type(text: &str) -> bool {
+    const SIGNS: &str = "-_.+!#$&^";
     text.split_once('/').is_some_and(|(kind, subtype)| {
-        is_type_name(kind) && (subtype == "*" || is_type_name(subtype))
+        is_word(kind, text.len(), SIGNS) && (subtype == "*" || is_word(subtype, text.len(), SIGNS))
     })
-}
-
-fn is_type_name(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
 }
 
 /// Decodes status codes from 200 to 599, and classes from `2xx` to `5xx`. Others are left out with
 /// an error; so is 304, which is tagged as the 200 that it confirms.
-fn statuses(decoder: &mut Decoder, node: &Node) -> Vec<Located<StatusCondition>> {
+fn statuses(node: Reader<'_>) -> Vec<Located<StatusCondition>> {
     let mut statuses = Vec::new();
-    for Located { value: text, span } in decoder.texts(node, "a list of status codes") {
+    for Located { value: text, span } in node.texts("a list of status codes") {
         let value = match text.strip_suffix("xx") {
             Some(class) => class.parse().ok().map(StatusCondition::Class),
             None => text.parse().ok().map(StatusCondition::Code),
         };
         match value {
-            Some(StatusCondition::Code(304)) => decoder.error_with_help(
+            Some(StatusCondition::Code(304)) => node.decoder.error_with_help(
                 "bad-status",
                 span,
                 "a 304 is tagged as the 200 it speaks of",
@@ -302,7 +285,7 @@ fn statuses(decoder: &mut Decoder, node: &Node) -> Vec<Located<StatusCondition>>
             Some(value @ (StatusCondition::Class(2..=5) | StatusCondition::Code(200..=599))) => {
                 statuses.push(Located { value, span });
             }
-            _ => decoder.error_with_help(
+            _ => node.decoder.error_with_help(
                 "bad-status",
                 span,
                 format!("`{text}` is not a status"),

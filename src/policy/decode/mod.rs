@@ -22,7 +22,7 @@ pub use signals::{is_category, url_mistake};
 
 use super::model::{Acknowledgement, Environment, OriginRobots, Policy, Stance};
 use crate::crawlers::Purpose;
-use crate::yaml::{Decoder, Diagnostic, Diagnostics, Fields, Located, Node, Source};
+use crate::yaml::{Decoder, Diagnostic, Diagnostics, Fields, Located, Reader, Source};
 use std::collections::BTreeMap;
 
 /// Reads and checks one policy file. One run reports all of its mistakes. There is a policy only
@@ -36,10 +36,10 @@ use std::collections::BTreeMap;
 /// assert_eq!(findings.items[0].help.as_deref(), Some("did you mean `hosts`?"));
 /// ```
 pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
-    crate::yaml::read(source, |decoder, root| match root {
-        Some(root) => policy(name, source, decoder, root),
+    crate::yaml::read(source, "", |decoder, root| match root {
+        Some(root) => policy(name, source, root),
         None => {
-            decoder.diagnostics.push(
+            decoder.push(
                 Diagnostic::whole_file("empty-policy", "the policy is empty")
                     .help("the least there is: `robots: { groups: [{ agents: \"*\", disallow: /private/ }] }`"),
             );
@@ -50,48 +50,44 @@ pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
 
 /// Decodes a whole file and checks what needs several sections. Only a file that is no map gives
 /// `None`; after other errors `read` drops the policy.
-fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Option<Policy> {
-    let policy = decoder.map(
-        root,
-        "a map of fields: hosts, robots, indexing, ...",
-        |fields| {
-            let environment = fields
-                .variant("environment", "an environment")
-                .unwrap_or_default();
-            let staging_crawl = staging_crawl(fields, environment);
-            Policy {
-                name: name.to_owned(),
-                source: source.clone(),
-                hosts: fields.get_or_default("hosts", hosts::hosts),
-                environment,
-                staging_crawl,
-                purposes: fields.get_or_default("purposes", purposes),
-                robots: robots::robots(fields),
-                indexing: fields.get_or_default("indexing", indexing::rules),
-                origin_tags: fields
-                    .get("origin_tags", indexing::origin_tags)
-                    .unwrap_or_default(),
-                html: fields.get_or_default("html", html::html),
-                retire: fields.get_or_default("retire", retire::retire),
-                enforcement: fields.section(
-                    "enforcement",
-                    "a map: mode, disallowed, traps, purposes, agents, ...",
-                    enforcement::enforcement,
-                ),
-                pauses: fields.get_or_default("pause", pause::pauses),
-                answers: fields.section(
-                    "answers",
-                    "a map: pause, failure, refusal",
-                    answers::answers,
-                ),
-                crawlers: fields.get_or_default("crawlers", crawlers::crawlers),
-                tdm: fields.get_or_default("tdm", signals::tdm),
-                acknowledge: fields.get_or_default("acknowledge", acknowledge),
-                tests: fields.get_or_default("tests", cases::cases),
-            }
-        },
-    )?;
-    whole_file(&policy, decoder);
+fn policy(name: &str, source: &Source, root: Reader<'_>) -> Option<Policy> {
+    let policy = root.map("a map of fields: hosts, robots, indexing, ...", |fields| {
+        let environment = fields
+            .variant("environment", "an environment")
+            .unwrap_or_default();
+        let staging_crawl = staging_crawl(fields, environment);
+        Policy {
+            name: name.to_owned(),
+            source: source.clone(),
+            hosts: fields.get_or_default("hosts", hosts::hosts),
+            environment,
+            staging_crawl,
+            purposes: fields.get_or_default("purposes", purposes),
+            robots: robots::robots(fields),
+            indexing: fields.get_or_default("indexing", indexing::rules),
+            origin_tags: fields
+                .get("origin_tags", indexing::origin_tags)
+                .unwrap_or_default(),
+            html: fields.get_or_default("html", html::html),
+            retire: fields.get_or_default("retire", retire::retire),
+            enforcement: fields.section(
+                "enforcement",
+                "a map: mode, disallowed, traps, purposes, agents, ...",
+                enforcement::enforcement,
+            ),
+            pauses: fields.get_or_default("pause", pause::pauses),
+            answers: fields.section(
+                "answers",
+                "a map: pause, failure, refusal",
+                answers::answers,
+            ),
+            crawlers: fields.get_or_default("crawlers", crawlers::crawlers),
+            tdm: fields.get_or_default("tdm", signals::tdm),
+            acknowledge: fields.get_or_default("acknowledge", acknowledge),
+            tests: fields.get_or_default("tests", cases::cases),
+        }
+    })?;
+    whole_file(&policy, root.decoder);
     Some(policy)
 }
 
@@ -116,7 +112,7 @@ fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
 
 /// Checks that need several sections: a licence for what demands one, no `purposes` with `origin:
 /// only`, and a `grace` that is not shorter than `max_age`.
-fn whole_file(policy: &Policy, decoder: &mut Decoder) {
+fn whole_file(policy: &Policy, decoder: &Decoder) {
     signals::whole_file(policy, decoder);
     if policy.robots.origin == OriginRobots::Only
         && let Some(stance) = policy
@@ -146,48 +142,40 @@ fn whole_file(policy: &Policy, decoder: &mut Decoder) {
 
 /// Decodes a map from purposes to stances. A stance on `tool` or `other`, whose crawlers have no
 /// token to publish, is left out with an error, except `inherit`.
-fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Located<Stance>> {
+fn purposes(node: Reader<'_>) -> BTreeMap<Purpose, Located<Stance>> {
     let mut purposes = BTreeMap::new();
-    decoder.map(
-        node,
-        "a map of purposes, like `training: disallow`",
-        |fields| {
-            for purpose in Purpose::ALL {
-                let Some(stance) = fields.located(purpose.name(), |decoder, node| {
-                    decoder.variant(node, "a stance")
-                }) else {
-                    continue;
-                };
-                if matches!(purpose, Purpose::Tool | Purpose::Other)
-                    && stance.value != Stance::Inherit
-                {
-                    fields.decoder.error_with_help(
-                        "purpose-without-tokens",
-                        stance.span,
-                        format!(
-                            "crawlers of purpose `{}` have no token to publish",
-                            purpose.name()
-                        ),
-                        "they follow `*`; to hold them to it, name them under `enforcement`",
-                    );
-                    continue;
-                }
-                purposes.insert(purpose, stance);
+    node.map("a map of purposes, like `training: disallow`", |fields| {
+        for purpose in Purpose::ALL {
+            let Some(stance) = fields.located(purpose.name(), |node| node.variant("a stance"))
+            else {
+                continue;
+            };
+            if matches!(purpose, Purpose::Tool | Purpose::Other) && stance.value != Stance::Inherit
+            {
+                fields.decoder.error_with_help(
+                    "purpose-without-tokens",
+                    stance.span,
+                    format!(
+                        "crawlers of purpose `{}` have no token to publish",
+                        purpose.name()
+                    ),
+                    "they follow `*`; to hold them to it, name them under `enforcement`",
+                );
+                continue;
             }
-        },
-    );
+            purposes.insert(purpose, stance);
+        }
+    });
     purposes
 }
 
 /// Decodes the findings that the owner accepts: one word, or a list. Unknown words are left out
 /// with an error.
-fn acknowledge(decoder: &mut Decoder, node: &Node) -> Vec<Located<Acknowledgement>> {
-    let items = decoder.one_or_many(node, "a list of what is done on purpose");
-    items
-        .iter()
+fn acknowledge(node: Reader<'_>) -> Vec<Located<Acknowledgement>> {
+    node.one_or_many("a list of what is done on purpose")
         .filter_map(|item| {
             Some(Located {
-                value: decoder.variant(item, "something to acknowledge")?,
+                value: item.variant("something to acknowledge")?,
                 span: item.span,
             })
         })

@@ -3,25 +3,25 @@
 //! last `$` for the end. [`check_pattern`] checks one pattern.
 
 use crate::policy::regular_expression::{PATHS, is_regular_expression};
-use crate::yaml::{Decoder, Diagnostic, Located, Node};
+use crate::yaml::{Decoder, Diagnostic, Located, Reader};
 
 /// The most octets of a pattern: crawlers are sure to read so many.
 pub const MAX_PATTERN: usize = 2_000;
 
 /// Decodes patterns of Allow and Disallow lines, and of conditions on paths: one, or a list. Those
 /// that `check_pattern` does not accept are left out.
-pub fn patterns(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    decoder.checked(node, "a list of paths", check_pattern)
+pub fn patterns(node: Reader<'_>) -> Vec<Located<String>> {
+    node.checked("a list of paths", check_pattern)
 }
 
 /// Whether a text can stand behind Allow and Disallow: it begins with `/` or `*`, and has at most
 /// 2,000 bytes and no control characters. Otherwise adds an error; for an empty text only a
 /// warning.
-pub fn check_pattern(decoder: &mut Decoder, pattern: &Located<String>) -> bool {
+pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
     let text = pattern.value.as_str();
     let span = pattern.span;
     if text.is_empty() {
-        decoder.diagnostics.push(
+        decoder.push(
             Diagnostic::warning("empty-pattern", span, "an empty path matches nothing")
                 .help("remove it; `/` is the whole site"),
         );

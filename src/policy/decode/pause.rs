@@ -4,7 +4,7 @@
 use super::enforcement::retry_after;
 use crate::policy::model::{PausePolicy, PauseTime};
 use crate::time::{Recurrence, Zone};
-use crate::yaml::{Decoder, Fields, Node, Value, nearest};
+use crate::yaml::{Fields, Reader, Value, nearest};
 use std::time::Duration;
 
 /// Half an hour: long enough for a deployment, short enough to come back the same night.
@@ -14,20 +14,16 @@ const MAX_PAUSES: usize = 50;
 
 /// Decodes the section: a list of pauses, or a single one. A list of more than 50 is an error and
 /// gives none.
-pub fn pauses(decoder: &mut Decoder, node: &Node) -> Vec<PausePolicy> {
+pub fn pauses(node: Reader<'_>) -> Vec<PausePolicy> {
     if matches!(&node.value, Value::Sequence(items) if items.len() > MAX_PAUSES) {
-        decoder.error(
-            "bad-value",
-            node.span,
-            format!("more than {MAX_PAUSES} pauses"),
-        );
+        node.error("bad-value", format!("more than {MAX_PAUSES} pauses"));
         return Vec::new();
     }
     let wanted = [
         "a pause, or a list of pauses",
         "a map: audience, from, until, daily, weekly, zone, retry_after, robots_txt",
     ];
-    decoder.maps(node, wanted, |fields| Some(pause(fields)))
+    node.maps(wanted, |fields| Some(pause(fields)))
 }
 
 /// Decodes one pause: once, or recurring if `daily` or `weekly` is valid. A pause that recurs and
@@ -73,8 +69,8 @@ const TWO_PAUSES: &str = "write two pauses: a list has one for each";
 /// Takes `from` and `until`, both of which may be absent. An end that is not after the beginning is
 /// an error.
 fn once(fields: &mut Fields<'_>) -> PauseTime {
-    let from = fields.get("from", Decoder::timestamp);
-    let until = fields.located("until", Decoder::timestamp);
+    let from = fields.get("from", Reader::timestamp);
+    let until = fields.located("until", Reader::timestamp);
     if let (Some(from), Some(until)) = (from, &until)
         && until.value <= from
     {
@@ -96,12 +92,10 @@ fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
     let zone = fields.get("zone", zone);
     let daily = fields.take("daily");
     let weekly = fields.take("weekly");
-    let decoder = &mut *fields.decoder;
     let Some(node) = weekly.or(daily) else {
         if let Some(node) = zone_node {
-            decoder.error_with_help(
+            node.error_with_help(
                 "without-effect",
-                node.span,
                 "`zone` has no effect without `daily` or `weekly`",
                 "`from` and `until` have their zone in them: `2026-12-01T02:00:00+01:00`",
             );
@@ -109,23 +103,16 @@ fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
         return None;
     };
     if daily.is_some() && weekly.is_some() {
-        decoder.error_with_help(
-            "bad-value",
-            node.span,
-            "a pause is `daily` or `weekly`",
-            TWO_PAUSES,
-        );
+        node.error_with_help("bad-value", "a pause is `daily` or `weekly`", TWO_PAUSES);
     }
     let (span, example) = match weekly {
         Some(_) => ("week", "`weekly: \"Sun 02:00-03:00\"`"),
         None => ("day", "`daily: \"02:00-03:00\"`"),
     };
-    let text = decoder.text(node, "a span of time")?;
+    let text = node.text("a span of time")?;
     let recurrence = Recurrence::parse(text, weekly.is_some(), zone.unwrap_or(Zone::UTC));
     if recurrence.is_none() {
-        decoder.error_with_help(
-            "bad-value",
-            node.span,
+        node.error_with_help("bad-value",
             format!("`{}` is no span of the {span}", text.escape_debug()),
             format!("write {example}, two different times from 00:00 to 23:59; the second may be on the next day"),
         );
@@ -133,8 +120,8 @@ fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
     recurrence.map(PauseTime::Recurring)
 }
 
-fn zone(decoder: &mut Decoder, node: &Node) -> Option<Zone> {
-    let name = decoder.text(node, "the name of a time zone")?;
+fn zone(node: Reader<'_>) -> Option<Zone> {
+    let name = node.text("the name of a time zone")?;
     let zone = Zone::from_name(name);
     if zone.is_none() {
         let help = match nearest(name, Zone::names()) {
@@ -143,9 +130,8 @@ fn zone(decoder: &mut Decoder, node: &Node) -> Option<Zone> {
                 "write a name of the IANA database, such as `Europe/Berlin` or `UTC`".to_owned()
             }
         };
-        decoder.error_with_help(
+        node.error_with_help(
             "bad-value",
-            node.span,
             format!("there is no time zone `{}`", name.escape_debug()),
             help,
         );

@@ -3,38 +3,36 @@
 
 use super::patterns::patterns;
 use crate::policy::model::{Defaulted, RetirePolicy};
-use crate::yaml::{Decoder, Fields, Node};
+use crate::yaml::{Fields, Reader};
 use std::time::Duration;
 
 /// Search engines come back to most pages within two weeks.
 const DEFAULT_DISALLOW_AFTER: Duration = Duration::from_secs(14 * 86_400);
 
-pub fn retire(decoder: &mut Decoder, node: &Node) -> Vec<RetirePolicy> {
+pub fn retire(node: Reader<'_>) -> Vec<RetirePolicy> {
     let wanted = [
         "a list of entries, each with `paths` and `noindex_from`",
         "an entry: paths, noindex_from, disallow_after",
     ];
-    decoder.maps(node, wanted, entry)
+    node.maps(wanted, entry)
 }
 
 /// Decodes one entry. `None` with an error without `paths` or a valid `noindex_from`.
 /// `disallow_after` is 14 days unless it is written; zero is an error. Empty `paths` are an error.
 fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
-    let paths = fields.get("paths", |decoder, node| {
+    let paths = fields.get("paths", |node| {
         if node.is_empty() {
-            decoder.error_with_help(
+            node.error_with_help(
                 "empty-condition",
-                node.span,
                 "`paths` names nothing",
                 "say what is retired",
             );
         }
-        Some(patterns(decoder, node))
+        Some(patterns(node))
     });
-    let noindex_from = fields.located("noindex_from", Decoder::timestamp);
-    let disallow_after = fields.located("disallow_after", |decoder, node| {
-        decoder.duration_within(
-            node,
+    let noindex_from = fields.located("noindex_from", Reader::timestamp);
+    let disallow_after = fields.located("disallow_after", |node| {
+        node.duration_within(
             Duration::from_millis(1)..=Duration::MAX,
             "the paths would be disallowed before a crawler saw their noindex",
             Some("write how long crawlers have to come by: `14d`"),

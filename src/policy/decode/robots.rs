@@ -6,7 +6,7 @@ use super::answers::included;
 use super::patterns::patterns;
 use super::signals;
 use crate::policy::model::{Defaulted, GroupPolicy, OriginRobots, PreviousRobots, RobotsPolicy};
-use crate::yaml::{Decoder, Fields, Located, Node, Span, nearest};
+use crate::yaml::{Decoder, Fields, Located, Reader, Span, is_word, nearest};
 use std::iter;
 use std::time::Duration;
 
@@ -84,9 +84,8 @@ fn check_effects(robots: &RobotsPolicy, fields: &mut Fields<'_>) {
 }
 
 /// Decodes `max_age`. More than 24 hours adds an error, and is returned all the same.
-fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
-    decoder.duration_within(
-        node,
+fn max_age(node: Reader<'_>) -> Option<Duration> {
+    node.duration_within(
         Duration::ZERO..=MAX_MAX_AGE,
         "`max_age` is longer than 24 hours",
         Some("crawlers do not keep a robots.txt longer (RFC 9309 section 2.4)"),
@@ -96,13 +95,10 @@ fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
 /// Decodes `origin_keys`: keys that crawlgate does not know and publishes lines of all the same.
 /// (It publishes lines with known keys anyway.) Text that is no key is left out with an error. That
 /// the field has no effect with `origin: replace` is reported by [`check_effects`].
-fn origin_keys(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    decoder.checked(node, "a list of keys: `Schemamap`, say", |decoder, key| {
+fn origin_keys(node: Reader<'_>) -> Vec<Located<String>> {
+    node.checked("a list of keys: `Schemamap`, say", |decoder, key| {
         let text = &key.value;
-        let is_valid = (1..=MAX_TOKEN).contains(&text.len())
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        let is_valid = is_word(text, MAX_TOKEN, "-_");
         if !is_valid {
             decoder.error_with_help(
                 "bad-value",
@@ -117,25 +113,25 @@ fn origin_keys(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 
 /// Decodes `origin`, or the name of a .txt file beside the policy. [`check_effects`] reports
 /// `origin` as an error with `origin: replace`, where crawlgate does not read the origin's file.
-fn previous(decoder: &mut Decoder, node: &Node) -> Option<PreviousRobots> {
+fn previous(node: Reader<'_>) -> Option<PreviousRobots> {
     let wanted = "`origin`, or the name of a .txt file beside the policy";
-    Some(if decoder.text(node, wanted)? == "origin" {
+    Some(if node.text(wanted)? == "origin" {
         PreviousRobots::Origin(node.span)
     } else {
-        PreviousRobots::File(included(decoder, node, "txt")?)
+        PreviousRobots::File(included(node, "txt")?)
     })
 }
 
 /// Decodes the groups, and checks that each token has one group and that `extends` leads to a group
 /// and not into a circle.
-fn groups(decoder: &mut Decoder, node: &Node) -> Vec<GroupPolicy> {
+fn groups(node: Reader<'_>) -> Vec<GroupPolicy> {
     let wanted = [
         "a list of groups, each with agents and rules",
         "a group: agents, allow, disallow, crawl_delay, extends",
     ];
-    let groups = decoder.maps(node, wanted, |fields| Some(group(fields)));
-    one_group_per_token(&groups, decoder);
-    extends(&groups, decoder);
+    let groups = node.maps(wanted, |fields| Some(group(fields)));
+    one_group_per_token(&groups, node.decoder);
+    extends(&groups, node.decoder);
     groups
 }
 
@@ -143,11 +139,9 @@ fn groups(decoder: &mut Decoder, node: &Node) -> Vec<GroupPolicy> {
 /// `noindex`, which people write here although robots.txt cannot say it.
 fn group(fields: &mut Fields<'_>) -> GroupPolicy {
     match fields.take("agents") {
-        Some(list) if list.is_empty() => fields.decoder.error(
-            "group-without-agents",
-            list.span,
-            "this list of agents is empty",
-        ),
+        Some(list) if list.is_empty() => {
+            list.error("group-without-agents", "this list of agents is empty")
+        }
         Some(_) => {}
         None => {
             let begin = Span {
@@ -172,8 +166,8 @@ fn group(fields: &mut Fields<'_>) -> GroupPolicy {
         );
     }
     GroupPolicy {
-        agents: fields.get_or_default("agents", |decoder, list| {
-            decoder.checked(list, "a list of product tokens", token)
+        agents: fields.get_or_default("agents", |list| {
+            list.checked("a list of product tokens", token)
         }),
         allow: fields.get_or_default("allow", patterns),
         disallow: fields.get_or_default("disallow", patterns),
@@ -184,9 +178,8 @@ fn group(fields: &mut Fields<'_>) -> GroupPolicy {
     }
 }
 
-fn crawl_delay(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
-    decoder.duration_within(
-        node,
+fn crawl_delay(node: Reader<'_>) -> Option<Duration> {
+    node.duration_within(
         Duration::from_millis(1)..=Duration::from_secs(86_400),
         "`crawl_delay` is more than nothing and at most a day",
         None,
@@ -196,7 +189,7 @@ fn crawl_delay(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
 /// Whether a text may stand in `agents`: `*` or a token; adds an error otherwise. Real tokens hold
 /// digits, blanks, dots and `!` (`Sogou web spider`, `Yahoo! Slurp`); what breaks the line, begins
 /// a comment or has a version (`/`) is refused.
-fn token(decoder: &mut Decoder, agent: &Located<String>) -> bool {
+fn token(decoder: &Decoder, agent: &Located<String>) -> bool {
     let text = agent.value.as_str();
     if text == "*" || is_token(text) {
         return true;
@@ -227,16 +220,12 @@ fn token(decoder: &mut Decoder, agent: &Located<String>) -> bool {
 /// Whether a text is a product token: 1 to 100 of letters, digits, blank and `-_.!+`, without
 /// blanks at its ends. `*` is none.
 pub fn is_token(text: &str) -> bool {
-    (1..=MAX_TOKEN).contains(&text.len())
-        && text.trim() == text
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b" -_.!+".contains(&byte))
+    is_word(text, MAX_TOKEN, " -_.!+") && text.trim() == text
 }
 
 /// Adds an error for each token that is named a second time, in another group or the same, without
 /// regard to case.
-fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
+fn one_group_per_token(groups: &[GroupPolicy], decoder: &Decoder) {
     let mut seen: Vec<&Located<String>> = Vec::new();
     for agent in groups.iter().flat_map(|group| &group.agents) {
         match seen
@@ -256,7 +245,7 @@ fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
 
 /// Adds an error for each `extends` that names an agent of no group, or leads back to its own
 /// group.
-fn extends(groups: &[GroupPolicy], decoder: &mut Decoder) {
+fn extends(groups: &[GroupPolicy], decoder: &Decoder) {
     for (index, group) in groups.iter().enumerate() {
         let Some(extends) = &group.extends else {
             continue;
@@ -298,8 +287,8 @@ fn extended(groups: &[GroupPolicy], group: &GroupPolicy) -> Option<usize> {
 
 /// Decodes sitemaps: one URL, or a list. Those that are not absolute URLs are left out with an
 /// error.
-fn sitemaps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    decoder.checked(node, "a list of URLs", |decoder, url| {
+fn sitemaps(node: Reader<'_>) -> Vec<Located<String>> {
+    node.checked("a list of URLs", |decoder, url| {
         let is_valid = is_sitemap(&url.value);
         if !is_valid {
             decoder.error_with_help(

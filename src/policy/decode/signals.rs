@@ -12,7 +12,7 @@ use crate::policy::model::{
     Policy, SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
 };
 use crate::robots::Pattern;
-use crate::yaml::{Decoder, Fields, Located, Node, Span, Value};
+use crate::yaml::{Decoder, Fields, Located, Reader, Span, Value};
 
 /// Longer URLs are cut by some readers.
 const MAX_URL: usize = 2_000;
@@ -29,9 +29,7 @@ const USE_WIDER: &str = "use wider patterns";
 /// Decodes `content_signal`, `content_usage`, `license` and `signals` of `robots`, for the whole
 /// site. Signals go into robots.txt and headers unless `signals` says otherwise.
 pub fn site(fields: &mut Fields<'_>) -> SiteSignals {
-    let emission = fields.located("signals", |decoder, node| {
-        decoder.variant(node, "a place for signals")
-    });
+    let emission = fields.located("signals", |node| node.variant("a place for signals"));
     SiteSignals {
         content_signal: fields.get("content_signal", content_signal),
         content_usage: fields.get_or_default("content_usage", content_usage),
@@ -52,22 +50,20 @@ pub fn group(fields: &mut Fields<'_>) -> GroupSignals {
 
 /// Decodes a map of categories and `use`. `None` where nothing valid is in it; an empty map is an
 /// error.
-fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
+fn content_signal(node: Reader<'_>) -> Option<ContentSignal> {
     let wanted = "a map of categories, like `{ search: yes, ai-train: no }`";
-    let signal = decoder.map(node, wanted, |fields| ContentSignal {
+    let signal = node.map(wanted, |fields| ContentSignal {
         said: SignalCategory::ALL
             .into_iter()
             .filter_map(|category| Some((category, fields.located(category.name(), yes_or_no)?)))
             .collect(),
-        extent: fields.get("use", |decoder, node| {
-            Some(USES[decoder.one_of(node, &USES, "how far the content may be used")?])
+        extent: fields.get("use", |node| {
+            Some(USES[node.one_of(&USES, "how far the content may be used")?])
         }),
         span: node.span,
     })?;
     if node.is_empty() {
-        decoder.error_with_help(
-            "empty-signal",
-            node.span,
+        node.error_with_help("empty-signal",
             NOTHING_SAID,
             "write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted",
         );
@@ -75,9 +71,8 @@ fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
     (!signal.said.is_empty() || signal.extent.is_some()).then_some(signal)
 }
 
-pub fn yes_or_no(decoder: &mut Decoder, node: &Node) -> Option<bool> {
-    decoder.word(
-        node,
+pub fn yes_or_no(node: Reader<'_>) -> Option<bool> {
+    node.word(
         &[
             ("yes", true),
             ("no", false),
@@ -89,7 +84,7 @@ pub fn yes_or_no(decoder: &mut Decoder, node: &Node) -> Option<bool> {
 }
 
 /// The drafts write `y` and `n`.
-fn y_or_n(decoder: &mut Decoder, node: &Node) -> Option<bool> {
+fn y_or_n(node: Reader<'_>) -> Option<bool> {
     let words = [
         ("yes", true),
         ("no", false),
@@ -98,18 +93,21 @@ fn y_or_n(decoder: &mut Decoder, node: &Node) -> Option<bool> {
         ("true", true),
         ("false", false),
     ];
-    decoder.word(node, &words, "yes or no")
+    node.word(&words, "yes or no")
 }
 
 /// Decodes `content_usage`: a list of rules, or a single one. A path in two rules is an error, and
 /// so are two rules without paths.
-fn content_usage(decoder: &mut Decoder, node: &Node) -> Vec<ContentUsage> {
+fn content_usage(node: Reader<'_>) -> Vec<ContentUsage> {
     let wanted = [
         "a list of rules, like `{ train-ai: no }` or `{ paths: /open/, train-ai: yes }`",
         "a rule: paths, train-ai, ai-use, search",
     ];
-    let rules = rules(decoder, node, wanted, usage_rule);
-    one_rule_per_path(rules.iter().map(|rule| (rule.span, &rule.paths)), decoder);
+    let rules = rules(node, wanted, usage_rule);
+    one_rule_per_path(
+        rules.iter().map(|rule| (rule.span, &rule.paths)),
+        node.decoder,
+    );
     rules
 }
 
@@ -132,7 +130,7 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     let mut said = Vec::new();
     for category in USAGE_CATEGORIES {
         if let Some((span, node)) = fields.take_with_key(category)
-            && let Some(allows) = y_or_n(fields.decoder, node)
+            && let Some(allows) = y_or_n(node)
         {
             let value = category.to_owned();
             said.push((Located { value, span }, allows));
@@ -140,10 +138,10 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     }
     if let Some(node) = fields.take("other") {
         let wanted = "a map of categories that the vocabulary does not have (yet)";
-        let entries = fields.decoder.entries(node, wanted);
+        let entries = node.entries(wanted);
         for (key, node) in entries.into_iter().flatten() {
-            let allows = y_or_n(fields.decoder, node);
-            if let Some(category) = fields.decoder.located(key, "the name of a category")
+            let allows = y_or_n(node);
+            if let Some(category) = key.located("the name of a category")
                 && category_is_valid(&category, &said, fields.decoder)
                 && let Some(allows) = allows
             {
@@ -172,7 +170,7 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
 fn category_is_valid(
     name: &Located<String>,
     said: &[(Located<String>, bool)],
-    decoder: &mut Decoder,
+    decoder: &Decoder,
 ) -> bool {
     let text = name.value.as_str();
     if !is_category(text) {
@@ -207,28 +205,27 @@ pub fn is_category(text: &str) -> bool {
 
 /// Decodes the site's licences: one URL (`https://...`), a map of `url` and `paths`, or a list of
 /// both. A licence without a valid URL is left out with an error.
-fn licenses(decoder: &mut Decoder, node: &Node) -> Vec<LicensePolicy> {
-    refuse_empty(node, decoder);
-    let items = match &node.value {
-        Value::Sequence(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    items
-        .iter()
-        .filter_map(|item| license(decoder, item))
-        .collect()
+fn licenses(node: Reader<'_>) -> Vec<LicensePolicy> {
+    refuse_empty(node);
+    if matches!(node.value, Value::Sequence(_)) {
+        node.one_or_many("a list of licences")
+            .filter_map(license)
+            .collect()
+    } else {
+        license(node).into_iter().collect()
+    }
 }
 
-fn license(decoder: &mut Decoder, node: &Node) -> Option<LicensePolicy> {
+fn license(node: Reader<'_>) -> Option<LicensePolicy> {
     if !node.is_map() {
         return Some(LicensePolicy {
-            url: url(decoder, node, "the URL of a licence")?,
+            url: url(node, "the URL of a licence")?,
             paths: Vec::new(),
         });
     }
-    decoder.map(node, "a licence: url, paths", |fields| {
+    node.map("a licence: url, paths", |fields| {
         fields.required("url", "a licence needs a `url`", None);
-        let url = fields.get("url", |decoder, node| url(decoder, node, "an absolute URL"));
+        let url = fields.get("url", |node| url(node, "an absolute URL"));
         let paths = listed(fields, "paths", patterns);
         Some(LicensePolicy { url: url?, paths })
     })?
@@ -236,22 +233,21 @@ fn license(decoder: &mut Decoder, node: &Node) -> Option<LicensePolicy> {
 
 /// Decodes the licences of a group: one URL, or a list. Those that are not valid are left out with
 /// an error, and an empty list is an error.
-fn urls(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    refuse_empty(node, decoder);
-    let items = decoder.one_or_many(node, "a list of URLs").iter();
-    items
-        .filter_map(|item| url(decoder, item, "a list of URLs"))
+fn urls(node: Reader<'_>) -> Vec<Located<String>> {
+    refuse_empty(node);
+    node.one_or_many("a list of URLs")
+        .filter_map(|item| url(item, "a list of URLs"))
         .collect()
 }
 
 /// Decodes the section `tdm`: a list of rules, or a single one. A rule without a valid
 /// `reservation` is left out with an error. A path in two rules is an error.
-pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
+pub fn tdm(node: Reader<'_>) -> Vec<TdmRule> {
     let wanted = [
         "a list of rules, like `{ reservation: yes }`",
         "a rule: paths, reservation, policy",
     ];
-    let rules = rules(decoder, node, wanted, |fields| {
+    let rules = rules(node, wanted, |fields| {
         let paths = listed(fields, "paths", patterns);
         fields.required(
             "reservation",
@@ -259,9 +255,7 @@ pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
             "write `reservation: yes` (reserved) or `no` (not reserved)",
         );
         let reserved = fields.get("reservation", yes_or_no);
-        let policy = fields.get("policy", |decoder, node| {
-            url(decoder, node, "the URL of a policy")
-        });
+        let policy = fields.get("policy", |node| url(node, "the URL of a policy"));
         Some(TdmRule {
             paths,
             reserved: reserved?,
@@ -269,24 +263,27 @@ pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
             span: fields.span,
         })
     });
-    one_rule_per_path(rules.iter().map(|rule| (rule.span, &rule.paths)), decoder);
+    one_rule_per_path(
+        rules.iter().map(|rule| (rule.span, &rule.paths)),
+        node.decoder,
+    );
     rules
 }
 
 /// `pass`, 401 or 402.
-pub fn unlicensed(decoder: &mut Decoder, node: &Node) -> Option<Unlicensed> {
+pub fn unlicensed(node: Reader<'_>) -> Option<Unlicensed> {
     let words = [
         ("pass", Unlicensed::Pass),
         ("401", Unlicensed::Refuse(401)),
         ("402", Unlicensed::Refuse(402)),
     ];
-    decoder.word(node, &words, "an answer to a crawler without a licence")
+    node.word(&words, "an answer to a crawler without a licence")
 }
 
 /// Adds an error for each demand for a licence where the policy names no licence (RSL 1.0 section
 /// 6.3.3). A licence of a group counts if robots.txt publishes it. Nothing is checked where the
 /// origin's file is read: that may name the licence, and a lint checks it.
-pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
+pub fn whole_file(policy: &Policy, decoder: &Decoder) {
     let robots = &policy.robots;
     // The crawlers of a group with a licence of its own are asked for that one.
     let groups_have_one = robots.signals.emission.value == Emission::All
@@ -295,7 +292,7 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
             .iter()
             .any(|group| !group.signals.licenses.is_empty());
     // A licence that is written wrong is not one that is missing.
-    let is_written_wrong = decoder.diagnostics.items.iter().any(|item| {
+    let is_written_wrong = decoder.diagnostics.borrow().items.iter().any(|item| {
         matches!(item.id, "bad-url" | "missing-field" | "wrong-type")
             && item.span.zip(robots.span).is_some_and(|(place, robots)| {
                 robots.start <= place.start && place.end <= robots.end
@@ -320,11 +317,10 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
 }
 
 /// Refuses an empty list: it looks like a refusal of everything, but says nothing.
-fn refuse_empty(node: &Node, decoder: &mut Decoder) {
+fn refuse_empty(node: Reader<'_>) {
     if matches!(node.value, Value::Sequence(_)) && node.is_empty() {
-        decoder.error_with_help(
+        node.error_with_help(
             "empty-signal",
-            node.span,
             NOTHING_SAID,
             "say something, or leave the field out",
         );
@@ -334,22 +330,20 @@ fn refuse_empty(node: &Node, decoder: &mut Decoder) {
 /// Decodes a list of maps, or a single map, with `read`. A list of more than 1,000 is an error and
 /// gives nothing; an empty list is an error. `wanted` describes the list and one map in messages.
 fn rules<T>(
-    decoder: &mut Decoder,
-    node: &Node,
+    node: Reader<'_>,
     wanted: [&str; 2],
     read: impl FnMut(&mut Fields<'_>) -> Option<T>,
 ) -> Vec<T> {
     if matches!(&node.value, Value::Sequence(items) if items.len() > MAX_RULES) {
-        decoder.error_with_help(
+        node.error_with_help(
             "bad-value",
-            node.span,
             format!("more than {MAX_RULES} rules"),
             USE_WIDER,
         );
         return Vec::new();
     }
-    refuse_empty(node, decoder);
-    decoder.maps(node, wanted, read)
+    refuse_empty(node);
+    node.maps(wanted, read)
 }
 
 /// Adds an error for each path that is in two rules. A rule without paths is for the whole site,
@@ -357,7 +351,7 @@ fn rules<T>(
 /// compared: more are an error.
 fn one_rule_per_path<'a>(
     rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)>,
-    decoder: &mut Decoder,
+    decoder: &Decoder,
 ) {
     let paths = rules.flat_map(|(span, paths)| {
         let whole_site = paths.is_empty().then_some((span, "/"));
@@ -395,12 +389,13 @@ fn one_rule_per_path<'a>(
 /// An absolute URL in printable ASCII. It stands in lines of robots.txt, between `<` and `>` in a
 /// Link field, and by itself in a header; nothing that could end one of them is let in, nor a
 /// fragment, which robots.txt takes for a comment.
-fn url(decoder: &mut Decoder, node: &Node, wanted: &str) -> Option<Located<String>> {
-    let url = decoder.located(node, wanted)?;
+fn url(node: Reader<'_>, wanted: &str) -> Option<Located<String>> {
+    let url = node.located(wanted)?;
     let Some((message, help)) = url_mistake(&url.value) else {
         return Some(url);
     };
-    decoder.error_with_help("bad-url", url.span, message, help);
+    node.decoder
+        .error_with_help("bad-url", url.span, message, help);
     None
 }
 

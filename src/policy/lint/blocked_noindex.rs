@@ -129,49 +129,22 @@ fn unseen_by(
     None
 }
 
-/// The patterns that a rule without paths is about: the files of its regular expression, else of
-/// the type PDF, as far as a pattern says it, and after it the whole site.
+/// The patterns that a rule without paths is about: the files of the type PDF, where it is for them,
+/// and after them the whole site.
 fn of_no_path(rule: &IndexingRule) -> Vec<(Pattern, Span)> {
-    let is_pdf = rule
-        .when
+    let when = &rule.when;
+    let is_pdf = when
         .types
         .iter()
-        .any(|media_type| media_type.value == "application/pdf");
-    let by_type = is_pdf.then(|| "/*.pdf$".to_owned());
-    let by_regex = rule
-        .when
-        .path_regex
-        .as_ref()
-        .and_then(|regex| plain(&regex.value));
-    let place = rule
-        .when
+        .any(|kind| kind.value == "application/pdf");
+    let place = when
         .path_regex
         .as_ref()
         .map_or(rule.span, |regex| regex.span);
-    let patterns = by_regex.or(by_type).into_iter().chain(["/".to_owned()]);
+    let patterns = is_pdf.then_some("/*.pdf$").into_iter().chain(["/"]);
     patterns
-        .map(|pattern| (Pattern::new(&pattern), place))
+        .map(|pattern| (Pattern::new(pattern), place))
         .collect()
-}
-
-/// The pattern of a regular expression that is a plain text, perhaps with an anchor at either end;
-/// `None` for every other expression. `^/a\.pdf$` becomes `/a.pdf$`, `/a` becomes `*/a`.
-fn plain(regex: &str) -> Option<String> {
-    let anywhere = if regex.starts_with('/') { "*" } else { "/*" };
-    let (start, rest) = regex
-        .strip_prefix('^')
-        .map_or((anywhere, regex), |rest| ("", rest));
-    let (rest, end) = rest
-        .strip_suffix('$')
-        .map_or((rest, ""), |rest| (rest, "$"));
-    let text = rest
-        .replace("\\.", "\0")
-        .replace("\\/", "/")
-        .replace("\\-", "-");
-    let is_plain = text
-        .chars()
-        .all(|sign| sign.is_ascii_alphanumeric() || "/-_\0".contains(sign));
-    (is_plain && !text.is_empty()).then(|| format!("{start}{}{end}", text.replace('\0', ".")))
 }
 
 /// The rules of the groups, and the comparisons that are left for them.

@@ -5,7 +5,7 @@ use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::policy::regular_expression::{PATHS, is_regular_expression};
 use crate::robots::Pattern;
-use crate::yaml::{Diagnostics, Span};
+use crate::yaml::{Diagnostics, Span, is_word};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -140,13 +140,10 @@ fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
         .next()
         .filter(|_| path.starts_with('/'))
         .unwrap_or_default();
-    let is_word = name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     let opens = opened
         .get(opened.partition_point(|other| *other < path))
         .is_some_and(|next| next.starts_with(path));
-    !rule.allow && (1..=MAX_NAME).contains(&name.len()) && is_word && !opens
+    !rule.allow && is_word(name, MAX_NAME, "-_") && !opens
 }
 
 /// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.

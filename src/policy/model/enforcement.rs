@@ -118,13 +118,6 @@ pub enum Mode {
     Enforce,
 }
 
-impl Mode {
-    /// Its name in policies and reports.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// An answer in place of the page. An absent field comes from the next wider section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerPolicy {
@@ -214,9 +207,4 @@ pub enum Audience {
     Everyone,
 }
 
-impl Audience {
-    /// Its name in policies and in the status.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+named!(Mode, Audience);

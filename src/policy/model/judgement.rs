@@ -69,23 +69,4 @@ pub enum KnownIdentity {
     Impostor,
 }
 
-impl Verdict {
-    /// Its name in reports and tests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Kind {
-    /// Its name in reports, metrics and tests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl KnownIdentity {
-    /// Its name in reports, metrics and tests.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+named!(Verdict, Kind, KnownIdentity);

@@ -53,6 +53,8 @@ pub enum SignalCategory {
     AiTrain,
 }
 
+named!(SignalCategory);
+
 impl SignalCategory {
     /// In the order in which they are written.
     pub const ALL: [SignalCategory; 3] = [
@@ -60,11 +62,6 @@ impl SignalCategory {
         SignalCategory::AiInput,
         SignalCategory::AiTrain,
     ];
-
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     /// The nearest category of the AIPREF vocabulary.
     pub fn usage(self) -> &'static str {

@@ -101,11 +101,16 @@ pub struct RefusalAnswer {
 /// The rules of every claim.
 #[derive(Debug)]
 pub struct CrawlerRulesTable {
-    pub(in crate::policy) known: Vec<CrawlerRules>,
-    pub(in crate::policy) tokens: Vec<CrawlerRules>,
-    pub(in crate::policy) other: CrawlerRules,
-    pub(in crate::policy) tool: CrawlerRules,
-    pub(in crate::policy) nobody: CrawlerRules,
+    /// Those of the crawlers of the registry, by their index.
+    pub known: Vec<CrawlerRules>,
+    /// Those of the site's own tokens, by their index.
+    pub tokens: Vec<CrawlerRules>,
+    /// Those of bots that no list knows.
+    pub other: CrawlerRules,
+    /// Those of tools.
+    pub tool: CrawlerRules,
+    /// Those of who is no crawler.
+    pub nobody: CrawlerRules,
 }
 
 impl CrawlerRulesTable {

@@ -15,7 +15,7 @@ pub struct HtmlRules {
 
 impl HtmlRules {
     /// The compiled section; `None` where nothing is written into pages.
-    pub(in crate::policy) fn new(policy: &HtmlPolicy) -> Option<HtmlRules> {
+    pub fn new(policy: &HtmlPolicy) -> Option<HtmlRules> {
         policy.meta.then(|| HtmlRules {
             paths: patterns(&policy.paths),
             not_paths: patterns(&policy.not_paths),

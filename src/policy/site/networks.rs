@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 /// The addresses that the owner vouches for, by crawler.
 #[derive(Debug, Default)]
-pub struct Networks(pub(in crate::policy) Vec<(Claim, Vec<IpNet>)>);
+pub struct Networks(pub Vec<(Claim, Vec<IpNet>)>);
 
 impl Networks {
     /// Whether the policy lists no address.

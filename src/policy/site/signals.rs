@@ -27,23 +27,27 @@ pub struct ServedFile {
 #[derive(Debug, Default)]
 pub struct SignalPlan {
     /// The value of Content-Signal, only where robots.txt does not say it.
-    pub(in crate::policy) content_signal: Option<String>,
+    pub content_signal: Option<String>,
     /// The values of Content-Usage, by the index of their path in `usage_paths`.
-    pub(in crate::policy) usage: Vec<String>,
-    pub(in crate::policy) usage_paths: RuleSet,
+    pub usage: Vec<String>,
+    /// The paths that have a value of their own.
+    pub usage_paths: RuleSet,
     /// The value for what no path matches.
-    pub(in crate::policy) usage_of_all: Option<String>,
-    pub(in crate::policy) licenses: Vec<License>,
+    pub usage_of_all: Option<String>,
+    /// The licences of the policy for the site or for paths.
+    pub licenses: Vec<License>,
     /// The first licence in each group of the document, by the group's index.
-    pub(in crate::policy) group_licenses: Vec<Option<License>>,
+    pub group_licenses: Vec<Option<License>>,
     /// The first licence before all groups that is not the policy's: the origin's, for the whole
     /// site.
-    pub(in crate::policy) origin_license: Option<License>,
-    pub(in crate::policy) tdm: Vec<Tdm>,
-    pub(in crate::policy) tdmrep: Option<ServedFile>,
+    pub origin_license: Option<License>,
+    /// The rules for text and data mining.
+    pub tdm: Vec<Tdm>,
+    /// The same as a file.
+    pub tdmrep: Option<ServedFile>,
     /// Paths of licences and policies. They stay open: a crawler must be able to read what it is
     /// asked for.
-    pub(in crate::policy) terms: Vec<Box<[u8]>>,
+    pub terms: Vec<Box<[u8]>>,
 }
 
 /// The lines that the path of a request selects: indexes into a [`SignalPlan`].
@@ -67,7 +71,8 @@ pub struct SignalField<'a> {
 /// An RSL licence, ready to be named.
 #[derive(Debug)]
 pub struct License {
-    pub(in crate::policy) paths: Vec<Pattern>,
+    /// What it is for; empty for the whole site.
+    pub paths: Vec<Pattern>,
     /// Its URL.
     pub url: String,
     /// The value of Link.
@@ -76,10 +81,13 @@ pub struct License {
 
 /// A rule of TDMRep.
 #[derive(Debug)]
-pub(in crate::policy) struct Tdm {
-    pub(in crate::policy) paths: Vec<Pattern>,
-    pub(in crate::policy) reserved: bool,
-    pub(in crate::policy) policy: Option<String>,
+pub struct Tdm {
+    /// What it is for; empty for the whole site.
+    pub paths: Vec<Pattern>,
+    /// Whether the right is reserved.
+    pub reserved: bool,
+    /// The URL of the owner's policy.
+    pub policy: Option<String>,
 }
 
 impl Tdm {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
 mod media;
-use media::{Extent, Media};
+use media::Media;
 
 /// How many combinations of rules have their lines remembered.
 const MAX_COMBINATIONS: usize = 1_024;
@@ -60,7 +60,8 @@ pub struct TagLines {
 }
 
 impl TagLines {
-    pub(in crate::policy) fn new(tags: Tags, origin_tags: Option<OriginTags>) -> Arc<TagLines> {
+    /// The lines of these tags.
+    pub fn new(tags: Tags, origin_tags: Option<OriginTags>) -> Arc<TagLines> {
         let lines = tags.lines();
         Arc::new(TagLines {
             tags,
@@ -72,35 +73,45 @@ impl TagLines {
 
 /// One rule of a plan.
 #[derive(Debug)]
-pub(in crate::policy) struct TagRule {
+pub struct TagRule {
     /// A number by which equal rules are found, wherever they stand in the file. Its upper half
     /// stands for the conditions, its lower half for the directives.
-    pub(in crate::policy) identity: u64,
-    pub(in crate::policy) when: TagConditions,
-    pub(in crate::policy) unless: Option<TagConditions>,
-    pub(in crate::policy) said: Arc<TagLines>,
+    pub identity: u64,
+    /// What a response has to be.
+    pub when: TagConditions,
+    /// What it must not be.
+    pub unless: Option<TagConditions>,
+    /// What it gets.
+    pub said: Arc<TagLines>,
 }
 
 impl TagRule {
-    /// Whether the rule holds for a response whose path it matches. With `Extent::Any` it holds for
-    /// one of the types that the response may have, with `Extent::Each` for each of them.
-    /// `excludable` tells that the path conditions of `not` hold.
-    fn holds(&self, excludable: bool, status: u16, media: Media<'_>, extent: Extent) -> bool {
-        if !self.when.response(status, media, extent) {
+    /// Whether the rule holds for a response whose path it matches. Of the types that the response
+    /// may have, one is enough for the rule, and its `not` has to hold for each. `excludable` tells
+    /// that the path conditions of `not` hold.
+    fn holds(&self, excludable: bool, status: u16, media: Media<'_>) -> bool {
+        let when = &self.when;
+        if !when.status(status) || !when.types.is_empty() && !media.may_be(&when.types) {
             return false;
         }
         let unless = self.unless.as_ref().filter(|_| excludable);
-        unless.is_none_or(|unless| !unless.response(status, media, extent.opposite()))
+        unless.is_none_or(|unless| {
+            !unless.status(status) || !unless.types.is_empty() && !media.is(&unless.types)
+        })
     }
 }
 
 /// The conditions of a rule on a request and its response.
 #[derive(Debug)]
-pub(in crate::policy) struct TagConditions {
-    pub(in crate::policy) paths: Vec<Pattern>,
-    pub(in crate::policy) path_regex: Option<regex::bytes::Regex>,
-    pub(in crate::policy) types: Vec<String>,
-    pub(in crate::policy) status: Vec<StatusCondition>,
+pub struct TagConditions {
+    /// One of these matches the path; all do where there is none.
+    pub paths: Vec<Pattern>,
+    /// It matches the decoded path.
+    pub path_regex: Option<regex::bytes::Regex>,
+    /// The response has one of these types; any where there is none.
+    pub types: Vec<String>,
+    /// The response has one of these statuses; any where there is none.
+    pub status: Vec<StatusCondition>,
 }
 
 impl TagConditions {
@@ -118,15 +129,14 @@ impl TagConditions {
             .is_none_or(|regex| regex.is_match(decoded))
     }
 
-    /// Whether the conditions on status and type hold. A condition on 200 holds for 206, too.
-    fn response(&self, status: u16, media: Media<'_>, extent: Extent) -> bool {
-        let listed = self.status.is_empty()
+    /// Whether the condition on the status holds. One on 200 holds for 206, too.
+    fn status(&self, status: u16) -> bool {
+        self.status.is_empty()
             || self.status.iter().any(|condition| match condition {
                 // A part of a page is tagged as the page.
                 StatusCondition::Code(code) => *code == status || (*code, status) == (200, 206),
                 StatusCondition::Class(class) => u16::from(*class) == status / 100,
-            });
-        listed && (self.types.is_empty() || media.is(&self.types, extent))
+            })
     }
 
     fn asks_response(&self) -> bool {
@@ -137,7 +147,7 @@ impl TagConditions {
 impl TagPlan {
     /// Indexes rules, given in their order; `origin_tags` is what becomes of the origin's lines
     /// where no rule says it.
-    pub(in crate::policy) fn new(mut rules: Vec<TagRule>, origin_tags: OriginTags) -> TagPlan {
+    pub fn new(mut rules: Vec<TagRule>, origin_tags: OriginTags) -> TagPlan {
         // A file with as many would be larger than a policy may be.
         rules.truncate(usize::from(u16::MAX));
         let has_path_regex = rules.iter().any(|rule| {
@@ -279,65 +289,17 @@ impl TagPlan {
         }
         // A 304 speaks of the stored 200.
         let status = if status == 304 { 200 } else { status };
-        let media = Media::of(status, content_type);
-        let matching = self.matching(rules, status, media, Extent::Any);
-        if !media.is_one() {
-            let certain = self.matching(rules, status, media, Extent::Each);
-            if certain != matching {
-                return self.perhaps(matching, certain);
-            }
-        }
-        self.together(matching)
-    }
-
-    /// The selected rules that hold for a response.
-    fn matching(
-        &self,
-        rules: &PathRules,
-        status: u16,
-        media: Media<'_>,
-        extent: Extent,
-    ) -> SmallVec<[u16; 8]> {
-        let mut matching = SmallVec::new();
-        rules
+        let media = Media::new(status, content_type);
+        let matching: SmallVec<[u16; 8]> = rules
             .iter()
-            .filter(|selected| {
-                self.rules[usize::from(selected.rule)].holds(
-                    selected.excludable,
-                    status,
-                    media,
-                    extent,
-                )
-            })
-            .for_each(|selected| matching.push(selected.rule));
-        matching
-    }
-
-    /// The tags of these rules together; `None` without rules.
-    fn together(&self, matching: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
+            .filter(|path| self.rules[usize::from(path.rule)].holds(path.excludable, status, media))
+            .map(|path| path.rule)
+            .collect();
         match matching.as_slice() {
             [] => None,
             [only] => Some(self.rules[usize::from(*only)].said.clone()),
             _ => Some(self.combined(matching)),
         }
-    }
-
-    /// The tags where some of the rules may hold and may not: all their directives, and of the
-    /// origin's lines those that pass with these rules and without them. A restriction that is said
-    /// too often does less harm than one that is missing.
-    fn perhaps(
-        &self,
-        matching: SmallVec<[u16; 8]>,
-        certain: SmallVec<[u16; 8]>,
-    ) -> Option<Arc<TagLines>> {
-        let without = self.together(certain).and_then(|lines| lines.origin_tags);
-        let with = self.together(matching)?;
-        let passing_without = without.unwrap_or(self.origin_tags);
-        let passing_with = with.origin_tags.unwrap_or(self.origin_tags);
-        Some(Arc::new(TagLines {
-            origin_tags: Some(passing_with.min(passing_without)),
-            ..TagLines::clone(&with)
-        }))
     }
 
     /// The tags of several rules, united; of their treatments of the origin's lines the one that

@@ -6,78 +6,51 @@
 /// The types that a response may have.
 #[derive(Clone, Copy, Debug)]
 pub enum Media<'a> {
-    /// None.
-    Unknown,
-    /// This one, without its parameters.
-    One(&'a [u8]),
-    /// Those of several lines of Content-Type, or of one with commas.
-    Several(&'a [u8]),
+    /// Those of its lines of Content-Type, joined with commas. Mostly one, or none.
+    Listed(&'a [u8]),
     /// Parts of a page: their types stand in the body.
     InParts,
-}
-
-/// Whether a condition holds for one of the types that a response may have, or for each of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    Any,
-    Each,
-}
-
-impl Extent {
-    pub fn opposite(self) -> Extent {
-        match self {
-            Extent::Any => Extent::Each,
-            Extent::Each => Extent::Any,
-        }
-    }
 }
 
 impl<'a> Media<'a> {
     /// The types that a response with this status and Content-Type may have. The parts of a 206 of
     /// several ranges have types of their own, which its head does not tell (RFC 9110 section
-    /// 15.3.7.2). A value without a slash counts as no type.
+    /// 15.3.7.2).
     #[inline]
-    pub fn of(status: u16, content_type: Option<&'a [u8]>) -> Media<'a> {
-        match content_type {
-            Some(said)
-                if status == 206
-                    && essence(said)
-                        .is_some_and(|sent| media_matches("multipart/byteranges", sent)) =>
-            {
-                Media::InParts
-            }
-            None => Media::Unknown,
-            Some(said) if memchr::memchr(b',', said).is_some() => Media::Several(said),
-            Some(said) => essence(said).map_or(Media::Unknown, Media::One),
+    pub fn new(status: u16, content_type: Option<&'a [u8]>) -> Media<'a> {
+        let listed = content_type.unwrap_or_default();
+        let is_in_parts = status == 206
+            && essence(listed).is_some_and(|sent| media_matches("multipart/byteranges", sent));
+        if is_in_parts {
+            Media::InParts
+        } else {
+            Media::Listed(listed)
         }
     }
 
-    /// Whether only one answer is possible to the question for a type: the type is known, or there
-    /// is none.
-    pub fn is_one(self) -> bool {
-        matches!(self, Media::Unknown | Media::One(_))
-    }
-
-    /// Whether one of the types, or each of them, is wanted. Without a type none is; the unknown
-    /// types of the parts of a page may be (`Extent::Any`), but not for certain (`Extent::Each`).
+    /// Whether the response may have one of the wanted types. Without a type it has none of them.
     #[inline]
-    pub fn is(self, wanted: &[String], extent: Extent) -> bool {
+    pub fn may_be(self, wanted: &[String]) -> bool {
         match self {
-            Media::InParts => extent == Extent::Any,
-            Media::Unknown => false,
-            Media::One(sent) => is_one_of(wanted, sent),
-            Media::Several(said) => {
-                let mut types = said.split(|octet| *octet == b',').filter_map(essence);
-                match extent {
-                    Extent::Any => types.any(|sent| is_one_of(wanted, sent)),
-                    Extent::Each => {
-                        let mut types = types.peekable();
-                        types.peek().is_some() && types.all(|sent| is_one_of(wanted, sent))
-                    }
-                }
+            Media::InParts => true,
+            Media::Listed(said) => types(said).any(|sent| is_one_of(wanted, sent)),
+        }
+    }
+
+    /// Whether the response has one of the wanted types for certain: each of its types is wanted.
+    pub fn is(self, wanted: &[String]) -> bool {
+        match self {
+            Media::InParts => false,
+            Media::Listed(said) => {
+                let mut types = types(said).peekable();
+                types.peek().is_some() && types.all(|sent| is_one_of(wanted, sent))
             }
         }
     }
+}
+
+fn types(said: &[u8]) -> impl Iterator<Item = &[u8]> {
+    said.split(|byte| *byte == b',').filter_map(essence)
 }
 
 /// A media type without its parameters: `image/png; charset=x` is `image/png`. `None` for what has

@@ -41,7 +41,7 @@ static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
     kind(
         "settings",
         settings::SCHEMA,
-        |text| settings::read(&source(text), settings::Settings::default()).1,
+        |text| settings::read(&source(text), Path::new(""), settings::Settings::default()).1,
         &["src/settings"],
     )
 });
@@ -692,7 +692,8 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
 fn a_default_of_the_settings_is_what_leaving_the_field_out_comes_to() {
     let settled = |document: &Value| {
         let text = document.to_string();
-        let (file, findings) = settings::read(&source(&text), settings::Settings::default());
+        let (file, findings) =
+            settings::read(&source(&text), Path::new(""), settings::Settings::default());
         let file = file.unwrap_or_else(|| panic!("{text}: {:?}", findings.items));
         file.settle().expect("an origin")
     };

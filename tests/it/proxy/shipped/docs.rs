@@ -232,7 +232,8 @@ fn the_settings_in_the_documentation_are_accepted() {
             name: "a page".into(),
             text: text.as_str().into(),
         };
-        let (file, diagnostics) = settings::read(&source, settings::Settings::default());
+        let (file, diagnostics) =
+            settings::read(&source, Path::new(""), settings::Settings::default());
         let found: Vec<String> = diagnostics
             .items
             .iter()

@@ -79,7 +79,8 @@ pub fn settings(name: &str) -> Settings {
         name: name.into(),
         text: text(name).into(),
     };
-    let (file, diagnostics) = crawlgate::internals::settings::read(&source, Settings::default());
+    let (file, diagnostics) =
+        crawlgate::internals::settings::read(&source, Path::new(""), Settings::default());
     let found: Vec<String> = diagnostics
         .items
         .iter()
