@@ -6,8 +6,9 @@
 //! and uses it again.
 
 use crawlgate::internals::evidence::{
-    CaseSpan, ChainName, Evidence, Hash, OpenLog, Record, open_existing, time_text, write_case,
+    CaseSpan, ChainName, Evidence, OpenLog, Record, open_existing, time_text, write_case,
 };
+use crawlgate::internals::hash::Hash;
 use crawlgate::internals::settings::{AddressDetail, EvidenceSettings};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ open!(logs policy publications verdict);
 #[cfg(feature = "html")]
 open!(html);
 #[cfg(feature = "gate")]
-open!(clock exchange facts forwarding heads identity judge ledger record requests settings sites state telemetry upkeep);
+open!(clock exchange facts forwarding hash heads identity judge ledger record requests settings sites state telemetry upkeep);
 #[cfg(feature = "proxy")]
 open!(admin edge evidence export origin report server shared_store upstreams);
 

@@ -139,6 +139,8 @@ mod forwarding;
 #[cfg(feature = "proxy")]
 mod gateway;
 #[cfg(feature = "gate")]
+mod hash;
+#[cfg(feature = "gate")]
 mod heads;
 #[cfg(feature = "html")]
 mod html;
@@ -156,6 +158,8 @@ pub mod middleware;
 mod numbers;
 #[cfg(feature = "proxy")]
 mod origin;
+#[cfg(feature = "gate")]
+mod peers;
 #[cfg(feature = "gate")]
 mod record;
 #[cfg(feature = "proxy")]

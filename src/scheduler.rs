@@ -155,7 +155,10 @@ impl Shared {
                 waker.finish(pause);
             });
             job.is_running = started.is_ok();
-            job.due = started.is_err().then(|| now + WITHOUT_THREAD);
+            job.due = started.err().map(|error| {
+                tracing::warn!(job = job.name, %error, "no thread can be started; trying again in a second");
+                now + WITHOUT_THREAD
+            });
         }
         let waiting = jobs.iter().filter(|job| !job.is_running);
         let next = waiting.filter_map(|job| job.due).min()?;

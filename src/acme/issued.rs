@@ -4,7 +4,9 @@
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;
+use crate::edge::OrderedCertificates;
 use crate::locks::lock;
+use crate::settings::TlsSettings;
 use arc_swap::ArcSwap;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::ring::sign::any_ecdsa_type;
@@ -14,9 +16,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
-
-/// The protocol of handshakes that prove a host to an authority (RFC 8737 section 6.2).
-pub const ALPN: &[u8] = b"acme-tls/1";
 
 /// The certificates in use, and the answers to the open challenges of the authority.
 #[derive(Debug, Default)]
@@ -56,32 +55,13 @@ pub struct Answering {
 }
 
 impl Issued {
-    /// The certificate of a host.
-    pub fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        Some(self.get(host)?.key.clone())
-    }
-
-    /// The certificate for clients that name no host: that of the alphabetically first host.
-    pub fn any(&self) -> Option<Arc<CertifiedKey>> {
-        self.by_host
-            .load()
-            .values()
-            .next()
-            .map(|certificate| certificate.key.clone())
-    }
-
-    /// Whether a host has a certificate.
-    pub fn has(&self, host: &str) -> bool {
-        self.by_host.load().contains_key(host)
-    }
-
-    /// When each certificate in use expires, by host.
-    pub fn ends(&self) -> Vec<(String, i64)> {
-        self.by_host
-            .load()
-            .iter()
-            .map(|(host, certificate)| (host.clone(), certificate.not_after.0))
-            .collect()
+    /// These certificates for a listener whose settings have `acme`; `None` for another.
+    pub fn for_listener(
+        self: &Arc<Issued>,
+        tls: &TlsSettings,
+    ) -> Option<Arc<dyn OrderedCertificates>> {
+        tls.acme.as_ref()?;
+        Some(self.clone())
     }
 
     /// The content of the file that an authority asks for by its token (RFC 8555 section 8.3).
@@ -89,14 +69,6 @@ impl Issued {
         self.questions()
             .get(&(ChallengeKind::Http, token.to_owned()))
             .map(|answer| answer.proof.clone())
-    }
-
-    /// The certificate for a handshake of an authority (RFC 8737 section 3).
-    pub fn handshake(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.questions()
-            .get(&(ChallengeKind::TlsAlpn, host.to_owned()))?
-            .key
-            .clone()
     }
 
     /// The answers to all open challenges.
@@ -128,20 +100,6 @@ impl Issued {
                     self.questions().insert((kind, name), answer);
                 }
             }
-        }
-    }
-
-    /// Logs once for each host that a client asks for a certificate which crawlgate does not have
-    /// yet.
-    pub fn note_missing(&self, host: &str) {
-        let mut missing = lock(&self.missing);
-        if let Some(told @ false) = missing.get_mut(host) {
-            *told = true;
-            tracing::warn!(
-                host,
-                "a client asks for https, and the host has no certificate yet; the handshake fails. `crawlgate status` says \
-                 how the order stands"
-            );
         }
     }
 
@@ -202,6 +160,54 @@ impl Issued {
 
     fn questions(&self) -> MutexGuard<'_, HashMap<Challenge, ChallengeAnswer>> {
         lock(&self.open)
+    }
+}
+
+impl OrderedCertificates for Issued {
+    fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
+        Some(self.get(host)?.key.clone())
+    }
+
+    /// The certificate for clients that name no host: that of the alphabetically first host.
+    fn any(&self) -> Option<Arc<CertifiedKey>> {
+        self.by_host
+            .load()
+            .values()
+            .next()
+            .map(|certificate| certificate.key.clone())
+    }
+
+    fn has(&self, host: &str) -> bool {
+        self.by_host.load().contains_key(host)
+    }
+
+    fn ends(&self) -> Vec<(String, i64)> {
+        self.by_host
+            .load()
+            .iter()
+            .map(|(host, certificate)| (host.clone(), certificate.not_after.0))
+            .collect()
+    }
+
+    fn handshake(&self, host: &str) -> Option<Arc<CertifiedKey>> {
+        self.questions()
+            .get(&(ChallengeKind::TlsAlpn, host.to_owned()))?
+            .key
+            .clone()
+    }
+
+    /// Logs once for each host that a client asks for a certificate which crawlgate does not have
+    /// yet.
+    fn note_missing(&self, host: &str) {
+        let mut missing = lock(&self.missing);
+        if let Some(told @ false) = missing.get_mut(host) {
+            *told = true;
+            tracing::warn!(
+                host,
+                "a client asks for https, and the host has no certificate yet; the handshake fails. `crawlgate status` says \
+                 how the order stands"
+            );
+        }
     }
 }
 

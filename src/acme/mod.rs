@@ -30,6 +30,6 @@ mod renewal;
 mod scheduler;
 mod storage;
 
-pub use issued::{ALPN, Issued, PassedQuestions};
+pub use issued::Issued;
 pub use reach::{Ports, Reachable};
 pub use scheduler::Acme;

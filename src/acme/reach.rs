@@ -8,9 +8,10 @@
 //! authority through.
 
 use super::failure::{OrderError, cut};
-use super::issued::{ALPN, Issued};
+use super::issued::Issued;
 use super::progress::ChallengeKind;
 use crate::dns::addresses_of_host;
+use crate::edge::ACME_ALPN;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use httparse::{EMPTY_HEADER, Response, Status};
@@ -273,7 +274,7 @@ fn config() -> Result<Arc<ClientConfig>, Error> {
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = vec![ACME_ALPN.to_vec()];
     Ok(Arc::new(config))
 }
 

@@ -14,6 +14,7 @@ use super::reach::Reachable;
 use super::renewal;
 use super::storage::Storage;
 use crate::clock::Clock;
+use crate::edge::OrderedCertificates;
 use crate::locks::lock;
 use crate::settings::AcmeSettings;
 use crate::telemetry::{CertificateStatus, FailedOrder, FailureKind, Metrics, OrderStatus};

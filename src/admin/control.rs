@@ -12,13 +12,13 @@ use crate::files::directory_of;
 use crate::finding::Finding;
 use crate::identity::refresh::ListUpdate;
 use crate::locks::lock;
+use crate::peers::ForgetError;
 use crate::report::{Period, Report};
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
 use crate::state::history::HistoryError;
 use crate::state::{Locking, ProcessLock};
 use crate::threads::spawn;
 use crate::time::Timestamp;
-use crate::upkeep::ForgetError;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -552,7 +552,7 @@ fn perform(line: &[u8], commands: &Commands) -> Result<Response, Refusal> {
         Request::Instances => Response::Instances(Box::new(store?.status())),
         Request::Forget { instance } => {
             let store = store?;
-            store.exchange.forget(&instance)?;
+            store.peers.forget(&instance)?;
             Response::Instances(Box::new(store.status()))
         }
         Request::Upgrade(request) => {

@@ -1,16 +1,14 @@
 //! What operators see of the shared store (Redis or Valkey) and of the other instances of
 //! crawlgate. [`StoreStatus`]: the state of the store, with its problems in words. [`Instances`]:
-//! the functions by which [`Operations`](super::Operations) asks about other instances.
+//! what [`Operations`](super::Operations) asks about other instances.
 
 use super::problem::{Problem, ProblemKind};
-use crate::exchange::{
+use crate::peers::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus,
-    SILENT_AFTER, Standing, StoreError,
+    Peers, SILENT_AFTER, Standing,
 };
-use crate::state::history::{Step, Told};
 use crate::telemetry::{Metrics, StoreMetrics};
 use crate::time::Timestamp;
-use crate::upkeep::ExchangeThread;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -24,29 +22,22 @@ pub struct StoreStatus {
     pub exchange: ExchangeStatus,
 }
 
-/// The functions by which operations ask the exchange.
+/// What operations ask about other instances.
 pub struct Instances {
     /// The URL of the store, without user and password.
     pub url: String,
-    /// Exchanges facts with the other instances.
-    pub exchange: Arc<ExchangeThread>,
-    /// Returns the counts of the other instances.
-    pub counts: CountsOfOthers,
+    /// The other instances.
+    pub peers: Arc<dyn Peers>,
     /// The metrics of the store.
     pub metrics: StoreMetrics,
 }
-
-/// Returns the counts of other instances since a moment, in periods of one length; or why the store
-/// does not answer.
-pub type CountsOfOthers =
-    Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, StoreError> + Send + Sync>;
 
 impl Instances {
     /// The state of the store and its instances.
     pub fn status(&self) -> StoreStatus {
         StoreStatus {
             url: self.url.clone(),
-            exchange: self.exchange.status(),
+            exchange: self.peers.status(),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, RobotsTxt};
 use super::{Result, fine, now, print_json};
+use crate::acme::Issued;
 use crate::crawlers::{Claim, Registry};
 use crate::edge::Certificates;
 use crate::policy::Site;
@@ -282,7 +283,8 @@ fn planned(site: &Site) -> Vec<PlannedPause> {
 /// The problems of the certificates that a settings file names, and hosts of origins that none
 /// covers. If they cannot be opened at all, that is the only problem.
 fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
-    match Certificates::open(&settings.listen, &Arc::default()) {
+    let issued = Arc::<Issued>::default();
+    match Certificates::open(&settings.listen, |tls| issued.for_listener(tls)) {
         Ok((certificates, _)) => {
             let mut problems = certificates.problems(now());
             problems.extend(

@@ -4,7 +4,7 @@
 use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{self, StoreStatus};
-use crate::exchange::{MemberStatus, Standing};
+use crate::peers::{MemberStatus, Standing};
 use askama::Template;
 use serde_json::json;
 use std::fmt::Display;

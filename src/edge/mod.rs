@@ -41,7 +41,7 @@ pub use open::Open;
 pub use plain::Plain;
 pub use pulse::Pulse;
 pub use stops::{Stopper, Stops};
-pub use tls::{Certificates, TlsError, TlsListener};
+pub use tls::{ACME_ALPN, Certificates, OrderedCertificates, TlsError, TlsListener};
 #[cfg(feature = "internals")]
 pub use {
     chunks::Chunks,

@@ -1,95 +1,8 @@
 //! [`canonical`] writes JSON in the one form that the evidence log hashes: sorted keys, no blanks,
-//! whole numbers, as in RFC 8785. [`read_canonical`] refuses every other form. [`Hash`] is a
-//! SHA-256 sum.
+//! whole numbers, as in RFC 8785. [`read_canonical`] refuses every other form.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-use std::fmt;
-
-/// A SHA-256 sum. It is written as hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Hash(pub [u8; 32]);
-
-impl Hash {
-    /// What stands before the first entry of a chain.
-    pub const NONE: Hash = Hash([0; 32]);
-
-    /// The sum of these bytes, one piece after the other without a separator.
-    pub fn of(pieces: &[&[u8]]) -> Hash {
-        let mut digest = Sha256::new();
-        pieces.iter().for_each(|piece| digest.update(piece));
-        Hash(digest.finalize().into())
-    }
-
-    /// Its first 16 hexadecimal digits.
-    pub fn short(&self) -> String {
-        hex(&self.0[..8])
-    }
-
-    /// Reads 64 lower-case hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Hash> {
-        Some(Hash(parse_hex(text)?.try_into().ok()?))
-    }
-
-    /// Reads 32 octets.
-    pub fn from_octets(octets: &[u8]) -> Option<Hash> {
-        Some(Hash(octets.try_into().ok()?))
-    }
-}
-
-impl TryFrom<String> for Hash {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Hash, &'static str> {
-        Hash::parse(&text).ok_or("this is no SHA-256 sum")
-    }
-}
-
-impl From<Hash> for String {
-    fn from(hash: Hash) -> String {
-        hex(&hash.0)
-    }
-}
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hash({self})")
-    }
-}
-
-/// Octets as lower-case hexadecimal digits.
-pub fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
-/// Reads what [`hex`] writes. `None` for upper-case digits, which are another spelling, for other
-/// characters, and for an odd number of digits.
-pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
-        return None;
-    };
-    pairs
-        .iter()
-        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
-        .collect()
-}
-
-/// The value of a lower-case hexadecimal digit.
-fn digit(written: u8) -> Option<u8> {
-    match written {
-        b'0'..=b'9' => Some(written - b'0'),
-        b'a'..=b'f' => Some(written - b'a' + 10),
-        _ => None,
-    }
-}
 
 /// The one spelling of a value.
 pub fn canonical(value: &impl Serialize) -> String {
@@ -135,7 +48,7 @@ pub fn read_canonical<T: Serialize + serde::de::DeserializeOwned>(text: &str) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Hash, Value, canonical, read_canonical};
+    use super::{Value, canonical, read_canonical};
     use serde_json::json;
 
     #[test]
@@ -160,17 +73,5 @@ mod tests {
         ] {
             assert!(read_canonical::<Value>(other).is_none(), "{other}");
         }
-    }
-
-    #[test]
-    fn a_hash_has_one_spelling() {
-        let hash = Hash::of(&[b"a", b"bc"]);
-        assert_eq!(
-            hash.to_string(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-        assert_eq!(Hash::parse(&hash.to_string()), Some(hash));
-        assert_eq!(Hash::parse(&hash.to_string().to_uppercase()), None);
-        assert_eq!(Hash::parse("é".repeat(32).as_str()), None);
     }
 }

@@ -3,7 +3,7 @@
 //! signed checkpoints in the case, and not on the case's manifest, which the owner of the key could
 //! sign anew after a change.
 
-use super::canonical::{parse_hex, read_canonical};
+use super::canonical::read_canonical;
 use super::entry::{parse_time, read_chain};
 use super::requests::{AllLogs, RobotsFiles, tell};
 use super::{
@@ -12,6 +12,7 @@ use super::{
     text_of, timestamp,
 };
 use crate::finding::Finding;
+use crate::hash::parse_hex;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,8 +10,8 @@ use super::{ChainName, DatabaseError, OpenError, Record, Shared};
 use crate::finding::Finding;
 use crate::locks::lock;
 use crate::settings::{AddressDetail, EvidenceSettings};
+use prometheus::IntCounter;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -61,6 +61,11 @@ impl Evidence {
             place,
             thread: Mutex::new(thread),
         }))
+    }
+
+    /// The counters of entries that were written and left out.
+    pub fn counters(&self) -> [IntCounter; 2] {
+        [&self.0.shared.entries, &self.0.shared.lost].map(IntCounter::clone)
     }
 
     /// Whether the settings ask for evidence, also if the log could not be opened.
@@ -130,12 +135,12 @@ impl Evidence {
 
     /// Entries that were written since the start.
     pub fn entries(&self) -> u64 {
-        self.0.shared.entries.load(Ordering::Relaxed)
+        self.0.shared.entries.get()
     }
 
     /// Entries that were left out since the start.
     pub fn lost(&self) -> u64 {
-        self.0.shared.lost.load(Ordering::Relaxed)
+        self.0.shared.lost.get()
     }
 
     /// Another process writes the log from now on. The thread writes what waits and the end of this

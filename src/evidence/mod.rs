@@ -4,7 +4,8 @@
 //! all chains. A case is an excerpt of the log as one file, for a third party.
 //!
 //! - Formats, without files or clock: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
-//! - Writing: other modules record through the handle in `log`. A thread (`writer`) takes the
+//! - Writing: `sink` records requests, and `publications` what sites publish, through the handle in
+//!   `log`. A thread (`writer`) takes the
 //!   records that wait in the `queue` and writes them into `database`.
 //! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for
 //!   people.
@@ -26,9 +27,11 @@ mod note;
 mod opening;
 mod parts;
 mod proofs;
+mod publications;
 mod queue;
 pub(crate) mod report;
 mod requests;
+mod sink;
 mod span;
 mod tar;
 mod timestamp;
@@ -38,9 +41,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use crate::hash::{Hash, hex};
 pub use authority::stamp;
-pub use canonical::Hash;
-use canonical::{canonical, hex};
+use canonical::canonical;
 pub use case::{Joined, cover, read_joined, write_case};
 use checkpoint::{Checkpoint, Head, HeadProof};
 pub use commands::{LogStatus, forget, rotate_key, status};

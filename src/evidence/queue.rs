@@ -5,10 +5,11 @@
 
 use super::{ChainName, Record};
 use crate::locks::lock;
+use crate::telemetry::counter;
+use prometheus::IntCounter;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Records that are taken in a second. Beyond them each chain has one.
 const RATE: u64 = 200;
@@ -106,7 +107,6 @@ impl Queue {
 }
 
 /// The queue, the counts and the problems of the log.
-#[derive(Default)]
 pub struct Shared {
     /// What waits to be written.
     pub queue: Mutex<Queue>,
@@ -115,15 +115,33 @@ pub struct Shared {
     /// Why checkpoints get no timestamps.
     pub stamp_problem: Mutex<Option<String>>,
     /// Entries that were written.
-    pub entries: AtomicU64,
+    pub entries: IntCounter,
     /// Entries that were left out.
-    pub lost: AtomicU64,
+    pub lost: IntCounter,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            queue: Mutex::default(),
+            problem: Mutex::default(),
+            stamp_problem: Mutex::default(),
+            entries: counter(
+                "crawlgate_evidence_entries_total",
+                "Entries that crawlgate wrote to the evidence log.",
+            ),
+            lost: counter(
+                "crawlgate_evidence_left_out_total",
+                "Entries that the evidence log lacks, because there were too many or they could not be written.",
+            ),
+        }
+    }
 }
 
 impl Shared {
     /// Counts entries that were left out.
     pub fn lose(&self, entries: u64) {
-        self.lost.fetch_add(entries, Ordering::Relaxed);
+        self.lost.inc_by(entries);
     }
 
     /// Takes out what waits, and adds the records that were left out to the count of lost ones.
@@ -135,7 +153,7 @@ impl Shared {
 
     /// Counts so many entries as written. If there was a problem, it is over, and the log says so.
     pub fn wrote(&self, entries: u64) {
-        self.entries.fetch_add(entries, Ordering::Relaxed);
+        self.entries.inc_by(entries);
         if lock(&self.problem).take().is_some() {
             tracing::warn!("evidence is written again; the log says how many entries it lacks");
         }

@@ -17,7 +17,7 @@ use super::members::Members;
 use super::orders::Orders;
 use super::own_log::OwnLog;
 use super::{
-    Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, ExchangeStatus, GONE_AFTER, Hindrance,
+    Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, ExchangeStatus, GONE_AFTER, Gauge, Hindrance,
     Identity, Member, MemberStatus, Merged, Outbox, Position, SCHEMA, Standing, Totals, gone_key,
     seconds,
 };
@@ -27,7 +27,7 @@ use crate::publications::{OfOthers, PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often histories are computed anew though nothing changed: what others have in force goes on.
@@ -72,15 +72,6 @@ pub struct Before {
     pub has_observed: bool,
     /// Since when what it served is not known here either.
     pub unreported_since: Option<Timestamp>,
-}
-
-/// What requests read of the exchange, without a lock.
-#[derive(Debug, Default)]
-pub struct Gauge {
-    /// The number of the next entry: what happens before it is gathered is in it.
-    pub next_entry: AtomicU64,
-    /// Until when this instance may answer `/robots.txt`, in seconds by its own clock.
-    pub speaks_until: AtomicI64,
 }
 
 /// One instance.

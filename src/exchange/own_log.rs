@@ -281,8 +281,8 @@ fn never_was(fact: &mut AnyFact, at: Timestamp) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Standing;
     use super::super::fact::Merged;
-    use super::super::member::Standing;
     use super::super::members::Members;
     use super::*;
     use crate::crawlers::Registry;

@@ -5,11 +5,10 @@
 //! outcome.
 
 mod claims;
-mod evidence;
-mod others;
+mod peers;
 mod recorder;
 
-pub use others::{Others, Settled};
+pub use peers::{PeerConfirmation, Settled};
 pub use recorder::{Logs, Recorder, watch_front_page};
 
 use crate::crawlers::{Claim, Registry};
@@ -26,7 +25,7 @@ use crate::verdict::{
     report_unclaimed,
 };
 use claims::Workspace;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Judges requests. All doors share one judge.
 pub struct Judge {
@@ -41,7 +40,7 @@ pub struct Judge {
     /// What clients did recently.
     behaviours: Arc<Behaviours>,
     /// Other instances in front of the same sites.
-    others: OnceLock<Arc<Others>>,
+    peers: Option<Arc<PeerConfirmation>>,
 }
 
 /// What a look at a request found, and what the judge does about it once the request counts.
@@ -58,13 +57,14 @@ struct Look<'a> {
 }
 
 impl Judge {
-    /// A judge with these parts.
+    /// A judge with these parts. `peers` are other instances in front of the same sites.
     pub fn new(
         sites: Arc<SiteManager>,
         ledger: Arc<Ledger>,
         proofs: Arc<Proofs>,
         behaviours: Arc<Behaviours>,
         registry: &'static Registry,
+        peers: Option<Arc<PeerConfirmation>>,
     ) -> Judge {
         Judge {
             sites,
@@ -72,14 +72,8 @@ impl Judge {
             ledger,
             proofs,
             behaviours,
-            others: OnceLock::new(),
+            peers,
         }
-    }
-
-    /// Sets the other instances in front of the same sites. To be called once, before the first
-    /// request; a second call changes nothing.
-    pub fn go_by(&self, others: Arc<Others>) {
-        let _ = self.others.set(others);
     }
 
     /// Judges a request, which must not have been judged before: it counts against the crawl rate,
@@ -138,9 +132,9 @@ impl Judge {
         let is_robots_txt = decision.action == Action::RobotsTxt;
         let is_silent = is_robots_txt
             && self
-                .others
-                .get()
-                .is_some_and(|others| others.is_silent(request.now()));
+                .peers
+                .as_ref()
+                .is_some_and(|peers| peers.is_silent(request.now()));
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
         Judgement::Judged(Judged {
             decision,
@@ -377,7 +371,7 @@ impl Judge {
                 .note(list_of(self.registry, list, claim), identity, now);
         }
         // With other instances the mark waits until they have told what they served.
-        if decision.trap_hit && self.others.get().is_none() {
+        if decision.trap_hit && self.peers.is_none() {
             self.behaviours.mark(&case, request.arrival.lived);
         }
     }

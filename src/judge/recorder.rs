@@ -1,17 +1,15 @@
-//! [`Recorder`] gives each finished request to the sinks: metrics, event log, evidence log, access
-//! log, and what was added to them. With other instances a violation waits until they have
-//! confirmed it ([`Others`]).
+//! [`Recorder`] gives each finished request to the sinks: metrics, event log, access log, and what
+//! was added to them. With other instances a violation waits until they have confirmed it
+//! ([`PeerConfirmation`]).
 
-use super::evidence::EvidenceSink;
-use super::{Judge, Others, Settled, origin_form};
-use crate::evidence::Evidence;
-use crate::identity::Proofs;
+use super::{Judge, PeerConfirmation, Settled, origin_form};
+use crate::finding::Finding;
 use crate::indexing::parse_lines;
 use crate::record::{Judgement, RequestRecord, Sink};
 use crate::telemetry::{AccessLog, Events, Metrics, RequestMetrics, Traffic};
 use crate::verdict::Action;
 use std::cell::Cell;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One of so many requests of a thread is timed, beginning with the first.
@@ -27,10 +25,10 @@ pub struct Logs {
     pub access: AccessLog,
     /// A record of each request against the rules.
     pub events: Events,
-    /// The log that third parties can check.
-    pub evidence: Evidence,
     /// What else takes finished requests.
     pub sinks: Vec<Arc<dyn Sink>>,
+    /// Other instances, which must confirm a violation before it is recorded.
+    pub peers: Option<Arc<PeerConfirmation>>,
 }
 
 impl Logs {
@@ -39,8 +37,8 @@ impl Logs {
         Logs {
             access: AccessLog::off(),
             events: Events::off(),
-            evidence: Evidence::off(),
             sinks: Vec::new(),
+            peers: None,
         }
     }
 }
@@ -51,32 +49,16 @@ pub struct Recorder {
     pub metrics: Arc<Metrics>,
     pub(super) logs: Logs,
     requests: RequestMetrics,
-    evidence: EvidenceSink,
-    /// Other instances, which must confirm a violation before it is recorded.
-    others: OnceLock<Arc<Others>>,
 }
 
 impl Recorder {
-    /// A recorder that writes into these. `proofs` is what proved crawlers, for the evidence.
-    pub fn new(
-        metrics: Arc<Metrics>,
-        proofs: Arc<Proofs>,
-        traffic: Arc<Traffic>,
-        logs: Logs,
-    ) -> Recorder {
+    /// A recorder that writes into these.
+    pub fn new(metrics: Arc<Metrics>, traffic: Arc<Traffic>, logs: Logs) -> Recorder {
         Recorder {
             requests: RequestMetrics::new(metrics.clone(), traffic),
-            evidence: EvidenceSink::new(logs.evidence.clone(), proofs),
             metrics,
             logs,
-            others: OnceLock::new(),
         }
-    }
-
-    /// Sets the other instances in front of the same sites. To be called once, before the first
-    /// request; a second call changes nothing.
-    pub fn go_by(&self, others: Arc<Others>) {
-        let _ = self.others.set(others);
     }
 
     /// Runs `judge` and returns its result. Measures the time of every 16th call of a thread,
@@ -94,9 +76,21 @@ impl Recorder {
         judged
     }
 
-    /// Whether evidence is kept.
-    pub fn keeps_evidence(&self) -> bool {
-        self.logs.evidence.is_on()
+    /// Whether records of requests for robots.txt need the client's If-None-Match.
+    pub fn needs_validator(&self) -> bool {
+        self.sinks().any(|sink| sink.needs_validator())
+    }
+
+    /// Why requests are not recorded as they should be.
+    pub fn problems(&self) -> impl Iterator<Item = Finding> {
+        self.sinks().filter_map(|sink| sink.problem())
+    }
+
+    /// The logs that are open, and what was added to them.
+    fn sinks(&self) -> impl Iterator<Item = &dyn Sink> {
+        let logs: [&dyn Sink; 2] = [&self.logs.events, &self.logs.access];
+        let added = self.logs.sinks.iter().map(|sink| &**sink);
+        logs.into_iter().chain(added)
     }
 
     /// How long a request has taken that began at `began`; zero if the access log is off, which
@@ -114,9 +108,9 @@ impl Recorder {
     /// `unproven`.
     pub fn record(&self, request: &RequestRecord) {
         let accuses = request.judged().is_some_and(|judged| judged.accuses());
-        match self.others.get() {
-            Some(others) if accuses => {
-                if !others.wait(request) {
+        match &self.logs.peers {
+            Some(peers) if accuses => {
+                if !peers.wait(request) {
                     self.write(&request.unproven());
                 }
             }
@@ -130,10 +124,10 @@ impl Recorder {
     /// others are written as `unproven`.
     pub fn settle(&self, confirmed: Option<u64>, lived: Duration, judge: &Judge) -> Settled {
         let mut settled = Settled::default();
-        let Some(others) = self.others.get() else {
+        let Some(peers) = &self.logs.peers else {
             return settled;
         };
-        for (is_confirmed, mut record) in others.take(confirmed, lived) {
+        for (is_confirmed, mut record) in peers.take(confirmed, lived) {
             let judged_again = if is_confirmed {
                 judge.judged_again(&record)
             } else {
@@ -158,12 +152,7 @@ impl Recorder {
     /// Gives a record to every sink.
     fn write(&self, request: &RequestRecord) {
         self.requests.record(request);
-        self.logs.events.record(request);
-        self.evidence.record(request);
-        self.logs.access.record(request);
-        for sink in &self.logs.sinks {
-            sink.record(request);
-        }
+        self.sinks().for_each(|sink| sink.record(request));
     }
 }
 

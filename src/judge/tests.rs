@@ -69,8 +69,8 @@ fn judge(directory: &Path, policy: &str) -> World {
         clock.moment(),
     ));
     let proofs = Arc::new(Proofs::none(registry));
-    let recorder = Recorder::new(Metrics::new(), proofs.clone(), Arc::default(), Logs::off());
-    let judge = Judge::new(sites, ledger, proofs, Arc::default(), registry);
+    let recorder = Recorder::new(Metrics::new(), Arc::default(), Logs::off());
+    let judge = Judge::new(sites, ledger, proofs, Arc::default(), registry, None);
     World {
         judge,
         recorder,

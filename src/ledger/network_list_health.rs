@@ -12,8 +12,8 @@
 //! policies change.
 
 use crate::crawlers::{Claim, Registry};
-use crate::evidence::Hash;
 use crate::facts::{Fact, ListProof};
+use crate::hash::Hash;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::state::StateStore;
 use crate::time::Timestamp;

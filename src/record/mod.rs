@@ -26,6 +26,7 @@ pub use row::{Line, Row};
 pub use value::{Value, cut, time_with_milliseconds};
 
 use crate::crawlers::{Claim, Registry};
+use crate::finding::Finding;
 use crate::policy::Site;
 use crate::verdict::{Action, Identity, claim_label};
 use std::time::Duration;
@@ -37,6 +38,16 @@ pub const NO_CRAWLER: &str = "none";
 pub trait Sink: Send + Sync {
     /// Takes a finished request in. Called on the thread of the request, which waits for it.
     fn record(&self, request: &RequestRecord);
+
+    /// Whether records of requests for robots.txt need the client's If-None-Match.
+    fn needs_validator(&self) -> bool {
+        false
+    }
+
+    /// Why requests are not recorded as they should be; `None` while all is well.
+    fn problem(&self) -> Option<Finding> {
+        None
+    }
 }
 
 /// Everything known of a request once its answer is written. It holds the snapshot and the versions

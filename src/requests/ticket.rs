@@ -107,14 +107,14 @@ impl Ticket {
         self.0.record.request.forget_signature();
     }
 
-    /// Records that the answer is crawlgate's own. Where evidence is kept, also keeps the validator
+    /// Records that the answer is crawlgate's own. Where a sink needs it, also keeps the validator
     /// (If-None-Match) of a request for robots.txt.
     pub(super) fn note_answer(&mut self, head: &impl RequestHead) {
         self.0.is_answered = true;
         let is_robots_txt = self
             .judged()
             .is_some_and(|(decision, _)| decision.robots_txt);
-        if is_robots_txt && self.0.shared.recorder.keeps_evidence() {
+        if is_robots_txt && self.0.shared.recorder.needs_validator() {
             let fields = head.answer_fields();
             if let Some(validator) = fields.get(http::header::IF_NONE_MATCH) {
                 self.0.record.request.set_validator(validator.as_bytes());

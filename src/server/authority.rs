@@ -18,7 +18,7 @@ const PORTS: Ports = Ports { http: 80, tls: 443 };
 
 /// The parts that exist before the other rooms are opened.
 pub struct AuthorityParts {
-    pub issued: Arc<Issued>,
+    issued: Arc<Issued>,
     pub certificates: Arc<Certificates>,
     /// The state directory; `None` without `acme`.
     state: Option<PathBuf>,
@@ -43,6 +43,13 @@ impl AuthorityParts {
             certificates,
             state,
         })
+    }
+
+    /// Answers the open challenges of the process before, as its `acme` passed them.
+    pub fn answer_passed(&self, questions: serde_json::Value) {
+        if let Ok(questions) = serde_json::from_value(questions) {
+            self.issued.answer_passed(questions);
+        }
     }
 
     /// The files by which crawlgate answers http challenges; `None` without `acme`.

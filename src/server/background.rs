@@ -8,10 +8,10 @@ use super::ServerError;
 use super::hand_over::Upgrades;
 use super::service_manager::reloading;
 use super::stop::Stop;
-use crate::evidence::{open_existing, stamp};
+use crate::evidence::{Evidence, open_existing, stamp};
 use crate::scheduler::{Scheduler, Waker};
 use crate::threads::spawn;
-use crate::upkeep::{Instance, UpkeepThreads};
+use crate::upkeep::UpkeepThreads;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -49,9 +49,9 @@ pub fn start(
     if evidence.is_some_and(|evidence| !evidence.timestamps.is_empty())
         && let Some(directory) = rooms.settings.state.clone()
     {
-        let instance = rooms.instance.clone();
+        let evidence = rooms.evidence.clone();
         scheduler.add("timestamps", move |_| {
-            Some(get_timestamps(&directory, &instance))
+            Some(get_timestamps(&directory, &evidence))
         });
     }
     let reloaded = upgrades.clone();
@@ -77,7 +77,7 @@ pub fn start(
 
 /// Gets timestamps for checkpoints of the evidence log that have none. A failure is shown in the
 /// status until a later run succeeds. Returns the time until the next run.
-fn get_timestamps(directory: &Path, instance: &Instance) -> Duration {
+fn get_timestamps(directory: &Path, evidence: &Evidence) -> Duration {
     let stamped = open_existing(directory).map_err(|error| error.to_string());
     let stamped = stamped
         .and_then(|mut log| stamp(&mut log, SystemTime::now()).map_err(|error| error.to_string()));
@@ -92,7 +92,7 @@ fn get_timestamps(directory: &Path, instance: &Instance) -> Duration {
     } else {
         STAMPED
     };
-    instance.evidence.set_stamp_problem(problem);
+    evidence.set_stamp_problem(problem);
     wait
 }
 

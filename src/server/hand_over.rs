@@ -467,7 +467,7 @@ impl Upgrades {
         if let Some(peers) = &self.rooms.peers {
             peers.exchange.stop();
         }
-        self.rooms.instance.evidence.hand_over();
+        self.rooms.evidence.hand_over();
         let state = self.rooms.store.hand_over().map_err(io::Error::other)?;
         let control = self.control.socket();
         let control = control.map(|control| control.share_lock()).transpose()?;
@@ -480,7 +480,7 @@ impl Upgrades {
                 .rooms
                 .acme
                 .as_ref()
-                .map(|acme| acme.hand_over())
+                .and_then(|acme| serde_json::to_value(acme.hand_over()).ok())
                 .unwrap_or_default(),
         };
         Ok(Handed {
@@ -504,7 +504,7 @@ impl Upgrades {
                 "{error}; facts wait in memory, and the next start will treat this run as crashed"
             );
         }
-        self.rooms.instance.evidence.reopen();
+        self.rooms.evidence.reopen();
         let peers = self.rooms.peers.as_ref();
         if let Some(Err(error)) = peers.map(|peers| peers.exchange.resume()) {
             tracing::error!(

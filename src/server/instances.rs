@@ -1,6 +1,7 @@
-//! [`Peers`]: the other instances of crawlgate, with which this one exchanges facts through the
-//! shared store (Redis or Valkey) that the settings name. [`Peers::tell`] writes the request counts
-//! of this instance into the store, so that the dashboard of each instance shows the sums of all.
+//! [`StorePeers`]: the other instances of crawlgate, with which this one exchanges facts through the
+//! shared store (Redis or Valkey) that the settings name. [`StorePeers::write_counts`] writes the
+//! request counts of this instance into the store, so that the dashboard of each instance shows the
+//! sums of all.
 //!
 //! The counts of an hour, a day or a week are always written as a whole, so that the next write
 //! makes up for a lost one. No request is judged by these counts, so they use a connection of their
@@ -10,7 +11,9 @@ use super::ServerError;
 use crate::admin::Instances;
 use crate::clock::Clock;
 use crate::exchange::{Deadline, StoreError};
+use crate::judge::PeerConfirmation;
 use crate::locks::{lock, lock_within};
+use crate::peers::{CountsError, ExchangeStatus, ForgetError, Peers};
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
 use crate::shared_store::{CountsOfPeriod, SharedStore};
@@ -33,7 +36,7 @@ const LATE: i64 = 60;
 const AT_ONCE: usize = 50;
 
 /// The other instances, as this one meets them.
-pub struct Peers {
+pub struct StorePeers {
     pub exchange: Arc<ExchangeThread>,
     url: String,
     id: String,
@@ -43,18 +46,20 @@ pub struct Peers {
     connection: Mutex<(SharedStore, Option<Timestamp>)>,
 }
 
-impl Peers {
-    /// Joins the other instances, and writes the counts of this one every five seconds. `None` if
-    /// the settings name no store. To be called before a request is served. Fails without a state
+impl StorePeers {
+    /// Joins the other instances, which the judge and the recorder of this instance know by
+    /// `confirmation`, and writes the counts of this one every five seconds. `None` if the settings
+    /// name no store. To be called before a request is served. Fails without a state
     /// directory, and if the thread of the exchange cannot be started.
     pub fn join(
         settings: &Settings,
         instance: &Arc<Instance>,
         state: &StateStore,
         remembered: &Remembered,
+        confirmation: Option<Arc<PeerConfirmation>>,
         scheduler: &Scheduler,
-    ) -> Result<Option<Arc<Peers>>, ServerError> {
-        let Some(store) = settings.store.clone() else {
+    ) -> Result<Option<Arc<StorePeers>>, ServerError> {
+        let Some((store, peers)) = settings.store.clone().zip(confirmation) else {
             return Ok(None);
         };
         if settings.state.is_none() {
@@ -72,12 +77,13 @@ impl Peers {
             store: Box::new(SharedStore::new(store.clone(), deadline.clone())),
             deadline: deadline.clone(),
             host,
+            peers,
         };
         let exchange = ExchangeThread::start(instance.clone(), state.clone(), remembered, options)
             .map_err(ServerError::io(
                 "cannot start the thread of the exchange with other instances",
             ))?;
-        let peers = Arc::new(Peers {
+        let peers = Arc::new(StorePeers {
             id: exchange.status().id,
             exchange,
             url,
@@ -85,78 +91,44 @@ impl Peers {
             clock: instance.clock.clone(),
             connection: Mutex::new((SharedStore::new(store, deadline), None)),
         });
-        let telling = peers.clone();
+        let writing = peers.clone();
         scheduler.add("counts", move |_| {
-            telling.tell();
+            writing.write_counts();
             Some(EVERY)
         });
         Ok(Some(peers))
     }
 
     /// What operators see of them. To be called once: it registers the metrics of the store.
-    pub fn shown(self: &Arc<Peers>, metrics: &Metrics) -> Instances {
-        let peers = self.clone();
+    pub fn shown(self: &Arc<StorePeers>, metrics: &Metrics) -> Instances {
         Instances {
             url: self.url.clone(),
-            exchange: self.exchange.clone(),
-            counts: Box::new(move |step, from| peers.counts(step, from)),
+            peers: self.clone(),
             metrics: metrics.store(),
         }
     }
 
     /// Writes what was counted since the last time. A failure is only logged for `RUST_LOG=debug`:
     /// the next call makes up for it.
-    pub fn tell(&self) {
-        let (store, told_until) = &mut *lock(&self.connection);
+    pub fn write_counts(&self) {
+        let (store, written_until) = &mut *lock(&self.connection);
         // The status says when the store is away; what was not told is told the next time.
-        if let Err(error) = self.try_to_tell(store, told_until) {
+        if let Err(error) = self.try_to_write(store, written_until) {
             tracing::debug!("counts for the dashboards of other instances were not told: {error}");
         }
     }
 
-    /// The counts of the other instances, for each period of `step` since `from`. Counts in a form
-    /// that this version cannot read are left out.
-    ///
-    /// # Errors
-    /// The store does not answer, or the connection is in use for longer than `PATIENCE`, most
-    /// likely for the counts of this instance.
-    fn counts(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, StoreError> {
-        let starts = periods(step, from, self.clock.moment().now);
-        let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
-        let connection = lock_within(&self.connection, PATIENCE);
-        let mut connection = connection.ok_or_else(|| {
-            let late = "the store takes long for the counts of this instance";
-            StoreError::Away(late.to_owned())
-        })?;
-        let found = connection.0.counts(&names)?;
-        let others = starts.into_iter().zip(found).flat_map(|(start, fields)| {
-            let others = fields
-                .into_iter()
-                .filter(|(instance, _)| *instance != self.id);
-            // What a later crawlgate wrote in another form is missing.
-            others.filter_map(move |(instance, value)| {
-                let counted = serde_json::from_str(&value).ok()?;
-                Some(Told {
-                    instance,
-                    start,
-                    counted,
-                })
-            })
-        });
-        Ok(others.collect())
-    }
-
-    /// Writes all periods that may have changed since `told_until`, and moves that on: to a minute
+    /// Writes all periods that may have changed since `written_until`, and moves that on: to a minute
     /// ago, because counts come late. Writes all periods that are kept, if nothing was written yet
     /// or the store has lost the counts.
-    fn try_to_tell(
+    fn try_to_write(
         &self,
         store: &mut SharedStore,
-        told_until: &mut Option<Timestamp>,
+        written_until: &mut Option<Timestamp>,
     ) -> Result<(), Box<dyn std::error::Error>> {
         let now = self.clock.moment().now;
         // A store that lost the counts is told everything.
-        let since = match *told_until {
+        let since = match *written_until {
             Some(until)
                 if store.has_counts(&name(Step::Week, Step::Week.begin(until)), &self.id)? =>
             {
@@ -181,8 +153,46 @@ impl Peers {
         for counts in counts.chunks(AT_ONCE) {
             store.put_counts(&self.id, counts)?;
         }
-        *told_until = Some(Timestamp(now.0 - LATE));
+        *written_until = Some(Timestamp(now.0 - LATE));
         Ok(())
+    }
+}
+
+impl Peers for StorePeers {
+    fn status(&self) -> ExchangeStatus {
+        self.exchange.status()
+    }
+
+    fn forget(&self, id: &str) -> Result<(), ForgetError> {
+        self.exchange.forget(id)
+    }
+
+    /// Counts in a form that this version cannot read are left out. It fails also if the connection
+    /// is in use for longer than `PATIENCE`, most likely for the counts of this instance.
+    fn counts(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, CountsError> {
+        let starts = periods(step, from, self.clock.moment().now);
+        let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
+        let connection = lock_within(&self.connection, PATIENCE);
+        let mut connection = connection.ok_or_else(|| {
+            let late = "the store takes long for the counts of this instance";
+            StoreError::Away(late.to_owned())
+        })?;
+        let found = connection.0.counts(&names)?;
+        let others = starts.into_iter().zip(found).flat_map(|(start, fields)| {
+            let others = fields
+                .into_iter()
+                .filter(|(instance, _)| *instance != self.id);
+            // What a later crawlgate wrote in another form is missing.
+            others.filter_map(move |(instance, value)| {
+                let counted = serde_json::from_str(&value).ok()?;
+                Some(Told {
+                    instance,
+                    start,
+                    counted,
+                })
+            })
+        });
+        Ok(others.collect())
     }
 }
 

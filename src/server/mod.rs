@@ -14,6 +14,7 @@ mod service_manager;
 mod sockets;
 mod stop;
 
+use crate::acme::Issued;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{Certificates, TlsError};
@@ -176,8 +177,8 @@ pub fn run(
     let signals = catch_signals().map_err(ServerError::io("cannot catch signals"))?;
 
     raise_descriptors(&settings.limits);
-    let issued = Arc::default();
-    let (certificates, tls) = Certificates::open(&settings.listen, &issued)?;
+    let issued = Arc::<Issued>::default();
+    let (certificates, tls) = Certificates::open(&settings.listen, |tls| issued.for_listener(tls))?;
     let authority = AuthorityParts::new(&settings, issued, Arc::new(certificates))?;
     let Begun {
         mut taken,

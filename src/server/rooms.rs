@@ -5,7 +5,7 @@
 
 use super::ServerError;
 use super::authority::AuthorityParts;
-use super::instances::Peers;
+use super::instances::StorePeers;
 use super::origin_robots::{self, OriginRobots};
 use super::sockets::names;
 use super::stop::flush;
@@ -17,7 +17,7 @@ use crate::evidence::Evidence;
 use crate::facts::StoredFacts;
 use crate::identity::refresh::{Refresher, UpdateHandle};
 use crate::identity::{Proofs, Uses, reverse_dns};
-use crate::judge::Logs;
+use crate::judge::{Logs, PeerConfirmation};
 use crate::origin::robots::StoredCopies;
 use crate::requests::{Challenges, RequestSettings, Requests};
 use crate::scheduler::Scheduler;
@@ -47,7 +47,9 @@ pub struct Rooms {
     /// The orders of certificates, if the settings have `acme`. They do not run yet.
     pub acme: Option<Arc<Acme>>,
     /// The other instances, where there is a store to meet them in.
-    pub peers: Option<Arc<Peers>>,
+    pub peers: Option<Arc<StorePeers>>,
+    /// The log that third parties can check.
+    pub evidence: Evidence,
 }
 
 impl Rooms {
@@ -73,17 +75,29 @@ impl Rooms {
         let copies = stored_copies(&remembered, now);
         let sites = policies(&settings, &copies);
         let (proofs, queue) = proofs(&settings.identity, &remembered.facts, &store);
+        let confirmation = settings.store.as_ref().map(|_| Arc::default());
+        let mut logs = logs(&settings, confirmation.clone())?;
+        let evidence = evidence(&settings)?;
+        logs.sinks.extend(evidence.sink(&proofs));
         let parts = JudgeParts {
             clock,
             state: (&store, &remembered),
             sites,
             new_hosts: settings.new_hosts.clone(),
             proofs,
-            logs: logs(&settings)?,
+            logs,
             passed: memory.behaviours,
         };
         let instance = parts.open()?;
-        let peers = Peers::join(&settings, &instance, &store, &remembered, scheduler)?;
+        evidence.follow(&instance.sites, &instance.metrics);
+        let peers = StorePeers::join(
+            &settings,
+            &instance,
+            &store,
+            &remembered,
+            confirmation,
+            scheduler,
+        )?;
         let robots = OriginRobots::new(
             instance.sites.clone(),
             &settings.origins,
@@ -101,7 +115,7 @@ impl Rooms {
         let upstreams = Upstreams::new(&settings.origins, metrics, events.clone(), clock.clone())?;
         upstreams.go_on(&memory.servers);
         // An authority may ask because of the process before.
-        authority.issued.answer_passed(memory.questions);
+        authority.answer_passed(memory.questions);
         let upstreams = Arc::new(upstreams);
         let requests = requests(&settings, &instance, &authority);
         let acme = authority.open(&settings, &instance);
@@ -126,6 +140,7 @@ impl Rooms {
             store,
             acme,
             peers,
+            evidence,
         };
         Ok((Arc::new(rooms), robots))
     }
@@ -139,14 +154,14 @@ impl Rooms {
             // The records that waited for other instances came into the logs only now.
             flush(&self.instance);
         }
-        self.instance.evidence.close();
+        self.evidence.close();
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
         if let Some(peers) = &self.peers
             && peers.exchange.status().away.is_none()
         {
-            peers.tell();
+            peers.write_counts();
         }
     }
 
@@ -225,9 +240,9 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     }
 }
 
-/// Opens the access log, the event log and the evidence log. Fails if one of the first two cannot
-/// be opened.
-fn logs(settings: &Settings) -> Result<Logs, ServerError> {
+/// Opens the access log and the event log. Fails if one of them cannot be opened. `peers` are to
+/// confirm a violation before it is recorded.
+fn logs(settings: &Settings, peers: Option<Arc<PeerConfirmation>>) -> Result<Logs, ServerError> {
     let access = &settings.logs.access;
     let cannot_open = match access {
         LogDestination::File(path) => format!("cannot open the access log {}", path.display()),
@@ -242,8 +257,8 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
             settings.history_addresses,
         )
         .map_err(ServerError::io("cannot open the event log"))?,
-        evidence: evidence(settings)?,
         sinks: Vec::new(),
+        peers,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::clock::Moment;
-use crate::policy::Version;
+use crate::policy::{SiteEntry, Version};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ struct Told {
     published: Arc<AtomicUsize>,
 }
 
-impl Announce for Told {
+impl PublicationSubscriber for Told {
     fn announce(&self, _log: &PublicationLog, _files: &[VersionFile]) -> Result<(), AnnounceError> {
         if self.is_away.load(Ordering::SeqCst) {
             Err(AnnounceError::Store("connection refused".into()))
@@ -25,7 +25,7 @@ impl Announce for Told {
         }
     }
 
-    fn published(&self, _log: &PublicationLog) {
+    fn published(&self, _log: &PublicationLog, _sites: &[SiteEntry]) {
         self.published.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -66,10 +66,11 @@ impl World {
         let live = started(directory.path(), &store, &remembered);
         let is_away = Arc::new(AtomicBool::new(true));
         let published = Arc::<AtomicUsize>::default();
-        live.announce_through(Box::new(Told {
+        live.subscribe(Box::new(Told {
             is_away: is_away.clone(),
             published: published.clone(),
         }));
+        assert_eq!(published.swap(0, Ordering::SeqCst), 1, "those in force");
         World {
             directory,
             live,

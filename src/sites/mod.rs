@@ -28,7 +28,6 @@ pub use policy_file::{ReloadOutcome, ReloadReport, RemoveError, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::{WatchGuard, watch};
 
-use crate::evidence::Evidence;
 use crate::facts::{Fact, Pause, Subscribers, changes};
 use crate::finding::Finding;
 use crate::locks::lock;
@@ -45,7 +44,7 @@ use origins::OriginFiles;
 use plan::{plan, plan_default_sites};
 use policy_directory::{PolicyText, Unread, Unreadable};
 use policy_file::SiteCompiler;
-pub use publisher::{Announce, AnnounceError};
+pub use publisher::{AnnounceError, PublicationSubscriber};
 use publisher::{Deferral, Publisher, longest_cached};
 use status::OriginReports;
 use std::collections::BTreeMap;
@@ -178,10 +177,9 @@ impl SiteManager {
         }))
     }
 
-    /// From now on records in this evidence log what is published, beginning with the sites in
-    /// force.
-    pub fn keep_evidence(&self, evidence: Evidence) {
-        lock(&self.changes).publisher.keep_evidence(evidence);
+    /// From now on this subscriber follows what is published, beginning with the sites in force.
+    pub fn subscribe(&self, subscriber: Box<dyn PublicationSubscriber>) {
+        lock(&self.changes).publisher.subscribe(subscriber);
     }
 
     /// The snapshot in force. Neither locks nor waits.
@@ -402,11 +400,6 @@ impl SiteManager {
     /// For how long after a site is gone a crawler may use what it published.
     pub fn longest_cached(&self) -> Duration {
         longest_cached(self.snapshot().sites())
-    }
-
-    /// From now on other instances are told of each publication before it comes into force.
-    pub fn announce_through(&self, announce: Box<dyn Announce>) {
-        lock(&self.changes).publisher.announce = Some(announce);
     }
 
     /// The publications at this moment, and the bytes of the versions that crawlers may still use.

@@ -5,8 +5,8 @@
 //! beginning, it begins when crawlgate first sees it. The store keeps when it was first seen and
 //! ended, so that it does not begin again.
 
-use crate::evidence::Hash;
 use crate::facts::{Fact, Pause, PauseEvent, StoredFacts};
+use crate::hash::Hash;
 use crate::policy::Site;
 use crate::policy::model::{Audience, PausePolicy, PauseTime};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pauses};

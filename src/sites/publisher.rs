@@ -1,7 +1,7 @@
 //! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the
 //! snapshot that requests are judged by.
 //!
-//! Some changes are announced to other instances ([`Announce`]) and committed to the state
+//! Some changes are announced to other instances ([`PublicationSubscriber`]) and committed to the state
 //! directory before they take effect: a new robots.txt (or a 503 in its place), a host that moves
 //! to another site, and a change of how crawlers are told apart. Otherwise, after a crash,
 //! crawlgate would report crawlers that obeyed what they were served.
@@ -22,7 +22,6 @@ use super::held_back::HeldBack;
 use super::log_facts::{log_facts, remembered_log, remembered_versions};
 use super::pauses::Pauses;
 use crate::crawlers::Registry;
-use crate::evidence::{Evidence, Hash, Record, time_text};
 use crate::facts::{self, Fact, changes};
 use crate::policy::host_history::HostHistories;
 use crate::policy::site::DeclaredPrevious;
@@ -32,11 +31,10 @@ use crate::publications::{
 };
 use crate::state::{Remembered, StateError, StateStore};
 use crate::time::Timestamp;
-use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// A copy may be sent slowly while another version takes its place.
 const SLOWEST_ANSWER: Duration = Duration::from_secs(3_600);
@@ -44,16 +42,19 @@ const SLOWEST_ANSWER: Duration = Duration::from_secs(3_600);
 /// No crawler uses a copy for longer, and the log remembers no more.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
 
-/// Tells the other instances in front of the same hosts what this one publishes.
-pub trait Announce: Send {
+/// Follows what is published, as other instances in front of the same hosts do.
+pub trait PublicationSubscriber: Send {
     /// Announces the log that is about to come into force, with its files.
     ///
     /// # Errors
-    /// They cannot be told. It must not take effect.
-    fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError>;
+    /// It cannot be announced. It must not take effect.
+    fn announce(&self, _log: &PublicationLog, _files: &[VersionFile]) -> Result<(), AnnounceError> {
+        Ok(())
+    }
 
-    /// Says that the log comes into force now. Must not wait for anything.
-    fn published(&self, log: &PublicationLog);
+    /// Says that these sites come into force now, and the log with them. A new subscriber gets
+    /// those in force. Must not wait for anything.
+    fn published(&self, log: &PublicationLog, sites: &[SiteEntry]);
 }
 
 /// Why other instances cannot be told of a publication.
@@ -99,10 +100,8 @@ pub struct Publisher {
     /// Why new sites are not in force yet.
     pub deferred: Option<Deferral>,
     held_back: HeldBack,
-    /// Through this other instances are told of each publication before it comes into force.
-    pub announce: Option<Box<dyn Announce>>,
+    subscribers: Vec<Box<dyn PublicationSubscriber>>,
     others: Vec<PublicationLog>,
-    evidence: PublicationEvidence,
 }
 
 impl Publisher {
@@ -133,20 +132,15 @@ impl Publisher {
             next_switch: None,
             deferred: None,
             held_back: HeldBack::default(),
-            announce: None,
+            subscribers: Vec::new(),
             others: Vec::new(),
-            evidence: PublicationEvidence::default(),
         }
     }
 
-    /// From now on records in this evidence log what is published, beginning with the sites in
-    /// force.
-    pub fn keep_evidence(&mut self, evidence: Evidence) {
-        self.evidence = PublicationEvidence {
-            evidence,
-            ..PublicationEvidence::default()
-        };
-        self.evidence.tell(&self.entries);
+    /// From now on this subscriber follows what is published, beginning with the sites in force.
+    pub fn subscribe(&mut self, subscriber: Box<dyn PublicationSubscriber>) {
+        subscriber.published(&self.log, &self.entries);
+        self.subscribers.push(subscriber);
     }
 
     /// For a clock that was set by so many seconds (negative: back, 0: other servers may have
@@ -223,11 +217,10 @@ impl Publisher {
                     self.learned.remove(&version);
                     self.versions.insert(version, bytes);
                 }
-                if let Some(announce) = &self.announce {
-                    announce.published(&self.log);
-                }
                 // Before requests see it.
-                self.evidence.tell(&sites);
+                for subscriber in &self.subscribers {
+                    subscriber.published(&self.log, &sites);
+                }
                 self.generation += 1;
                 self.snapshot(sites, now)
             }
@@ -270,12 +263,10 @@ impl Publisher {
     /// Announces to the other instances the log that is about to come into force, with the bytes of
     /// the sites' versions. Succeeds if there are no other instances.
     fn announce(&self, log: &PublicationLog, sites: &[SiteEntry]) -> Result<(), Deferral> {
-        let Some(announce) = &self.announce else {
-            return Ok(());
-        };
         let versions: Vec<_> = sites.iter().flat_map(known_versions).collect();
-        announce
-            .announce(log, &versions)
+        self.subscribers
+            .iter()
+            .try_for_each(|subscriber| subscriber.announce(log, &versions))
             .map_err(Deferral::Unannounced)
     }
 
@@ -483,71 +474,4 @@ pub fn longest_cached(entries: &[SiteEntry]) -> Duration {
         site.grace.max(longest) + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER
     });
     each.max().unwrap_or(longest)
-}
-
-/// What a site published.
-#[derive(PartialEq)]
-struct Told {
-    version: Version,
-    hosts: Vec<String>,
-    /// Whether robots.txt is answered 503.
-    is_unavailable: bool,
-}
-
-/// Records in the evidence log what each site publishes: once at first, and at each change.
-#[derive(Default)]
-struct PublicationEvidence {
-    evidence: Evidence,
-    told: BTreeMap<String, Told>,
-}
-
-impl PublicationEvidence {
-    /// Records in the evidence log which sites publish something else than before (`published`),
-    /// and which are gone (`withdrawn`). These sites are in force from now on. Does nothing without
-    /// evidence.
-    fn tell(&mut self, entries: &[SiteEntry]) {
-        if !self.evidence.is_on() {
-            return;
-        }
-        let mut before = std::mem::take(&mut self.told);
-        for entry in entries {
-            let site = &entry.site;
-            let told = Told {
-                version: site.robots_txt.version,
-                hosts: site
-                    .policy
-                    .hosts
-                    .iter()
-                    .map(|host| host.value.to_string())
-                    .collect(),
-                is_unavailable: entry.robots_txt.is_unavailable(),
-            };
-            if before.remove(&site.name).as_ref() != Some(&told) {
-                self.evidence.published(&site.name, published(entry, &told));
-            }
-            self.told.insert(site.name.clone(), told);
-        }
-        for name in before.into_keys() {
-            let withdrawn = Record::of("withdrawn", json!({}));
-            self.evidence.published(&name, withdrawn);
-        }
-    }
-}
-
-/// The entry for the evidence log that a site publishes this, with the bytes of its robots.txt as a
-/// document. The `answer` is 503 while robots.txt is paused or awaited.
-fn published(entry: &SiteEntry, told: &Told) -> Record {
-    let body = &entry.site.robots_txt.body;
-    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.since.0.unsigned_abs());
-    let data = json!({
-        "version": told.version.to_string(),
-        "sha256": Hash::of(&[body]),
-        "hosts": told.hosts,
-        "since": time_text(since),
-        "answer": if told.is_unavailable { 503 } else { 200 },
-    });
-    Record {
-        documents: vec![body.clone()],
-        ..Record::of("published", data)
-    }
 }

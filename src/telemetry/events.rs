@@ -8,6 +8,7 @@
 
 use super::log_writer::LogWriter;
 use crate::bounded::Prehashed;
+use crate::finding::Finding;
 use crate::locks::lock;
 use crate::record::{
     Field, Judged, Line, NO_CRAWLER, RequestRecord, Row, SAMPLE_FIELDS, Sink, Value,
@@ -199,16 +200,6 @@ impl Events {
         self.0.log.dropped()
     }
 
-    /// Why lines of the log are being lost, or go into a renamed file, with the number of those
-    /// lost since the start; `None` while all is well.
-    pub fn problem(&self) -> Option<String> {
-        let problem = self.0.log.problem()?;
-        Some(match self.dropped() {
-            0 => problem,
-            dropped => format!("{problem}; lost since the start: {dropped}"),
-        })
-    }
-
     /// Waits until everything taken in is written, for at most `limit`. Writes before how many
     /// events were left out, also in the present second.
     pub fn flush(&self, limit: Duration) {
@@ -224,6 +215,17 @@ impl Events {
 }
 
 impl Sink for Events {
+    /// Lines are being lost, with the number of those lost since the start, or go into a renamed
+    /// file.
+    fn problem(&self) -> Option<Finding> {
+        let problem = self.0.log.problem()?;
+        let message = match self.dropped() {
+            0 => problem,
+            dropped => format!("{problem}; lost since the start: {dropped}"),
+        };
+        Some(Finding::new("event-log", message))
+    }
+
     /// Records a request that was blocked or slowed down, or would be under enforcement, in the
     /// log, the latest events and the samples. Above the rate it is only counted as left out,
     /// unless it is the first of its site and crawler in this second.

@@ -15,6 +15,7 @@ mod sites;
 mod upstream;
 
 pub use edge::{EdgeMetrics, OpenConnection};
+pub use collectors::counter;
 pub use sites::SiteGauges;
 pub use upstream::{OriginMetrics, ServerPlace};
 
@@ -64,8 +65,6 @@ pub struct Metrics {
     pub access_log_dropped: IntCounter,
     pub events_left_out: IntCounter,
     pub events_dropped: IntCounter,
-    pub evidence_entries: IntCounter,
-    pub evidence_left_out: IntCounter,
     pub trapped: IntGauge,
     pub problems: IntGaugeVec,
     /// Held while gauges are replaced, so that two replacements do not mix, and while they are
@@ -131,12 +130,6 @@ impl Metrics {
             ),
             events_dropped: register
                 .counter("crawlgate_events_dropped_total", "Event log lines that crawlgate could not write."),
-            evidence_entries: register
-                .counter("crawlgate_evidence_entries_total", "Entries that crawlgate wrote to the evidence log."),
-            evidence_left_out: register.counter(
-                "crawlgate_evidence_left_out_total",
-                "Entries that the evidence log lacks, because there were too many or they could not be written.",
-            ),
             trapped: register.gauge("crawlgate_trapped", "Client addresses that are marked because of a trap."),
             setting: Mutex::default(),
             registry,
@@ -171,6 +164,11 @@ impl Metrics {
     pub fn raise(&self, counter: &IntCounter, to: u64) {
         let _one = self.setting();
         counter.inc_by(to.saturating_sub(counter.get()));
+    }
+
+    /// Exports a counter that is made and counted elsewhere. To be called once for each.
+    pub fn export(&self, counter: IntCounter) {
+        Register(&self.registry).add(counter);
     }
 
     /// Registers the metrics of the store. To be called once.

@@ -25,6 +25,7 @@ pub use events::EVENT_FIELDS;
 pub use events::{Events, ServerEvent};
 pub use metrics::{
     Metrics, OpenConnection, OriginMetrics, ServerPlace, SiteGauges, StoreMetrics, UNCLAIMED,
+    counter,
 };
 pub use recent::{Recent, RecentByName, Throttle};
 pub use request_metrics::RequestMetrics;

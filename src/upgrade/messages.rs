@@ -4,12 +4,12 @@
 //! process ignores an unknown message, except where it waits for the first message of the other
 //! process, or for a certain answer.
 
-use crate::acme::PassedQuestions;
 use crate::facts::Fact;
 use crate::ledger::PassedBehaviours;
 use crate::settings::ListenAddress;
 use crate::upstreams::PassedServer;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// The messages of the process before, in their order.
@@ -73,8 +73,9 @@ pub struct Memory {
     pub behaviours: Option<PassedBehaviours>,
     /// The servers of origins that get no requests.
     pub servers: Vec<PassedServer>,
-    /// The answers to the open challenges of an authority.
-    pub questions: PassedQuestions,
+    /// The answers to the open challenges of an authority, as `acme` passes them.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub questions: Value,
 }
 
 /// The messages of the next process, in their order.

@@ -12,17 +12,18 @@ mod memory;
 use super::instance::Instance;
 use super::threads::Repeated;
 use crate::clock::{Clock, Moment};
-use crate::evidence::Hash;
 use crate::exchange::{
-    Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Gauge, Hindrance,
+    Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Hindrance,
     Identity, Member, Now, Outbox, Store, TURN,
 };
-use crate::facts::{ExchangeMembership, Fact, Pause, StoredFacts, Subscriber};
-use crate::judge::Others;
+use crate::facts::{ExchangeMembership, Fact, Pause, StoredFacts, Subscriber as _};
+use crate::hash::Hash;
+use crate::judge::PeerConfirmation;
 use crate::locks::{lock, lock_within};
-use crate::policy::{Snapshot, Version};
+use crate::peers::ForgetError;
+use crate::policy::{SiteEntry, Snapshot, Version};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
-use crate::sites::{Announce, AnnounceError};
+use crate::sites::{AnnounceError, PublicationSubscriber};
 use crate::state::{PreviousRun, Remembered, StateStore};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -44,17 +45,6 @@ const ANNOUNCEMENT: Duration = Duration::from_millis(500);
 const LAST_TURN: Duration = Duration::from_secs(2);
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Why an instance cannot be taken for gone.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ForgetError {
-    /// No other instance has this id.
-    #[error("no other instance has the id `{0}`; `crawlgate instances` lists them")]
-    UnknownInstance(String),
-    /// The store takes long.
-    #[error("{}", AnnounceError::Busy)]
-    Busy,
-}
-
 /// The exchange of this instance.
 pub struct ExchangeThread {
     shared: Arc<Shared>,
@@ -65,7 +55,7 @@ struct Shared {
     core: Mutex<Core>,
     instance: Arc<Instance>,
     state: StateStore,
-    others: Arc<Others>,
+    peers: Arc<PeerConfirmation>,
     announcing: Mutex<Option<Timestamp>>,
     begun_anew: Mutex<Option<BegunAnew>>,
     membership: Mutex<ExchangeMembership>,
@@ -94,6 +84,8 @@ pub struct ExchangeOptions {
     pub deadline: Deadline,
     /// The name of this machine.
     pub host: String,
+    /// The other instances, as the judge and the recorder of this instance have them.
+    pub peers: Arc<PeerConfirmation>,
 }
 
 impl ExchangeThread {
@@ -124,7 +116,6 @@ impl ExchangeThread {
             has_left: false,
         };
         let outbox = Arc::<Outbox>::default();
-        let gauge = Arc::<Gauge>::default();
         state.subscribers.add(outbox.clone());
         // A store that starts over has none of them.
         for (at, release) in &remembered.facts.releases {
@@ -132,9 +123,7 @@ impl ExchangeThread {
         }
         // Until the first turn no crawler is accused.
         instance.ledger.set_peers_unknown(true);
-        let others = Arc::new(Others::new(gauge.clone()));
-        instance.judge.go_by(others.clone());
-        instance.recorder.go_by(others.clone());
+        let gauge = options.peers.gauge.clone();
         // Nothing changes what is published before the threads of upkeep begin.
         let (log, files) = instance.sites.published();
         let mut exchange = Exchange::new(me, before, outbox.clone(), gauge, log, files);
@@ -147,7 +136,7 @@ impl ExchangeThread {
             }),
             instance: instance.clone(),
             state,
-            others,
+            peers: options.peers,
             announcing: Mutex::default(),
             begun_anew: Mutex::default(),
             membership: Mutex::new(membership),
@@ -161,7 +150,7 @@ impl ExchangeThread {
         shared.keep_membership();
         instance
             .sites
-            .announce_through(Box::new(Announcing(Arc::downgrade(&shared))));
+            .subscribe(Box::new(Announcing(Arc::downgrade(&shared))));
         let exchange = ExchangeThread {
             shared,
             thread: Mutex::default(),
@@ -178,7 +167,7 @@ impl ExchangeThread {
     /// # Errors
     /// The thread cannot be started.
     pub fn resume(&self) -> io::Result<()> {
-        self.shared.others.set_closed(false);
+        self.shared.peers.set_closed(false);
         self.shared.deadline.set(None);
         self.run(None)
     }
@@ -217,7 +206,7 @@ impl ExchangeThread {
             status.accuses_not.get_or_insert(Hindrance::StoreAway);
         }
         status.announcement_waits_since = *lock(&shared.announcing);
-        status.records_waiting = shared.others.waiting();
+        status.records_waiting = shared.peers.waiting();
         status
     }
 
@@ -297,7 +286,7 @@ impl Shared {
     /// Writes the records that wait for other instances, as unproven, and closes the queue: nothing
     /// will wait any more.
     fn end_waiting(&self) {
-        self.others.set_closed(true);
+        self.peers.set_closed(true);
         self.instance
             .recorder
             .settle(None, Duration::MAX, &self.instance.judge);
@@ -315,7 +304,7 @@ impl Shared {
             clock,
             ..
         } = &*self.instance;
-        let asks = self.others.waiting() > 0;
+        let asks = self.peers.waiting() > 0;
         let digest = policies(&sites.snapshot());
         let (changed, settled, pauses, begins_anew) = {
             let mut core = lock(&self.core);
@@ -439,7 +428,7 @@ impl Shared {
 /// Tells other instances before something comes into force. The sites outlive the exchange.
 struct Announcing(Weak<Shared>);
 
-impl Announce for Announcing {
+impl PublicationSubscriber for Announcing {
     /// Announces a log in the shared store. Waits half a second at most for the turn that goes on.
     /// Since the first failure the status shows that an announcement waits.
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError> {
@@ -464,7 +453,7 @@ impl Announce for Announcing {
         told
     }
 
-    fn published(&self, log: &PublicationLog) {
+    fn published(&self, log: &PublicationLog, _sites: &[SiteEntry]) {
         if let Some(shared) = self.0.upgrade() {
             lock(&shared.core).exchange.published(log);
         }

@@ -1,6 +1,6 @@
 //! Two whole instances with their threads and a shared store in memory.
 
-use super::{ExchangeOptions, ExchangeThread, ForgetError, Instance, JudgeParts};
+use super::{ExchangeOptions, ExchangeThread, Instance, JudgeParts};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{OnThread, Simulated};
@@ -12,6 +12,7 @@ use crate::facts::AnyFact;
 use crate::heads::HeadFields;
 use crate::identity::Proofs;
 use crate::judge::Logs;
+use crate::peers::ForgetError;
 use crate::record::{Judgement, RequestFacts, RequestRecord};
 use crate::sites::{PauseRequest, SiteOptions};
 use crate::state::StateStore;
@@ -132,6 +133,7 @@ impl One {
             store,
             deadline: Deadline::default(),
             host: "edge".into(),
+            peers: Arc::default(),
         };
         One::with(options, Clock::default(), directory, new_hosts)
     }
@@ -160,7 +162,10 @@ impl One {
             },
             new_hosts: new_hosts.iter().map(|host| (*host).to_owned()).collect(),
             proofs: Arc::new(Proofs::none(Registry::builtin())),
-            logs: Logs::off(),
+            logs: Logs {
+                peers: Some(options.peers.clone()),
+                ..Logs::off()
+            },
             passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
@@ -459,6 +464,7 @@ fn turn_that_takes_long_holds_up_nothing_and_is_in_the_status() {
         store: Box::new(Mute(deadline.clone())),
         deadline,
         host: "edge".into(),
+        peers: Arc::default(),
     };
     let one = One::with(
         options,

@@ -4,7 +4,6 @@
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::evidence::Evidence;
 use crate::identity::Proofs;
 use crate::judge::{Judge, Logs, Recorder};
 use crate::ledger::{Behaviours, Ledger, PassedBehaviours, Traps};
@@ -37,8 +36,6 @@ pub struct Instance {
     pub access: AccessLog,
     /// A record of each request against the rules.
     pub events: Events,
-    /// The log that third parties can check.
-    pub evidence: Evidence,
     /// Held while what is new is handed to the history: one at a time, or it is counted twice.
     pub(super) feeding: Mutex<()>,
 }
@@ -62,18 +59,13 @@ impl Instance {
             proofs.clone(),
             behaviours.clone(),
             registry,
+            logs.peers.clone(),
         );
         Arc::new(Instance {
             judge: Arc::new(judge),
             access: logs.access.clone(),
             events: logs.events.clone(),
-            evidence: logs.evidence.clone(),
-            recorder: Arc::new(Recorder::new(
-                metrics.clone(),
-                proofs.clone(),
-                traffic.clone(),
-                logs,
-            )),
+            recorder: Arc::new(Recorder::new(metrics.clone(), traffic.clone(), logs)),
             sites,
             ledger,
             proofs,
@@ -122,7 +114,6 @@ impl JudgeParts<'_> {
         let moment = self.clock.moment();
         let (store, remembered) = self.state;
         let sites = SiteManager::start(self.sites, self.state, moment.now)?;
-        sites.keep_evidence(self.logs.evidence.clone());
         let (ledger, facts) = Ledger::open(
             store.clone(),
             remembered,

@@ -10,7 +10,7 @@ mod instance;
 mod reload;
 mod threads;
 
-pub use exchange::{ExchangeOptions, ExchangeThread, ForgetError};
+pub use exchange::{ExchangeOptions, ExchangeThread};
 pub use instance::{Instance, JudgeParts};
 pub use reload::Upkeep;
 pub use threads::{Repeated, UpkeepThreads, keep_everything};

@@ -169,13 +169,10 @@ impl Upkeep {
     }
 
     /// The status of the sites, with hosts on which no violation counts, lists that verified no
-    /// visit, and the problems of the event log and the evidence log.
+    /// visit, and the problems of the logs.
     pub fn status(&self) -> Status {
         let mut status = self.instance.sites.status(self.now());
-        let event_log = self.instance.events.problem();
-        let event_log = event_log.map(|problem| Finding::new("event-log", problem));
-        status.warnings.extend(event_log);
-        status.warnings.extend(self.instance.evidence.problem());
+        status.warnings.extend(self.instance.recorder.problems());
         let mut unproven = self
             .instance
             .ledger
@@ -229,14 +226,8 @@ impl Upkeep {
                 .traps
                 .in_force(instance.clock.moment().lived) as i64,
         );
-        for (counter, count) in [
-            (&metrics.events_left_out, instance.events.left_out()),
-            (&metrics.events_dropped, instance.events.dropped()),
-            (&metrics.evidence_entries, instance.evidence.entries()),
-            (&metrics.evidence_left_out, instance.evidence.lost()),
-        ] {
-            metrics.raise(counter, count);
-        }
+        metrics.raise(&metrics.events_left_out, instance.events.left_out());
+        metrics.raise(&metrics.events_dropped, instance.events.dropped());
         let list_health = self.list_health().into_iter();
         metrics.set_suspended(list_health.map(|list| (list.site, list.crawler, list.suspended)));
         let sites: Vec<SiteGauges> = status.sites.iter().map(gauges).collect();

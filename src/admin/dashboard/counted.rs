@@ -4,7 +4,7 @@
 
 use crate::admin::Operations;
 use crate::admin::instances::StoreStatus;
-use crate::exchange::{MemberStatus, Standing, StoreError};
+use crate::peers::{MemberStatus, Standing};
 use crate::record::{ByIdentity, NO_CRAWLER};
 use crate::report::Period;
 use crate::state::history::{HistoryError, HistoryReader, Told};
@@ -30,8 +30,8 @@ pub fn counts(
     };
     let store = instances.status();
     let told = match &store.exchange.away {
-        Some(away) => Err(StoreError::Away(away.error.clone())),
-        None => (instances.counts)(period.step, period.from),
+        Some(away) => Err(away.error.clone().into()),
+        None => instances.peers.counts(period.step, period.from),
     };
     match told {
         Ok(told) => {

@@ -6,9 +6,9 @@ use super::layout::Layout;
 use super::{Dashboard, Page};
 use crate::admin::query::Query;
 use crate::admin::status::InstanceStatus;
-use crate::exchange::Standing;
 use crate::identity::{ListFailure, ListIndex, PublishedLists};
 use crate::ledger::{EVERY_SITE, ListHealth};
+use crate::peers::Standing;
 use askama::Template;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! [`Certificate`]: a certificate with its key, read from files and checked. One that no client
 //! would accept is refused, with a [`CertificateError`].
 
-use crate::evidence::Hash;
+use crate::hash::Hash;
 use crate::settings::CertificateFiles;
 use crate::time::Timestamp;
 use rustls::crypto::ring;

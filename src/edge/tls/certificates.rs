@@ -1,15 +1,15 @@
 //! [`Certificates`]: the certificates of all listeners, chosen by the name that a client asks for.
-//! Some are from files, others from crawlgate's own orders ([`Issued`]).
+//! Some are from files, others from crawlgate's own orders
+//! ([`OrderedCertificates`]).
 //!
 //! After a change of a certificate's files, crawlgate uses the new certificate. If it cannot be
 //! used, the former one stays in use. Open connections are not affected.
 
 use super::certificate::{Certificate, CertificateError, Contents};
-use super::{TlsError, TlsListener};
-use crate::acme::{ALPN, Issued};
-use crate::evidence::Hash;
+use super::{ACME_ALPN, OrderedCertificates, TlsError, TlsListener};
+use crate::hash::Hash;
 use crate::locks::lock;
-use crate::settings::{CertificateFiles, ListenSettings};
+use crate::settings::{CertificateFiles, ListenSettings, TlsSettings};
 use crate::telemetry::{
     CertificateFault, CertificateProblem, CertificateStatus, Metrics, RefusedRenewal,
 };
@@ -29,7 +29,7 @@ const SOON: i64 = 14 * DAY;
 #[derive(Default)]
 pub struct Certificates {
     sets: Vec<Arc<CertificateSet>>,
-    issued: Option<Arc<Issued>>,
+    ordered: Option<Arc<dyn OrderedCertificates>>,
 }
 
 /// The certificates of one listener.
@@ -37,7 +37,8 @@ pub struct Certificates {
 pub struct CertificateSet {
     kept: Mutex<Vec<Kept>>,
     by_name: ArcSwap<ByName>,
-    issued: Option<Arc<Issued>>,
+    /// Those of orders, where the listener uses them.
+    pub(super) ordered: Option<Arc<dyn OrderedCertificates>>,
 }
 
 /// A certificate in use, and its files.
@@ -63,13 +64,14 @@ struct ByName {
 
 impl Certificates {
     /// Reads the certificates of these listeners. Returns them, and for each listener, in order,
-    /// its TLS or `None` where it has none. A listener with `acme` also uses the `issued` ones.
+    /// its TLS or `None` where it has none. `ordered` says which listener also uses certificates of
+    /// orders.
     ///
     /// # Errors
     /// A certificate cannot be used.
     pub fn open(
         listeners: &[ListenSettings],
-        issued: &Arc<Issued>,
+        ordered: impl Fn(&TlsSettings) -> Option<Arc<dyn OrderedCertificates>>,
     ) -> Result<(Certificates, Vec<Option<TlsListener>>), TlsError> {
         let mut certificates = Certificates::default();
         let mut all = Vec::new();
@@ -78,10 +80,9 @@ impl Certificates {
                 all.push(None);
                 continue;
             };
-            let issued = tls.acme.as_ref().map(|_| issued.clone());
-            let set = Arc::new(CertificateSet::open(&tls.certificates, issued.clone())?);
-            if issued.is_some() {
-                certificates.issued = issued;
+            let set = Arc::new(CertificateSet::open(&tls.certificates, ordered(tls))?);
+            if set.ordered.is_some() {
+                certificates.ordered = set.ordered.clone();
             }
             certificates.sets.push(set.clone());
             all.push(Some(TlsListener::new(tls, listener.speaks_http2, set)?));
@@ -107,7 +108,7 @@ impl Certificates {
                 set.by_name.store(Arc::new(ByName::new(&all)));
             }
         }
-        not_after.extend(self.issued.iter().flat_map(|issued| issued.ends()));
+        not_after.extend(self.ordered.iter().flat_map(|ordered| ordered.ends()));
         metrics.set_certificates(&not_after);
         refused
     }
@@ -133,9 +134,13 @@ impl Certificates {
         self.sets.iter().any(|set| set.by_name.load().has(host))
     }
 
-    /// Whether there is a certificate for this host, from files or issued.
+    /// Whether there is a certificate for this host, from files or of an order.
     pub fn has(&self, host: &str) -> bool {
-        self.has_file_for(host) || self.issued.as_ref().is_some_and(|issued| issued.has(host))
+        self.has_file_for(host)
+            || self
+                .ordered
+                .as_ref()
+                .is_some_and(|ordered| ordered.has(host))
     }
 
     /// One problem for each of these hosts of the settings that no certificate is for; none if no
@@ -149,7 +154,7 @@ impl Certificates {
             return Vec::new();
         }
         let uncovered = hosts.into_iter().filter(|host| {
-            let is_ordered = self.issued.is_some() && !host.starts_with("*.");
+            let is_ordered = self.ordered.is_some() && !host.starts_with("*.");
             !is_ordered && !self.has_file_for(host)
         });
         uncovered
@@ -177,37 +182,37 @@ impl CertificateSet {
     /// Reads the certificates of one listener. Fails at the first that cannot be used.
     fn open(
         files: &[CertificateFiles],
-        issued: Option<Arc<Issued>>,
+        ordered: Option<Arc<dyn OrderedCertificates>>,
     ) -> Result<CertificateSet, CertificateError> {
         let kept: Vec<Kept> = files.iter().map(Kept::open).collect::<Result<_, _>>()?;
         let by_name = ArcSwap::from_pointee(ByName::new(&kept));
         Ok(CertificateSet {
             kept: Mutex::new(kept),
             by_name,
-            issued,
+            ordered,
         })
     }
 
     /// The certificate for a client that asks for this [`certificate_name`], in this order: of
-    /// files with the whole name, issued, of files with a wildcard, the first of the files. Without
-    /// any: a client that names no host gets any issued one; a name is noted as missing, and gets
+    /// files with the whole name, of orders, of files with a wildcard, the first of the files. Without
+    /// any: a client that names no host gets any ordered one; a name is noted as missing, and gets
     /// none.
     fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let by_name = self.by_name.load();
-        let issued = self.issued.as_ref();
+        let ordered = self.ordered.as_ref();
         let named = name.and_then(|name| {
             let exact = by_name.exact.get(name).cloned();
             exact
-                .or_else(|| issued?.certificate(name))
+                .or_else(|| ordered?.certificate(name))
                 .or_else(|| by_name.wildcard(name))
         });
         if let Some(key) = named.or_else(|| by_name.first.clone()) {
             return Some(key);
         }
         let Some(name) = name else {
-            return issued?.any();
+            return ordered?.any();
         };
-        issued?.note_missing(name);
+        ordered?.note_missing(name);
         None
     }
 }
@@ -218,10 +223,10 @@ impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let is_question = hello
             .alpn()
-            .is_some_and(|mut offered| offered.any(|protocol| protocol == ALPN));
+            .is_some_and(|mut offered| offered.any(|protocol| protocol == ACME_ALPN));
         let name = hello.server_name().map(certificate_name);
-        match &self.issued {
-            Some(issued) if is_question => issued.handshake(name.as_deref()?),
+        match &self.ordered {
+            Some(ordered) if is_question => ordered.handshake(name.as_deref()?),
             _ => self.of(name.as_deref()),
         }
     }

@@ -3,11 +3,12 @@
 
 mod certificate;
 mod certificates;
+mod ordered;
 
 pub use certificate::CertificateError;
 pub use certificates::Certificates;
+pub use ordered::{ACME_ALPN, OrderedCertificates};
 
-use crate::acme;
 use crate::settings::TlsSettings;
 use certificates::CertificateSet;
 use http::HeaderValue;
@@ -64,6 +65,7 @@ impl TlsListener {
         speaks_http2: bool,
         certificates: Arc<CertificateSet>,
     ) -> Result<TlsListener, TlsError> {
+        let has_orders = certificates.ordered.is_some();
         let versions: &[_] = if settings.allows_tls12 {
             &[&TLS13, &TLS12]
         } else {
@@ -77,8 +79,8 @@ impl TlsListener {
             config.alpn_protocols.push(H2.to_vec());
         }
         config.alpn_protocols.push(HTTP1.to_vec());
-        if settings.acme.is_some() {
-            config.alpn_protocols.push(acme::ALPN.to_vec());
+        if has_orders {
+            config.alpn_protocols.push(ACME_ALPN.to_vec());
         }
         config.ticketer = ring::Ticketer::new()?;
         let hsts = settings
@@ -98,7 +100,7 @@ impl TlsListener {
         let stream = self.acceptor.accept(stream).await?;
         let connection = stream.get_ref().1;
         let speaks_http2 = connection.alpn_protocol() == Some(H2);
-        let is_question = connection.alpn_protocol() == Some(acme::ALPN);
+        let is_question = connection.alpn_protocol() == Some(ACME_ALPN);
         let version = match connection.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "1.2",
             _ => "1.3",

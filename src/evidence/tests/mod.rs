@@ -2,7 +2,7 @@
 //! written, a case is exported and checked, and changes to it are found. This file has what the
 //! tests share.
 
-use super::canonical::Hash;
+use super::Hash;
 use super::commands::rotate_key;
 use super::database::{Appended, Record, Writing};
 use super::entry::{ChainName, time_text};

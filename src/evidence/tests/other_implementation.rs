@@ -22,7 +22,7 @@ fn opened(note: &[u8], keys: &[String]) -> Option<Vec<u8>> {
 fn hash(text: &Value) -> Hash {
     let digits = text.as_str().expect("a hash");
     Hash(
-        crate::evidence::canonical::parse_hex(digits)
+        crate::hash::parse_hex(digits)
             .expect("digits")
             .try_into()
             .expect("32 octets"),

@@ -13,8 +13,8 @@
 //! | any | `HeldBack` | the new file cannot be used |
 
 use super::fetch_result::{FetchFailure, FetchResult, cut, defect};
-use crate::evidence::Hash;
 use crate::facts::{Fact, OriginCopy, taken_as_past};
+use crate::hash::Hash;
 use crate::policy::origin::OriginCopyState;
 use crate::robots::{File, Key};
 use crate::time::Timestamp;

@@ -22,7 +22,7 @@ const VALID: &str = "names, labels and buckets are fixed and valid";
 pub struct Register<'r>(pub &'r Registry);
 
 impl Register<'_> {
-    fn add<C: Collector + Clone + 'static>(self, collector: C) -> C {
+    pub fn add<C: Collector + Clone + 'static>(self, collector: C) -> C {
         self.0
             .register(Box::new(collector.clone()))
             .expect("each metric is registered once");
@@ -42,7 +42,7 @@ impl Register<'_> {
     }
 
     pub fn counter(self, name: &str, help: &str) -> IntCounter {
-        self.add(IntCounter::new(name, help).expect(VALID))
+        self.add(counter(name, help))
     }
 
     pub fn counters(self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
@@ -59,6 +59,11 @@ impl Register<'_> {
     pub fn histograms(self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {
         self.add(HistogramVec::new(HistogramOpts::new(name, help), labels).expect(VALID))
     }
+}
+
+/// A counter that is counted before it is exported. The name must be valid.
+pub fn counter(name: &str, help: &str) -> IntCounter {
+    IntCounter::new(name, help).expect(VALID)
 }
 
 /// Adds the metrics of this process.

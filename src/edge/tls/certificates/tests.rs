@@ -87,7 +87,7 @@ fn renewed_files_are_taken_and_bad_ones_are_refused() {
         Arc::new(CertificateSet::open(std::slice::from_ref(&files), None).expect("a certificate"));
     let certificates = Certificates {
         sets: vec![set.clone()],
-        issued: None,
+        ordered: None,
     };
     let metrics = Metrics::new();
     let in_use = || set.of(None).expect("a certificate").cert.clone();
@@ -128,7 +128,7 @@ fn what_clients_refuse_is_told() {
         let set = Arc::new(CertificateSet::open(&[files], None).expect("a certificate"));
         let problems = Certificates {
             sets: vec![set],
-            issued: None,
+            ordered: None,
         }
         .problems(NOW);
         problems

@@ -1,9 +1,10 @@
-//! [`EvidenceSink`] makes records for the evidence log: of a robots.txt that a crawler was served,
+//! [`Evidence::sink`] makes records for the evidence log: of a robots.txt that a crawler was served,
 //! and of a request against the rules. If something proves that the client is the crawler, or that
 //! it is not, the record has it.
 
+use super::{Evidence, Hash, Record, time_text};
 use crate::crawlers::{Binds, Claim};
-use crate::evidence::{Evidence, Hash, Record, time_text};
+use crate::finding::Finding;
 use crate::identity::Proofs;
 use crate::record::{Field, Judged, Line, NO_CRAWLER, RequestRecord, Sink, Value};
 use base64::Engine as _;
@@ -38,18 +39,25 @@ const FIELDS: &[Field] = &[
 ];
 
 /// Records requests as evidence.
-pub struct EvidenceSink {
+struct EvidenceSink {
     evidence: Evidence,
     /// What proved crawlers.
     proofs: Arc<Proofs>,
 }
 
-impl EvidenceSink {
-    /// The sink that records in this log.
-    pub fn new(evidence: Evidence, proofs: Arc<Proofs>) -> EvidenceSink {
-        EvidenceSink { evidence, proofs }
+impl Evidence {
+    /// The sink that records requests in this log, with what proved their crawlers. `None` where
+    /// evidence is off.
+    pub fn sink(&self, proofs: &Arc<Proofs>) -> Option<Arc<dyn Sink>> {
+        let sink = EvidenceSink {
+            evidence: self.clone(),
+            proofs: proofs.clone(),
+        };
+        self.is_on().then(|| Arc::new(sink) as Arc<dyn Sink>)
     }
+}
 
+impl EvidenceSink {
     /// The record of a whole copy of robots.txt, or of a 304 for the crawler's own copy.
     fn served(&self, record: &RequestRecord, judged: &Judged) -> Record {
         let request = &record.request;
@@ -182,10 +190,19 @@ impl EvidenceSink {
 }
 
 impl Sink for EvidenceSink {
+    /// An entry about robots.txt has the version that the crawler says it has.
+    fn needs_validator(&self) -> bool {
+        true
+    }
+
+    fn problem(&self) -> Option<Finding> {
+        self.evidence.problem()
+    }
+
     /// Records that a crawler got a copy of robots.txt, and a request that was blocked or slowed
     /// down, or would be.
     fn record(&self, record: &RequestRecord) {
-        let Some(judged) = record.judged().filter(|_| self.evidence.is_on()) else {
+        let Some(judged) = record.judged() else {
             return;
         };
         let decision = &judged.decision;

@@ -17,7 +17,7 @@ pub struct Member {
     /// The run before, whose publications this run tells again as its own. `None` where it knows
     /// nothing of one.
     pub continues: Option<String>,
-    /// The form of facts that it reads: see [`super::SCHEMA`].
+    /// The form of facts that it reads.
     pub schema: u32,
     /// The version of crawlgate.
     pub version: String,

@@ -1,10 +1,10 @@
-//! [`Others`]: records of violations that wait for other instances of crawlgate in front of the
-//! same sites. A record waits until all instances have told which versions of robots.txt they
-//! served; then the request is judged once more, and the record is written. A record that waits too
-//! long, or for which there is no room, is written as `unproven`.
+//! [`PeerConfirmation`]: records of violations that wait for other instances of crawlgate in front
+//! of the same sites. A record waits until all instances have told which versions of robots.txt
+//! they served; then the request is judged once more, and the record is written. A record that
+//! waits too long, or for which there is no room, is written as `unproven`.
 
-use crate::exchange::{CONFIRM_WITHIN, Gauge};
 use crate::locks::lock;
+use crate::peers::{CONFIRM_WITHIN, Gauge};
 use crate::record::RequestRecord;
 use crate::time::Timestamp;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Records that wait at most. One more is `unproven`.
-const MOST: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 
 /// A record that waits.
 struct Waiting {
@@ -39,23 +39,16 @@ pub struct Settled {
 }
 
 /// Other instances, as requests know them.
-pub struct Others {
-    gauge: Arc<Gauge>,
+#[derive(Default)]
+pub struct PeerConfirmation {
+    /// What the exchange knows of the other instances.
+    pub gauge: Arc<Gauge>,
     waiting: Mutex<VecDeque<Waiting>>,
     /// Whether nothing waits any more. Written under the lock of the records.
     is_closed: AtomicBool,
 }
 
-impl Others {
-    /// Without records. `gauge` has what the exchange knows of the other instances.
-    pub fn new(gauge: Arc<Gauge>) -> Others {
-        Others {
-            gauge,
-            waiting: Mutex::default(),
-            is_closed: AtomicBool::new(false),
-        }
-    }
-
+impl PeerConfirmation {
     /// Whether this instance may not answer requests for robots.txt: the others may have published
     /// something else since they last heard of it, and would not know what it served.
     pub fn is_silent(&self, now: Timestamp) -> bool {
@@ -79,7 +72,7 @@ impl Others {
     /// confirms any more.
     pub(super) fn wait(&self, record: &RequestRecord) -> bool {
         let mut waiting = lock(&self.waiting);
-        if waiting.len() >= MOST || self.is_closed.load(Relaxed) {
+        if waiting.len() >= MAX_WAITING || self.is_closed.load(Relaxed) {
             return false;
         }
         waiting.push_back(Waiting {
