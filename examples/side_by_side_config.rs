@@ -16,7 +16,9 @@
 //! `Rules::left_out` lists what.
 
 use crawlgate::crawlers::{Purpose, Registry};
-use crawlgate::internals::export::{Files, Rules, Style, haproxy_part, nginx_parts};
+use crawlgate::internals::export::{
+    Files, Rules, haproxy_part, marker, nginx_parts, path, regexes,
+};
 use crawlgate::internals::verdict::load;
 use crawlgate::yaml::Source;
 use std::fmt::Write as _;
@@ -163,19 +165,17 @@ fn read(file: &str) -> Result<Rules, String> {
 fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Result<(), String> {
     let [usual, best, plain, haproxy] = listen;
     // Relative to the directory that the servers are started in.
-    let (frontend, mut files) = haproxy_part(rules, Style::Compact, HAPROXY_BUFFER, ".");
+    let (frontend, mut files) = haproxy_part(rules, HAPROXY_BUFFER, ".");
+    let frontend = compact_haproxy(rules, &frontend, &mut files);
     files.insert(
         "haproxy.cfg".into(),
         haproxy_frame(haproxy, origin, &frontend).into(),
     );
     files.insert("robots.txt".into(), rules.files[0].body.clone());
-    for (name, listen, style) in [
-        ("nginx-usual", usual, Style::Plain),
-        ("nginx-best", best, Style::Compact),
-    ] {
+    for (name, listen) in [("nginx-usual", usual), ("nginx-best", best)] {
         files.insert(
             format!("{name}.conf"),
-            nginx(rules, name, listen, origin, style).into(),
+            nginx(rules, name, listen, origin).into(),
         );
     }
     files.insert(
@@ -193,17 +193,88 @@ fn save(directory: &Path, files: Files) -> Result<(), String> {
     Ok(())
 }
 
-/// nginx at its best: answers where the request is, without a redirect inside, and one map for all
+/// As few regular expressions for the user agents of each class of crawlers as there can be.
+fn agents(rules: &Rules) -> Vec<Vec<String>> {
+    let mut agents = Vec::new();
+    for class in &rules.classes {
+        let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
+        agents.push(regexes(&markers));
+    }
+    agents
+}
+
+/// HAProxy at its best: each class of crawlers has a few expressions of its own, in place of one
+/// map with a line for each crawler.
+fn compact_haproxy(rules: &Rules, frontend: &str, files: &mut Files) -> String {
+    files.remove("crawlers.map");
+    for (class, regexes) in agents(rules).into_iter().enumerate() {
+        let lines: String = regexes.into_iter().map(|regex| regex + "\n").collect();
+        files.insert(format!("class{class}.agents"), lines.into());
+    }
+    let mut compact = String::new();
+    for line in frontend.lines() {
+        let class = line
+            .strip_prefix("acl crawlgate_c")
+            .and_then(|rest| rest.split_once(" var("));
+        if let Some((class, _)) = class {
+            let _ = writeln!(
+                compact,
+                "acl crawlgate_c{class} req.fhdr(user-agent) -m reg -i -f ./class{class}.agents"
+            );
+        } else if !line.starts_with("http-request set-var(txn.crawlgate_class)") {
+            let _ = writeln!(compact, "{line}");
+        }
+    }
+    compact
+}
+
+/// Maps of nginx at its best: a few expressions for each class of crawlers, and for each list of
+/// paths that opens none.
+fn compact_maps(rules: &Rules, maps: &str) -> String {
+    let mut lines = String::new();
+    for (class, regexes) in agents(rules).iter().enumerate() {
+        for regex in regexes {
+            let _ = writeln!(lines, "    \"~*{regex}\" c{class};");
+        }
+    }
+    let mut maps = with_lines(maps, "$http_user_agent $crawlgate_class", &lines);
+    for (place, list) in rules.lists.iter().enumerate() {
+        if list.iter().any(|rule| rule.allow) {
+            continue;
+        }
+        let patterns: Vec<_> = list.iter().map(|rule| path(&rule.pattern)).collect();
+        let mut lines = String::new();
+        for regex in regexes(&patterns) {
+            let _ = writeln!(lines, "    \"~{regex}\" 1;");
+        }
+        let names = format!("$request_uri $crawlgate_list{place}");
+        maps = with_lines(&maps, &names, &lines);
+    }
+    maps
+}
+
+/// The maps with these lines in place of those of one map, behind its default.
+fn with_lines(maps: &str, names: &str, lines: &str) -> String {
+    let heading = format!("map {names} {{\n");
+    let (before, map) = maps.split_once(&heading).expect("a map with these names");
+    let (map, after) = map.split_once("\n}\n").expect("the end of the map");
+    let default = map.lines().next().unwrap_or_default();
+    format!("{before}{heading}{default}\n{lines}}}\n{after}")
+}
+
+/// nginx with the answers where the request is, without a redirect inside, and one map for all
 /// tags.
-fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) -> String {
+fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str) -> String {
     let (mut maps, _) = nginx_parts(
         &Rules {
             tags: Vec::new(),
             ..rules.clone()
         },
-        style,
         ".",
     );
+    if name == "nginx-best" {
+        maps = compact_maps(rules, &maps);
+    }
     maps.push_str("  map $upstream_http_content_type $robots_tag {\n    default \"\";\n");
     for tag in &rules.tags {
         for media in &tag.when.types {

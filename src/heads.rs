@@ -123,11 +123,16 @@ pub fn extension(path: &[u8]) -> Option<&[u8]> {
 
 /// Whether a content type is that of server-sent events, which go on until the client leaves.
 pub fn is_event_stream(content_type: &[u8]) -> bool {
-    let kind = content_type
+    is_media(content_type, b"text/event-stream")
+}
+
+/// Whether a content type is this type, whatever its parameters.
+pub fn is_media(content_type: &[u8], media: &[u8]) -> bool {
+    let own = content_type
         .split(|octet| *octet == b';')
         .next()
         .unwrap_or_default();
-    kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    own.trim_ascii().eq_ignore_ascii_case(media)
 }
 
 /// The lines of one field as one line (RFC 9110 section 5.3), separated by `, `; `None` without

@@ -12,7 +12,7 @@ use crate::printable::printable;
 use crate::report::charts::Bar;
 use crate::report::{
     ClientIdentity, CrawlerRow, Damaged, Example, LogFacts, Period, Report, RuleCount, Source, Top,
-    UnreadableLine,
+    UnreadableLine, join_first,
 };
 use crate::state::history::{DAY, Step};
 use crate::time::Timestamp;
@@ -218,12 +218,7 @@ fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
     let mut places: Vec<String> = keys.iter().filter_map(|key| place(sites, *key)).collect();
     // One rule of a policy may stand in several groups.
     places.dedup();
-    if places.len() > PLACES {
-        let more = places.len() - PLACES;
-        places.truncate(PLACES);
-        places.push(format!("and {more} more"));
-    }
-    places.join(", ")
+    join_first(places, PLACES)
 }
 
 fn place(sites: &[&Site], key: RuleKey) -> Option<String> {

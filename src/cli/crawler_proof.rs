@@ -18,7 +18,6 @@ use crate::verdict::{Identity, is_public};
 use askama::Template;
 use serde::Serialize;
 use std::fmt::Display;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -121,9 +120,8 @@ pub fn verify(
         proof: found.proof.name(),
         steps,
     };
-    show(json, &verification, |out, verification| {
-        writeln!(out, "{}", ProofText { name, verification })
-    })?;
+    let verification = &verification;
+    show(json, verification, ProofText { name, verification })?;
     fine(outcome == ProofResult::Verified)
 }
 
@@ -216,9 +214,7 @@ pub fn update(socket: &Socket, json: bool) -> Result {
     let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else {
         return control::unexpected();
     };
-    show(json, &lists, |out, lists| {
-        write!(out, "{}", ListsText { lists })
-    })?;
+    show(json, &lists, ListsText { lists: &lists })?;
     fine(!lists.iter().any(|list| list.result.is_failure()))
 }
 

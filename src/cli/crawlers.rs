@@ -5,7 +5,7 @@
 
 use super::{Failure, Result, control, crawler_proof, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
-use crate::printable::{Printer, Style, printable};
+use crate::printable::{Printer, Style, join, printable};
 use crate::robots::Dialect;
 use askama::Template;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     if let Some(name) = &arguments.name {
         let crawler = registry.get(named(registry, name)?);
-        return show(arguments.json, crawler, record);
+        return show(arguments.json, crawler, CrawlerText { crawler });
     }
     let listed: Vec<&Crawler> = registry
         .crawlers()
@@ -102,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result {
                 .is_none_or(|purpose| crawler.purpose == purpose)
         })
         .collect();
-    show(arguments.json, listed.as_slice(), table)
+    show(arguments.json, &listed, table(&listed))
 }
 
 /// The crawler of the registry with this id, name or token. Fails with the nearest known name.
@@ -158,25 +158,22 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
         why: why.in_words(),
         crawler,
     };
-    show(
-        json,
-        &identified,
-        |out, Identified { why, crawler, .. }| match (claim, crawler) {
-            (_, Some(crawler)) => record(out, crawler),
-            (Claim::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}"),
-            (Claim::Tool, None) => writeln!(
-                out,
-                "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
+    let why = identified.why;
+    let text = match (claim, crawler) {
+        (_, Some(crawler)) => CrawlerText { crawler }.to_string(),
+        (Claim::Nobody, None) => format!("nobody: a person's browser or app; {why}"),
+        (Claim::Tool, None) => format!(
+            "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
              policy names `tool` or the program's token"
-            ),
-            (_, None) => writeln!(out, "other: a bot that is not in the registry; {why}"),
-        },
-    )
+        ),
+        (_, None) => format!("other: a bot that is not in the registry; {why}"),
+    };
+    show(json, &identified, text)
 }
 
-/// Prints crawlers in columns below a heading: the id, the first token (`-` without one), the
+/// Crawlers in columns below a heading: the id, the first token (`-` without one), the
 /// purpose and the operator.
-fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
+fn table(crawlers: &[&Crawler]) -> String {
     let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"]];
     for crawler in crawlers {
         let token = crawler.tokens.first().map_or("-", String::as_str);
@@ -191,18 +188,13 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
         let widths = rows.iter().map(|row| row[column].chars().count());
         widths.max().unwrap_or(0)
     });
-    for [id, token, purpose, operator] in rows {
-        writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")?;
-    }
-    Ok(())
+    let lines = rows.into_iter().map(|[id, token, purpose, operator]| {
+        format!("{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
+    });
+    join(lines, "\n")
 }
 
-/// Prints what the registry knows of a crawler.
-fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
-    writeln!(out, "{}", CrawlerText { crawler })
-}
-
-/// A crawler as text.
+/// What the registry knows of a crawler.
 #[derive(Template)]
 #[template(path = "crawler.txt")]
 struct CrawlerText<'a> {

@@ -10,7 +10,6 @@ use crate::logs::Line;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::printable::printable_path;
 use crate::sites::policy_directory;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -82,9 +81,7 @@ pub fn run(arguments: &Arguments) -> Result {
         Format::Text | Format::Json => text(&difference),
     };
     let is_json = arguments.json || arguments.format == Format::Json;
-    show(is_json, &difference, |out, _| {
-        out.write_all(text.as_bytes())
-    })?;
+    show(is_json, &difference, text)?;
     fine(!difference.changed)
 }
 

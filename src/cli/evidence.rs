@@ -250,9 +250,7 @@ fn run_verify(arguments: &Verify) -> Result {
         .collect::<Result<Vec<_>, _>>()?;
     let archive = read_case(&arguments.file).map_err(cannot("read", &arguments.file))?;
     let findings = verify(&archive, &keys);
-    show(arguments.json, &findings, |out, case| {
-        writeln!(out, "{}", CaseText { case })
-    })?;
+    show(arguments.json, &findings, CaseText { case: &findings })?;
     fine(findings.faults.is_empty())
 }
 
@@ -289,9 +287,8 @@ fn run_rotate_key(state: &StateDirectory) -> Result {
 /// Prints the state of the log, as JSON or text.
 fn run_status(json: bool, state: &StateDirectory) -> Result {
     let log = open_existing(&state.path()?)?;
-    show(json, &status(&log)?, |out, status| {
-        writeln!(out, "{}", LogText { status })
-    })
+    let status = &status(&log)?;
+    show(json, status, LogText { status })
 }
 
 /// The state of a log, as text.

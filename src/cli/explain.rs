@@ -209,8 +209,6 @@ fn ask_the_running_one(arguments: &Arguments) -> Result {
     let Response::Explained(answer) = arguments.control.ask(&Request::Explain(question))? else {
         return control::unexpected();
     };
-    show(arguments.json, &answer.explanation, |out, _| {
-        out.write_all(answer.text.as_bytes())
-    })?;
+    show(arguments.json, &answer.explanation, &answer.text)?;
     fine(!answer.explanation["site"].is_null())
 }

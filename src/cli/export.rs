@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub struct Arguments {
     /// The server that the configuration is for
     #[arg(value_enum)]
-    server: For,
+    server: Server,
     /// The site; not needed where there is one
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
@@ -28,14 +28,6 @@ pub struct Arguments {
     policies: PathBuf,
     #[command(flatten)]
     origin: origin_copy::OriginFrom,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum For {
-    Nginx,
-    Haproxy,
-    Caddy,
-    Apache,
 }
 
 /// Writes the configuration of one site into the directory, and prints the names of the files. Says
@@ -69,18 +61,12 @@ pub fn run(arguments: &Arguments) -> Result {
             arguments.policies.display()
         )));
     };
-    let server = match arguments.server {
-        For::Nginx => Server::Nginx,
-        For::Haproxy => Server::Haproxy,
-        For::Caddy => Server::Caddy,
-        For::Apache => Server::Apache,
-    };
     fs::create_dir_all(&arguments.output)?;
     // Servers are started from elsewhere.
     let directory = arguments.output.canonicalize()?;
     let mut out = super::out(false);
     let rules = Rules::of(site, Registry::builtin());
-    for (name, bytes) in export(&rules, server, &directory.display().to_string()) {
+    for (name, bytes) in export(&rules, arguments.server, &directory.display().to_string()) {
         let file = directory.join(name);
         fs::write(&file, bytes).map_err(cannot("write", &file))?;
         writeln!(out, "{}", file.display())?;

@@ -8,7 +8,6 @@ use crate::peers::{MemberStatus, Standing};
 use askama::Template;
 use serde_json::json;
 use std::fmt::Display;
-use std::io::Write;
 
 /// List the instances that share a store, or forget one that will not come back
 #[derive(clap::Args)]
@@ -53,13 +52,11 @@ pub fn run(arguments: &Arguments) -> Result {
     if let Some(Forget::Forget { instance, .. }) = &arguments.command {
         // The list is that of before: an instance counts as gone from the next turn of the exchange
         // on.
-        return show(output.json, &json!({ "forgotten": instance }), |out, _| {
-            writeln!(out, "instance {instance} counts as gone")
-        });
+        let forgotten = json!({ "forgotten": instance });
+        let text = format!("instance {instance} counts as gone");
+        return show(output.json, &forgotten, text);
     }
-    show(output.json, &*store, |out, store| {
-        writeln!(out, "{}", text(store))
-    })?;
+    show(output.json, &*store, text(&store))?;
     fine(!store.has_problems())
 }
 

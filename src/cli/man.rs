@@ -1,9 +1,8 @@
 //! `man`: prints the manual, one page for each command. Usage and options come from clap; exit
-//! codes, files and the environment are in this file.
+//! codes, files and the environment are in `man.roff`.
 
 use super::{Result, cannot};
 use clap::{Command, CommandFactory};
-use clap_mangen::roff::{Roff, bold, roman};
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,48 +16,9 @@ pub struct Arguments {
     dir: Option<PathBuf>,
 }
 
-/// The exit codes of every command.
-const EXIT_CODES: &[(&str, &str)] = &[
-    ("0", "Fine."),
-    (
-        "1",
-        "Findings: a policy is invalid, a test failed, a site was rejected, no policy is for the host.",
-    ),
-    ("2", "Wrong usage."),
-    (
-        "3",
-        "Could not: a file, the network, or no running crawlgate.",
-    ),
-];
-
-const FILES: &[(&str, &str)] = &[
-    (
-        "policies/*.yaml",
-        "The policies, one file per site, unless --policies names another directory.",
-    ),
-    (
-        "crawlgate.yaml",
-        "The settings of the server. crawlgate reads none unless --config names it.",
-    ),
-    (
-        "control.sock, crawlgate.sock",
-        "The control socket: in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, /run/crawlgate if that directory exists, or the \
-         state directory.",
-    ),
-    (
-        "/var/lib/crawlgate",
-        "The state directory: $STATE_DIRECTORY, this one if it exists, \
-         $XDG_STATE_HOME/crawlgate, or ~/.local/state/crawlgate.",
-    ),
-];
-
-const ENVIRONMENT: &[(&str, &str)] = &[
-    ("NO_COLOR", "No colours, even to a terminal."),
-    (
-        "RUST_LOG",
-        "The level of log messages on standard error: RUST_LOG=debug.",
-    ),
-];
+/// The sections of the program's page that clap does not know: exit codes, files and the
+/// environment.
+const SECTIONS: &[u8] = include_bytes!("man.roff");
 
 /// Prints the manual page of the program, or with `--dir` writes this page and those of all
 /// commands into that directory, which is made if it is missing.
@@ -75,24 +35,10 @@ pub fn run(arguments: &Arguments) -> Result {
         .map_err(cannot("write pages to", directory))
 }
 
-/// The page of the program. clap tells the commands and the options; the rest is in this file.
+/// The page of the program.
 fn page(command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    let mut roff = Roff::new();
-    list(&mut roff, "EXIT STATUS", EXIT_CODES);
-    list(&mut roff, "FILES", FILES);
-    list(&mut roff, "ENVIRONMENT", ENVIRONMENT);
-    page.extend(roff.to_roff().into_bytes());
+    page.extend_from_slice(SECTIONS);
     Ok(page)
-}
-
-/// Adds a section with this heading to a manual page: each name in bold, its meaning below it.
-fn list(roff: &mut Roff, heading: &str, items: &[(&str, &str)]) {
-    roff.control("SH", [heading]);
-    for (name, meaning) in items {
-        roff.control("TP", []);
-        roff.text([bold(*name)]);
-        roff.text([roman(*meaning)]);
-    }
 }

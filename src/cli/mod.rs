@@ -41,6 +41,7 @@ use crate::yaml::{Diagnostic, Source};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -222,24 +223,24 @@ fn colour(stream: &impl IsTerminal) -> bool {
 }
 
 /// Prints JSON and a newline.
-fn print_json(value: &impl Serialize) -> Result {
-    show(true, value, |_, _| Ok(()))
-}
-
-/// Prints a result, as JSON for a program or as text for a person.
-fn show<T: Serialize + ?Sized>(
-    json: bool,
-    value: &T,
-    text: impl FnOnce(&mut Out, &T) -> io::Result<()>,
-) -> Result {
-    if !json {
-        let mut out = out(false);
-        text(&mut out, value)?;
-        return Ok(out.flush()?);
-    }
+fn print_json(value: &(impl Serialize + ?Sized)) -> Result {
     let mut out = Printer::new(io::stdout().lock(), Style::Json);
     serde_json::to_writer_pretty(&mut out, value)?;
     Ok(writeln!(out)?)
+}
+
+/// Prints a result, as JSON for a program or as text for a person.
+fn show(json: bool, value: &(impl Serialize + ?Sized), text: impl Display) -> Result {
+    if json {
+        return print_json(value);
+    }
+    let mut text = text.to_string();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let mut out = out(false);
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
 }
 
 /// The result of a command that printed what it found: `Failure::Findings` unless all is fine.

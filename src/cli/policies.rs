@@ -25,25 +25,6 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
 }
 
-impl Loaded {
-    /// Compiles a policy with what is around it (the origin's file, other files of the directory).
-    fn new(name: String, source: Source, surroundings: Surroundings<'_>) -> Loaded {
-        let (site, diagnostics) = verdict::load_with(
-            &name,
-            &source,
-            surroundings,
-            Registry::builtin(),
-            super::now(),
-        );
-        Loaded {
-            name,
-            source,
-            site,
-            diagnostics,
-        }
-    }
-}
-
 /// Loads files and the policies directly inside directories, in the order of their names, with what
 /// is known of their origins. Rejects a file that has the name or a host of an earlier one. Fails
 /// if there is no policy at all, or a file cannot be read.
@@ -68,7 +49,7 @@ fn load_those(
     for path in paths {
         let kind = fs::metadata(path).map_err(cannot("read", path))?;
         if kind.is_dir() {
-            files.extend(directory(path)?)
+            files.extend(policy_directory::policy_files(path).map_err(cannot("read", path))?)
         } else {
             files.push(path.clone())
         }
@@ -107,12 +88,6 @@ fn load_those(
     Ok(loaded)
 }
 
-/// The policy files directly inside a directory, in the order of their names. Fails if it cannot be
-/// read.
-fn directory(path: &Path) -> Result<Vec<PathBuf>> {
-    policy_directory::policy_files(path).map_err(cannot("read", path))
-}
-
 /// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to
 /// read it.
 pub fn read_source(path: &Path) -> Result<(Source, Diagnostics)> {
@@ -141,18 +116,25 @@ fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
     ))
 }
 
-/// The compiled policy, or the finding that there is no text to compile.
+/// The policy compiled with what is around it (the origin's file, other files of the directory), or
+/// the finding that there is no text to compile.
 fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Result<Loaded> {
-    let (source, diagnostics) = source_or_finding(text)?;
-    Ok(if diagnostics.has_errors() {
-        Loaded {
-            name,
-            source,
-            site: None,
-            diagnostics,
-        }
-    } else {
-        Loaded::new(name, source, surroundings)
+    let (source, mut diagnostics) = source_or_finding(text)?;
+    let mut site = None;
+    if !diagnostics.has_errors() {
+        (site, diagnostics) = verdict::load_with(
+            &name,
+            &source,
+            surroundings,
+            Registry::builtin(),
+            super::now(),
+        );
+    }
+    Ok(Loaded {
+        name,
+        source,
+        site,
+        diagnostics,
     })
 }
 
@@ -240,7 +222,7 @@ pub fn for_host(
     origins: &OriginCopies,
     now: Timestamp,
 ) -> Result<Snapshot> {
-    let mut loaded = default_sites(directory, origins);
+    let mut loaded = default_sites(directory, origins)?;
     if loaded.is_empty() {
         loaded = load(&[directory.to_owned()], origins)?;
     }
@@ -259,20 +241,22 @@ pub fn for_host(
 
 /// The sites that a crawlgate without policies has, where something is known of their origins.
 /// Empty if the directory has policies.
-fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
-    if directory.exists() && !self::directory(directory).is_ok_and(|files| files.is_empty()) {
-        return Vec::new();
-    }
+fn default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<Loaded>> {
     let mut loaded = Vec::new();
+    if directory.exists()
+        && !policy_directory::policy_files(directory).is_ok_and(|files| files.is_empty())
+    {
+        return Ok(loaded);
+    }
     for site in origins.sites_without_policy() {
         let surroundings = Surroundings {
             origin: &origins.of(&site.name),
             files: &IncludedFiles::default(),
         };
         let source = site.source();
-        loaded.push(Loaded::new(site.name, source, surroundings));
+        loaded.push(file(Ok(source), site.name, surroundings)?);
     }
-    loaded
+    Ok(loaded)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};
 use crate::sites::{ReloadOutcome, ReloadReport};
-use std::io::{self, Write};
+use askama::Template;
 
 /// Make the running crawlgate read its policies again, and print the result for each site
 #[derive(clap::Args)]
@@ -24,33 +24,18 @@ pub fn run(arguments: &Arguments) -> Result {
     else {
         return control::unexpected();
     };
-    show(arguments.output.json, &report, print)?;
+    show(
+        arguments.output.json,
+        &report,
+        ReloadText { report: &report },
+    )?;
     fine(report.is_whole())
 }
 
-/// Prints a reload as text: why nothing was reloaded or is not in force yet, and for each site what
-/// became of it and its findings.
-fn print(out: &mut impl Write, report: &ReloadReport) -> io::Result<()> {
-    if let Some(problem) = &report.problem {
-        writeln!(out, "nothing was reloaded: {problem}")?;
-    }
-    if let Some(waiting) = &report.waiting {
-        writeln!(out, "not in force yet: {waiting}")?;
-    }
-    for site in &report.sites {
-        let outcome = match site.outcome {
-            ReloadOutcome::Added => "added",
-            ReloadOutcome::Unchanged => "unchanged",
-            ReloadOutcome::Replaced => "replaced",
-            ReloadOutcome::Kept => "rejected; the last good policy stays in force",
-            ReloadOutcome::Refused => "rejected; there is no last good policy, so none is in force",
-            ReloadOutcome::Missing => "the file is gone; crawlgate keeps the last good policy",
-            ReloadOutcome::Removed => "removed",
-        };
-        writeln!(out, "{}: {outcome}", site.site)?;
-        for finding in &site.findings {
-            writeln!(out, "  {finding}")?;
-        }
-    }
-    Ok(())
+/// A reload as text: why nothing was reloaded or is not in force yet, and for each site what became
+/// of it and its findings.
+#[derive(Template)]
+#[template(path = "reload.txt")]
+struct ReloadText<'a> {
+    report: &'a ReloadReport,
 }

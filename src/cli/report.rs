@@ -6,7 +6,6 @@ use super::{Failure, Result, cannot, control, now, say, show};
 use crate::admin::control::{Request, Response};
 use crate::report::{Period, Report, html, markdown, table, text};
 use crate::state::history::HistoryReader;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,7 +58,7 @@ impl ReportOutput {
         } else {
             text(report)?
         };
-        show(self.json, report, |out, _| writeln!(out, "{printed}"))
+        show(self.json, report, printed)
     }
 }
 

@@ -9,7 +9,6 @@ use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served};
 use crate::verdict::{LINE_FOR_ALL, PERHAPS_CACHED};
 use askama::Template;
-use std::io::Write;
 
 /// Hosts without violations that are shown of a site: anybody can make up hosts of a pattern.
 const MAX_UNPROVEN: usize = 5;
@@ -32,19 +31,17 @@ pub fn run(arguments: &Arguments) -> Result {
         return control::unexpected();
     };
     let asked = &arguments.output.control.path()?;
-    show(arguments.output.json, &*status, |out, status| {
-        writeln!(
-            out,
-            "crawlgate {} is running: up for {}, control socket {}",
-            status.version,
-            numbers::span(status.uptime_seconds),
-            asked.display()
-        )?;
-        if arguments.alive {
-            return Ok(());
-        }
-        writeln!(out, "{}", StatusText { status })
-    })?;
+    let status = &*status;
+    let mut text = format!(
+        "crawlgate {} is running: up for {}, control socket {}",
+        status.version,
+        numbers::span(status.uptime_seconds),
+        asked.display()
+    );
+    if !arguments.alive {
+        text += &format!("\n{}", StatusText { status });
+    }
+    show(arguments.output.json, status, text)?;
     fine(status.problems.is_empty() || arguments.alive)
 }
 

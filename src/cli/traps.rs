@@ -4,8 +4,8 @@
 use super::{Failure, Result, control, show};
 use crate::admin::control::{Request, Response};
 use crate::facts::Mark;
+use crate::printable::join;
 use ipnet::IpNet;
-use std::io::Write;
 use std::net::IpAddr;
 
 /// List the clients that requested a trap, or release one
@@ -48,14 +48,15 @@ pub fn run(arguments: &Arguments) -> Result {
     if arguments.release.is_some() && marks.is_empty() {
         return Err(Failure::Found("no client is marked there".into()));
     }
-    show(arguments.output.json, &marks, |out, marks| {
-        if marks.is_empty() {
-            writeln!(out, "no client is marked")?;
-        }
-        marks
-            .iter()
-            .try_for_each(|mark| writeln!(out, "{before}{}", line(mark)))
-    })
+    let text = if marks.is_empty() {
+        "no client is marked".to_owned()
+    } else {
+        join(
+            marks.iter().map(|mark| format!("{before}{}", line(mark))),
+            "\n",
+        )
+    };
+    show(arguments.output.json, &marks, text)
 }
 
 /// A marked client in a line: its address (IPv6 as a network of 64 bits), crawler, site, and since

@@ -4,7 +4,6 @@
 use super::{Result, control, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{UpgradeReport, UpgradeRequest};
-use std::io::Write;
 
 /// Replace the running crawlgate by another process: another binary or other settings, without a
 /// lost request
@@ -35,18 +34,13 @@ pub fn run(arguments: &Arguments) -> Result {
     else {
         return control::unexpected();
     };
-    show(
-        arguments.output.json,
-        &report,
-        |out,
-         UpgradeReport {
-             before,
-             pid,
-             milliseconds,
-         }| {
-            let last =
-                format!("process {before}, which answers its last requests ({milliseconds} ms)");
-            writeln!(out, "process {pid} serves in place of {last}")
-        },
-    )
+    let UpgradeReport {
+        before,
+        pid,
+        milliseconds,
+    } = &report;
+    let text = format!(
+        "process {pid} serves in place of process {before}, which answers its last requests ({milliseconds} ms)"
+    );
+    show(arguments.output.json, &report, text)
 }

@@ -73,6 +73,13 @@ pub enum Binds {
     Unknown,
 }
 
+impl Binds {
+    /// Whether the group for `*` binds the crawler where none names it.
+    pub fn follow_star(self) -> bool {
+        matches!(self, Binds::Star | Binds::Unknown)
+    }
+}
+
 impl Crawler {
     /// Whether this is its first token, its id or its name, without regard to case. Its other
     /// tokens do not count: it may share them with other crawlers.

@@ -103,21 +103,25 @@ impl Registry {
         u16::try_from(index).ok().map(CrawlerIndex)
     }
 
+    /// The product tokens of all crawlers.
+    pub fn tokens(&self) -> impl Iterator<Item = &str> {
+        let tokens = self.crawlers.iter().flat_map(|crawler| &crawler.tokens);
+        tokens.map(String::as_str)
+    }
+
+    /// The crawler with this token, id or name, without regard to case.
+    pub fn named(&self, name: &str) -> Option<&Crawler> {
+        self.crawlers.iter().find(|crawler| crawler.is_called(name))
+    }
+
     /// Whether a name is the product token of a crawler, without regard to case.
     pub fn has_token(&self, name: &str) -> bool {
-        self.crawlers
-            .iter()
-            .flat_map(|crawler| &crawler.tokens)
-            .any(|token| token.eq_ignore_ascii_case(name))
+        self.tokens().any(|token| token.eq_ignore_ascii_case(name))
     }
 
     /// Product tokens with blanks in them, which a parser of robots.txt must know to read whole.
     pub fn tokens_with_blanks(&self) -> Vec<&str> {
-        let tokens = self.crawlers().iter().flat_map(|crawler| &crawler.tokens);
-        tokens
-            .map(String::as_str)
-            .filter(|token| token.contains(' '))
-            .collect()
+        self.tokens().filter(|token| token.contains(' ')).collect()
     }
 
     /// The crawler that a user agent claims to be; never [`Claim::Token`]. Does not allocate.

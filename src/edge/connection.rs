@@ -20,7 +20,6 @@ use pingora_http::ResponseHeader;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -369,7 +368,7 @@ impl Shutdown for Connection {
 
 impl UniqueID for Connection {
     fn id(&self) -> UniqueIDType {
-        self.stream.inner().as_raw_fd()
+        self.stream.inner().descriptor()
     }
 }
 
@@ -400,7 +399,7 @@ impl GetProxyDigest for Connection {
 impl GetSocketDigest for Connection {
     /// The socket, with the client's address in place of that of the peer, which may be a proxy.
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        let digest = SocketDigest::from_raw_fd(self.stream.inner().as_raw_fd());
+        let digest = SocketDigest::from_raw_fd(self.stream.inner().descriptor());
         // The cell is new, so it is not set yet.
         let _ = digest.peer_addr.set(self.address.map(Into::into));
         Some(Arc::new(digest))

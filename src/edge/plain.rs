@@ -54,14 +54,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
             }
             return;
         };
-        let (transport, address) = match socket {
+        let (transport, address): (Transport, _) = match socket {
             ClientSocket::Tcp(stream, address) => {
                 if admitted.admit_address(address.ip().to_canonical()).is_err() {
                     return answer_at_once(&stream, Rejection::Busy);
                 }
-                (Transport::Plain(stream), Some(address))
+                (Box::new(stream), Some(address))
             }
-            ClientSocket::Unix(stream) => (Transport::Unix(stream), None),
+            ClientSocket::Unix(stream) => (Box::new(stream), None),
         };
         let peer = Peer {
             address: address.map(|address| address.ip()),

@@ -116,7 +116,7 @@ impl Door {
             None,
         );
         let connection = Connection::new(
-            Transport::Unix(stream),
+            Box::new(stream),
             None,
             shared,
             Some(counted),
@@ -176,7 +176,7 @@ impl Door {
         stops: &Stops,
     ) -> Option<(Transport, Option<&'static str>, bool)> {
         let Some(tls) = &self.tls else {
-            return Some((Transport::Plain(stream), None, false));
+            return Some((Box::new(stream), None, false));
         };
         let edge = &self.edge;
         let limit = edge.limits().handshake;
@@ -218,11 +218,7 @@ impl Door {
                     .handshakes
                     .with_label_values(&[version, protocol])
                     .inc();
-                Some((
-                    Transport::Tls(Box::new(stream)),
-                    Some(version),
-                    speaks_http2,
-                ))
+                Some((Box::new(stream), Some(version), speaks_http2))
             }
             Ok(Err(error)) => {
                 edge.close_log

@@ -3,7 +3,7 @@
 
 use super::CHALLENGE;
 use super::regex::{path, path_regex, regex};
-use super::rules::{Rules, Style, TagRule};
+use super::rules::{Rules, TagRule};
 use crate::printable::join;
 use askama::Template;
 

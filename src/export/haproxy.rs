@@ -2,7 +2,7 @@
 //! lines for a frontend (`templates/haproxy.conf`), and the files that these lines read.
 
 use super::regex::{path, path_regex, regexes};
-use super::rules::{ExportedFile, PathRule, Rules, Style};
+use super::rules::{ExportedFile, PathRule, Rules};
 use super::{CHALLENGE, Files, text};
 use askama::Template;
 
@@ -16,7 +16,6 @@ pub const BUFFER: usize = 16 * 1024;
 #[template(path = "haproxy.conf")]
 struct Frontend<'r> {
     rules: &'r Rules,
-    style: Style,
     buffer: usize,
     directory: &'r str,
     /// The files of the lists of paths, by the place of the list and their extension.
@@ -32,7 +31,7 @@ impl Frontend<'_> {
 }
 
 /// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
-pub fn part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (String, Files) {
+pub fn part(rules: &Rules, buffer: usize, directory: &str) -> (String, Files) {
     let mut files = Files::new();
     for (place, answer) in rules.answers.iter().enumerate() {
         files.insert(format!("refused{place}.txt"), answer.body.clone().into());
@@ -40,15 +39,9 @@ pub fn part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (Str
     if let Some(answer) = &rules.pause {
         files.insert("paused.txt".into(), answer.body.clone().into());
     }
-    if style == Style::Plain {
-        let agents = rules.agents(style).into_iter();
-        let map = agents.map(|(class, regex)| format!("(?i){regex} c{class}"));
-        files.insert("crawlers.map".into(), lines(map));
-    } else {
-        for (place, class) in rules.classes.iter().enumerate() {
-            files.insert(format!("class{place}.agents"), lines(class.regexes()));
-        }
-    }
+    let agents = rules.agents().into_iter();
+    let map = agents.map(|(class, regex)| format!("(?i){regex} c{class}"));
+    files.insert("crawlers.map".into(), lines(map));
     let mut lists = Vec::new();
     for (place, list) in rules.lists.iter().enumerate() {
         for (kind, paths) in paths(list).filter(|(_, paths)| !paths.is_empty()) {
@@ -58,7 +51,6 @@ pub fn part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (Str
     }
     let frontend = Frontend {
         rules,
-        style,
         buffer,
         directory,
         lists,

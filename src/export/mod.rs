@@ -16,22 +16,22 @@ pub use haproxy::part as haproxy_part;
 #[cfg(feature = "internals")]
 pub use nginx::parts as nginx_parts;
 #[cfg(feature = "internals")]
+pub use regex::{marker, path, regexes};
+pub use rules::Rules;
+#[cfg(feature = "internals")]
 pub use rules::TagRule;
-pub use rules::{Rules, Style};
 
 use askama::Template;
 use std::collections::BTreeMap;
 
-/// The server that a configuration is for.
-#[derive(Clone, Copy)]
+/// The server that a configuration is for: nginx 1.9, HAProxy 2.4, Caddy 2.6, Apache httpd 2.4.26
+/// with mod_headers, or later.
+#[derive(Clone, Copy, clap::ValueEnum)]
+#[allow(missing_docs)]
 pub enum Server {
-    /// nginx 1.9 or later.
     Nginx,
-    /// HAProxy 2.4 or later.
     Haproxy,
-    /// Caddy 2.6 or later.
     Caddy,
-    /// Apache httpd 2.4.26 or later, with mod_headers.
     Apache,
 }
 
@@ -52,12 +52,12 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
         .collect();
     match server {
         Server::Nginx => {
-            let (http, server) = nginx::parts(rules, Style::Plain, directory);
+            let (http, server) = nginx::parts(rules, directory);
             files.insert("crawlgate-http.conf".into(), http.into());
             files.insert("crawlgate-server.conf".into(), server.into());
         }
         Server::Haproxy => {
-            let (frontend, read) = haproxy::part(rules, Style::Plain, haproxy::BUFFER, directory);
+            let (frontend, read) = haproxy::part(rules, haproxy::BUFFER, directory);
             files.extend(read);
             files.insert("crawlgate.cfg".into(), frontend.into());
         }

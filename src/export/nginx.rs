@@ -2,8 +2,8 @@
 //! `map`s for the `http` block (`templates/nginx-http.conf`), and conditions and locations for the
 //! `server` block (`templates/nginx-server.conf`).
 
-use super::regex::{media, path, path_regex, regexes};
-use super::rules::{PathRule, Rules, Style};
+use super::regex::{media, path_regex};
+use super::rules::Rules;
 use super::{CHALLENGE, text};
 use askama::Template;
 
@@ -15,7 +15,6 @@ const MANY_VARIABLES: usize = 12;
 #[template(path = "nginx-http.conf")]
 struct HttpPart<'r> {
     rules: &'r Rules,
-    style: Style,
     /// Whether a value has a dollar sign, which by itself would begin the name of a variable.
     has_dollar: bool,
     /// The size of the table of variables, where nginx would warn that its own is too small.
@@ -29,14 +28,13 @@ struct ServerPart<'r> {
     directory: &'r str,
 }
 
-/// The parts of a configuration in a style of choice: for `http`, and for `server`.
-pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
+/// The parts of a configuration: for `http`, and for `server`.
+pub fn parts(rules: &Rules, directory: &str) -> (String, String) {
     let answers = rules.answers.iter().chain(&rules.pause);
     let values = rules.signals.iter().flat_map(|signal| &signal.values);
     let mut literals = answers.map(|answer| &answer.body).chain(values);
     let mut http = HttpPart {
         rules,
-        style,
         has_dollar: literals.any(|literal| literal.contains('$')),
         table_size: None,
     };
@@ -45,23 +43,6 @@ pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
         http.table_size = Some((1024 + 64 * variables).next_power_of_two());
     }
     (text(&http), text(&ServerPart { rules, directory }))
-}
-
-impl HttpPart<'_> {
-    /// Regular expressions for paths, each with whether it disallows.
-    fn paths(&self, list: &[PathRule]) -> Vec<(String, bool)> {
-        if self.style == Style::Compact && !list.iter().any(|rule| rule.allow) {
-            let patterns: Vec<_> = list.iter().map(|rule| path(&rule.pattern)).collect();
-            regexes(&patterns)
-                .into_iter()
-                .map(|regex| (regex, true))
-                .collect()
-        } else {
-            list.iter()
-                .map(|rule| (path_regex(&rule.pattern), !rule.allow))
-                .collect()
-        }
-    }
 }
 
 /// The text of a string without variables.

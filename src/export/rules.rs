@@ -1,7 +1,7 @@
 //! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can
 //! express, in a form that is the same for all four. [`Rules::left_out`] lists the rest in words.
 
-use super::regex::{marker, marker_regex, media, regexes};
+use super::regex::{marker_regex, media};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
@@ -21,16 +21,6 @@ const PAUSED: &str = "The site is not to be fetched for the moment.\n";
 const MIN_TOKEN: usize = 3;
 /// What Apple Messages adds to a person's own user agent.
 const APPLE_MESSAGES: &str = "facebookexternalhit/1.1 Facebot Twitterbot/1.0";
-
-/// The form in which lists of crawlers and paths are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// A line for each crawler and each path, in the order in which they count.
-    Plain,
-    /// As few regular expressions as there can be. Where a user agent has the markers of two
-    /// classes, the class that stands first counts.
-    Compact,
-}
 
 /// The part of a policy that a configuration can say.
 #[derive(Clone, Default)]
@@ -177,12 +167,6 @@ impl CrawlerClass {
     /// Whether its crawlers pass, whatever they ask for.
     fn is_idle(&self) -> bool {
         self.list.is_none() && !self.is_pausable
-    }
-
-    /// As few regular expressions for the markers as there can be.
-    pub fn regexes(&self) -> Vec<String> {
-        let markers: Vec<_> = self.markers.iter().map(|(_, text)| marker(text)).collect();
-        regexes(&markers)
     }
 }
 
@@ -365,18 +349,11 @@ impl Rules {
 
     /// Regular expressions for user agents, each with the place of its class, in the order in
     /// which they count.
-    pub fn agents(&self, style: Style) -> Vec<(usize, String)> {
-        let mut agents = Vec::new();
-        if style == Style::Plain {
-            for (place, marker) in self.markers() {
-                agents.push((place, marker_regex(marker)));
-            }
-        } else {
-            for (place, class) in self.classes.iter().enumerate() {
-                agents.extend(class.regexes().into_iter().map(|regex| (place, regex)));
-            }
-        }
-        agents
+    pub fn agents(&self) -> Vec<(usize, String)> {
+        let markers = self.markers().into_iter();
+        markers
+            .map(|(place, marker)| (place, marker_regex(marker)))
+            .collect()
     }
 
     /// Markers with the place of their class, in the order in which they count.

@@ -6,7 +6,7 @@
 //! X-Robots-Tag that the client gets.
 
 use super::head::Head;
-use crate::heads::{X_ROBOTS_TAG, extension, joined, members, origin_form, path_of};
+use crate::heads::{X_ROBOTS_TAG, extension, is_media, joined, members, origin_form, path_of};
 use crate::html::{self, Page, RewriteResult};
 use crate::indexing::parse_lines;
 use crate::policy::Site;
@@ -28,20 +28,14 @@ const OF_THE_OCTETS: [HeaderName; 5] = [
     HeaderName::from_static("repr-digest"),
 ];
 
-/// Extensions of files that are not pages. Requests for them keep their codings and ranges.
-const NO_PAGES: [&str; 58] = [
-    "7z", "apk", "atom", "avi", "avif", "bin", "bmp", "bz2", "css", "csv", "dmg", "doc", "docx",
-    "eot", "epub", "exe", "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "js", "json", "m4a",
-    "m4v", "map", "mjs", "mkv", "mov", "mp3", "mp4", "mpeg", "msi", "odt", "ogg", "ogv", "otf",
-    "pdf", "png", "pptx", "rar", "rss", "svg", "tar", "tgz", "tif", "tiff", "ttf", "txt", "wasm",
-    "wav", "webm", "webp", "woff", "woff2", "zip",
-];
+/// Extensions of files that are not pages, one a line. Requests for them keep their codings and ranges.
+const NO_PAGES: &str = include_str!("no_pages.txt");
 
 /// The states of the rewriting. It begins at `No`, and [`ask`](PageRewrite::ask) moves it to
 /// `Asked`. [`frame`](PageRewrite::frame) moves it from there to `Framed` or `Head`, or back.
 /// [`begin`](PageRewrite::begin) moves it from `Framed` to `Running`, or back. At the end of the
 /// body it is `No` again.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub enum PageRewrite {
     /// The body passes as it is.
     #[default]
@@ -57,7 +51,6 @@ pub enum PageRewrite {
 }
 
 /// Facts about a request for a page.
-#[derive(Debug)]
 pub struct AskedPage {
     is_head: bool,
     /// Whether the client asked for a part.
@@ -218,7 +211,7 @@ fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules
 fn has_other_name(target: &[u8]) -> bool {
     extension(path_of(target)).is_some_and(|extension| {
         NO_PAGES
-            .iter()
+            .lines()
             .any(|known| known.as_bytes().eq_ignore_ascii_case(extension))
     })
 }
@@ -254,20 +247,12 @@ fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
     status.is_success()
         && !matches!(status.as_u16(), 204..=206)
         && types.peek().is_some()
-        && types.all(is_html)
+        && types.all(|line| is_media(line, b"text/html"))
         && !head.has(header::CONTENT_RANGE)
         && head
             .lines(header::CONTENT_LENGTH)
             .next()
             .is_none_or(|length| length.trim_ascii() != b"0")
-}
-
-fn is_html(content_type: &[u8]) -> bool {
-    let media = content_type
-        .split(|octet| *octet == b';')
-        .next()
-        .unwrap_or_default();
-    media.trim_ascii().eq_ignore_ascii_case(b"text/html")
 }
 
 /// Why a page cannot be rewritten, as a word for metrics: its coding, `no-transform`, or an

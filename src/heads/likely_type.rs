@@ -2,75 +2,13 @@
 //! response is not known.
 
 use super::{extension, path_of};
+use std::sync::LazyLock;
 
-/// Extensions and types. A path with another extension, or without one, is a page.
-const TYPES: [(&str, &str); 56] = [
-    ("7z", "application/x-7z-compressed"),
-    ("aac", "audio/aac"),
-    ("atom", "application/atom+xml"),
-    ("avi", "video/x-msvideo"),
-    ("avif", "image/avif"),
-    ("bin", "application/octet-stream"),
-    ("bmp", "image/bmp"),
-    ("css", "text/css"),
-    ("csv", "text/csv"),
-    ("doc", "application/msword"),
-    (
-        "docx",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ),
-    ("epub", "application/epub+zip"),
-    ("exe", "application/octet-stream"),
-    ("flac", "audio/flac"),
-    ("gif", "image/gif"),
-    ("gz", "application/gzip"),
-    ("ico", "image/vnd.microsoft.icon"),
-    ("jpeg", "image/jpeg"),
-    ("jpg", "image/jpeg"),
-    ("js", "text/javascript"),
-    ("json", "application/json"),
-    ("jxl", "image/jxl"),
-    ("m4a", "audio/mp4"),
-    ("m4v", "video/x-m4v"),
-    ("md", "text/markdown"),
-    ("mjs", "text/javascript"),
-    ("mkv", "video/x-matroska"),
-    ("mov", "video/quicktime"),
-    ("mp3", "audio/mpeg"),
-    ("mp4", "video/mp4"),
-    ("mpeg", "video/mpeg"),
-    ("odp", "application/vnd.oasis.opendocument.presentation"),
-    ("ods", "application/vnd.oasis.opendocument.spreadsheet"),
-    ("odt", "application/vnd.oasis.opendocument.text"),
-    ("ogg", "audio/ogg"),
-    ("ogv", "video/ogg"),
-    ("pdf", "application/pdf"),
-    ("png", "image/png"),
-    ("ppt", "application/vnd.ms-powerpoint"),
-    (
-        "pptx",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    ),
-    ("rar", "application/vnd.rar"),
-    ("rss", "application/rss+xml"),
-    ("rtf", "application/rtf"),
-    ("svg", "image/svg+xml"),
-    ("tar", "application/x-tar"),
-    ("tif", "image/tiff"),
-    ("tiff", "image/tiff"),
-    ("txt", "text/plain"),
-    ("wasm", "application/wasm"),
-    ("wav", "audio/wav"),
-    ("webm", "video/webm"),
-    ("webp", "image/webp"),
-    ("xls", "application/vnd.ms-excel"),
-    (
-        "xlsx",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ),
-    ("xml", "text/xml"),
-    ("zip", "application/zip"),
-];
+/// Extensions and types, in order. A path with another extension, or without one, is a page.
+static TYPES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let lines = include_str!("types.txt").lines();
+    lines.filter_map(|line| line.split_once(' ')).collect()
+});
 const PAGE: &str = "text/html";
 
 /// The likely content type of the response to a request for this target, by the extension of its
@@ -88,7 +26,8 @@ pub fn likely_type(target: &[u8]) -> &'static str {
 /// extension has the type.
 pub fn example_of(kind: &str) -> Option<(&'static str, &'static str)> {
     TYPES
-        .into_iter()
+        .iter()
+        .copied()
         .rfind(|(_, media)| match kind.strip_suffix('*') {
             Some(start) => media.starts_with(start),
             None => *media == kind,
@@ -101,6 +40,7 @@ mod tests {
 
     #[test]
     fn extensions_are_in_order_and_found() {
+        assert_eq!(TYPES.len(), include_str!("types.txt").lines().count());
         assert!(TYPES.is_sorted_by_key(|(extension, _)| extension));
         for (target, media) in [
             ("/", PAGE),

@@ -58,14 +58,6 @@ enum State {
     Passing,
 }
 
-impl std::fmt::Debug for Page {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Page")
-            .field("outcome", &self.outcome)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Page {
     /// A page whose metas are to say `tags`. `label` is the encoding by the Content-Type field.
     /// `None` when no directive needs a meta.

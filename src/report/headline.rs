@@ -1,8 +1,9 @@
 //! The first sentences of a report: [`headline`] says who breaks the rules, [`enforcement`] what
 //! was blocked and what would be.
 
-use super::{ClientIdentity, Part, Report, Source};
-use crate::numbers::{plural, thousands};
+use super::{ClientIdentity, Part, Report, Source, Totals};
+use crate::numbers::{counted, plural, thousands};
+use askama::Template;
 
 /// Who breaks the rules, and in how many requests.
 pub(super) fn headline(report: &Report) -> String {
@@ -74,28 +75,17 @@ pub(super) fn headline(report: &Report) -> String {
 
 /// What was blocked, and what enforcement would block; empty if neither.
 pub(super) fn enforcement(report: &Report) -> String {
-    let totals = &report.totals;
-    let mut sentences = Vec::new();
-    match totals.blocked {
-        // A log does not say what was blocked.
-        0 if report.log.is_some() => {}
-        0 if totals.would_block + totals.unknown_bots_would_block == 0 => {}
-        0 => sentences.push("Nothing was blocked.".to_owned()),
-        1 => sentences.push("1 was blocked.".to_owned()),
-        blocked => sentences.push(format!("{} were blocked.", thousands(blocked))),
-    }
-    if totals.would_block > 0 {
-        let would = thousands(totals.would_block);
-        sentences.push(match totals.blocked {
-            0 => format!("Enforcement would block {would}."),
-            _ => format!("Enforcement would block {would} more."),
-        });
-    }
-    if totals.unknown_bots_would_block > 0 {
-        let requests = plural(thousands(totals.unknown_bots_would_block), "request");
-        sentences.push(format!(
-            "Unknown bots ({requests}) pass until they are enforced as well."
-        ));
-    }
-    sentences.join(" ")
+    let text = Enforcement {
+        totals: &report.totals,
+        is_of_logs: report.log.is_some(),
+    };
+    text.to_string().trim_end().to_owned()
+}
+
+#[derive(Template)]
+#[template(path = "enforcement.txt")]
+struct Enforcement<'a> {
+    totals: &'a Totals,
+    /// A log does not say what was blocked.
+    is_of_logs: bool,
 }

@@ -2,8 +2,8 @@
 //! `audit --html`. [`Content`] is what that page and the overview of the dashboard have in common.
 //! Both are without script, and every text is escaped: names and URLs come from clients.
 
+use super::about_log::about_log;
 use super::links::{crawler_link, line, policy_line, samples_link, site_link};
-use super::remarks::remarks;
 use super::text::{clean, names};
 use super::{ClientIdentity, CrawlerRow, Part, Report, Source};
 use crate::numbers::{counted, thousands};

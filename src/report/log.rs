@@ -1,7 +1,6 @@
 //! [`LogFacts`]: what was read of access logs, and what of it could not be judged. Lists of what is
 //! counted in bounded memory: [`Top`], [`RuleCount`].
 
-use crate::numbers::{counted, thousands};
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,58 +38,6 @@ pub struct LogFacts {
     pub policy_networks: bool,
     /// Bytes that were sent to visitors.
     pub visitors_bytes: u64,
-}
-
-impl LogFacts {
-    /// What was read, and what could not be judged, a sentence each.
-    pub(super) fn sentences(&self) -> Vec<String> {
-        let mut sentences = vec![format!("{} read.", counted(self.lines, "line"))];
-        let mut add = |number: u64, word: &str, what: &str| {
-            if number > 0 {
-                sentences.push(format!("{} {what}.", counted(number, word)));
-            }
-        };
-        add(
-            self.no_request,
-            "line",
-            "about connections without a request",
-        );
-        add(
-            self.server_messages,
-            "line",
-            "of the server's start and errors",
-        );
-        add(self.other_hosts, "request", "to hosts that were not judged");
-        add(
-            self.no_host,
-            "request",
-            "in lines without a host, not judged: see --host",
-        );
-        add(
-            self.no_user_agent,
-            "request",
-            "in lines without a user agent, not judged",
-        );
-        add(
-            self.unreadable,
-            "line",
-            "could not be read: see --log-format",
-        );
-        for (reason, number) in &self.unreadable_reasons {
-            sentences.push(format!("  {reason}: {}", thousands(number)));
-        }
-        for line in &self.examples {
-            let UnreadableLine {
-                file,
-                line,
-                reason,
-                text,
-            } = line;
-            sentences.push(format!("  {file}:{line}: {reason}: {text}"));
-        }
-        sentences.extend(self.damaged.iter().map(Damaged::message));
-        sentences
-    }
 }
 
 /// A line that could not be read.

@@ -3,6 +3,7 @@
 //! or from access logs (`audit`), and shown as text, HTML ([`html`]), JSON or Markdown: `report`,
 //! `audit` and the overview of the dashboard are this one model.
 
+mod about_log;
 pub mod charts;
 mod headline;
 mod history;
@@ -12,7 +13,6 @@ mod log;
 mod markdown;
 mod not_counted;
 mod period;
-mod remarks;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -196,4 +196,14 @@ fn names_of_bots(bots: &[Top]) -> String {
         names.push(format!("{} more", bots.len() - 2));
     }
     names.join(", ")
+}
+
+/// The first `most` of these words, separated by commas, and how many more there are.
+pub fn join_first(mut words: Vec<String>, most: usize) -> String {
+    if words.len() > most {
+        let more = words.len() - most;
+        words.truncate(most);
+        words.push(format!("and {more} more"));
+    }
+    words.join(", ")
 }

@@ -1,11 +1,12 @@
 //! [`NotCounted`]: disallowed requests that accuse no crawler, with the [`Reason`] and until when
 //! that is so.
 
-use super::{CrawlerRow, Part, Source};
-use crate::numbers::{plural, thousands};
+use super::{CrawlerRow, Part, Source, join_first};
+use crate::numbers::counted;
 use crate::record::Counts;
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::Kind;
+use askama::Template;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
@@ -70,58 +71,26 @@ impl Reason {
             Reason::PerhapsCached | Reason::PeersUnknown | Reason::Ambiguous => None,
         }
     }
+}
 
+/// What is said of such requests.
+#[derive(Template)]
+#[template(path = "not_counted.txt")]
+struct Sentence<'a> {
+    part: &'a NotCounted,
+    source: Source,
+}
+
+impl Sentence<'_> {
     /// What crawlers may use in place of the robots.txt in force.
-    fn older_copy(self, source: Source) -> &'static str {
-        match (self, source) {
+    fn older_copy(&self) -> &'static str {
+        match (self.part.reason, self.source) {
             (Reason::OlderCopy, _) => "the robots.txt before the last change",
             (_, Source::History) => "a robots.txt from before crawlgate watched this site",
             (_, Source::Logs | Source::LogsByPolicies) => {
                 "a robots.txt from before the first one that you gave"
             }
         }
-    }
-
-    fn sentence(
-        self,
-        source: Source,
-        requests: u64,
-        until: Option<Timestamp>,
-        now: Timestamp,
-    ) -> String {
-        let is_over = until.is_some_and(|until| until <= now);
-        let number = plural(thousands(requests), "request");
-        let verb = match (requests, is_over) {
-            (_, true) => "did not count",
-            (1, false) => "does not count",
-            (_, false) => "do not count",
-        };
-        let copy = self.older_copy(source);
-        let why = match (self, until) {
-            (Reason::PerhapsCached, _) => {
-                "a cache in front of crawlgate may have answered crawlers. \
-                Write behind_cache into the policy to say whether there is one."
-                    .to_owned()
-            }
-            (Reason::PeersUnknown, _) => {
-                "another instance had not reported what it served.".to_owned()
-            }
-            (Reason::Ambiguous, _) => {
-                "robots.txt can be read in two ways for these URLs.".to_owned()
-            }
-            (_, None) => format!("crawlers could still use {copy}."),
-            (_, Some(until)) if is_over => {
-                format!(
-                    "until {}, crawlers could still use {copy}.",
-                    until.for_people()
-                )
-            }
-            (_, Some(until)) => format!(
-                "until {}, crawlers may still use {copy}. Requests after that count.",
-                until.for_people()
-            ),
-        };
-        format!("{number} {verb}: {why}")
     }
 }
 
@@ -161,7 +130,7 @@ pub(super) fn by_reason(
         }
         for end in &mut ends {
             end.is_over = end.until.is_some_and(|until| until <= now);
-            end.sentence = reason.sentence(source, end.requests, end.until, now);
+            end.sentence = Sentence { part: end, source }.to_string();
         }
         parts.append(&mut ends);
     }
@@ -191,12 +160,6 @@ impl NotCounted {
     /// The crawlers in one line: the first six, and how many more there are.
     pub(super) fn names(&self) -> String {
         const NAMED: usize = 6;
-        let mut names = self.crawlers.clone();
-        if names.len() > NAMED {
-            let more = names.len() - NAMED;
-            names.truncate(NAMED);
-            names.push(format!("and {more} more"));
-        }
-        names.join(", ")
+        join_first(self.crawlers.clone(), NAMED)
     }
 }

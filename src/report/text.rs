@@ -2,8 +2,8 @@
 //! five lines a part. [`table`] prints every crawler with all its counts, in lines as long as they
 //! are.
 
-use super::remarks::remarks;
-use super::{CrawlerRow, Part, Report, Source};
+use super::about_log::about_log;
+use super::{CrawlerRow, Part, Report, Source, join_first};
 use crate::numbers::{counted, size, thousands};
 use crate::printable::printable;
 use askama::Template;
@@ -84,19 +84,14 @@ fn cut(text: &str, width: usize) -> String {
 /// Names with their requests in one line: the first ten, and how many more there are.
 pub(super) fn names<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
     const NAMED: usize = 10;
-    let rows: Vec<&CrawlerRow> = rows.collect();
-    let mut parts: Vec<String> = Vec::new();
-    for row in rows.iter().take(NAMED) {
+    let parts = rows.map(|row| {
         let requests = thousands(row.counts.requests());
-        parts.push(match row.identity_words() {
+        match row.identity_words() {
             "" => format!("{} {requests}", row.name),
             words => format!("{} {requests} ({words})", row.name),
-        });
-    }
-    if rows.len() > NAMED {
-        parts.push(format!("and {} more", rows.len() - NAMED));
-    }
-    parts.join(", ")
+        }
+    });
+    join_first(parts.collect(), NAMED)
 }
 
 #[derive(Template)]

@@ -20,7 +20,6 @@ use std::sync::atomic::{
 };
 
 /// See the top of this file.
-#[derive(Debug)]
 pub struct ClientConnection {
     /// The other end.
     pub peer: Peer,
@@ -35,6 +34,14 @@ pub struct ClientConnection {
     is_given_up: AtomicBool,
     #[cfg(feature = "proxy")]
     place: Mutex<Option<Arc<Place>>>,
+}
+
+impl std::fmt::Debug for ClientConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientConnection")
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ClientConnection {

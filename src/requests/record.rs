@@ -5,7 +5,6 @@ use super::ticket::Ticket;
 
 /// A ticket with what was sent, to be recorded when the bytes have left. Until then the request
 /// keeps its buffer space.
-#[derive(Debug)]
 pub struct Record {
     /// The ticket.
     pub ticket: Ticket,

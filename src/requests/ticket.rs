@@ -59,7 +59,6 @@ struct Open {
 }
 
 /// No server of the origin had a place for the request.
-#[derive(Debug)]
 struct TurnedAway {
     /// A fixed word for the log.
     reason: &'static str,
@@ -318,12 +317,6 @@ impl Open {
     fn has_sent_a_copy(&self, sent: &Sent<'_>) -> bool {
         let is_whole = self.is_answered && sent.ended_by == EndedBy::Complete;
         is_whole && matches!(sent.status, 200 | 304) && self.record.request.method() == b"GET"
-    }
-}
-
-impl std::fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ticket").finish_non_exhaustive()
     }
 }
 

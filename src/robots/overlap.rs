@@ -25,8 +25,8 @@ impl Pattern {
     }
 
     /// Whether some target is matched by both. Each comparison of two octets takes one from
-    /// `budget`. The answer is exact until the budget is used up; then it is yes, the careful
-    /// answer.
+    /// `budget`. The answer is exact until the budget is used up, and for patterns that are not
+    /// both very long; then it is yes, the careful answer.
     pub(crate) fn overlaps(&self, other: &Pattern, budget: &mut usize) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
@@ -50,9 +50,9 @@ impl Pattern {
         let one = steps(self);
         let two = steps(other);
         let cost = one.len().saturating_mul(two.len());
-        let is_affordable = cost <= *budget;
+        let is_affordable = cost <= LARGEST_SEARCH.min(*budget);
         *budget = budget.saturating_sub(cost);
-        !is_affordable || meet(&one, &two)
+        !is_affordable || shortest(&one, &two).is_some()
     }
 
     fn has_wildcard(&self) -> bool {
@@ -127,43 +127,6 @@ fn steps(pattern: &Pattern) -> Vec<Step> {
     let mut steps: Vec<Step> = octets.chain(end).collect();
     steps.dedup_by(|a, b| *a == Step::Any && *b == Step::Any);
     steps
-}
-
-/// Whether some text takes both to their ends: walks both at once, over the pairs of places that
-/// the same text reaches.
-fn meet(one: &[Step], two: &[Step]) -> bool {
-    // `row[j]`: the place i of one and the place j of two are reached.
-    let mut row = vec![false; two.len() + 1];
-    row[0] = true;
-    for i in 0..=one.len() {
-        let mut next = vec![false; two.len() + 1];
-        for j in 0..=two.len() {
-            if !row[j] {
-                continue;
-            }
-            let a = one.get(i);
-            let b = two.get(j);
-            // A run may be empty.
-            if a == Some(&Step::Any) {
-                next[j] = true;
-            }
-            if b == Some(&Step::Any) {
-                row[j + 1] = true;
-            }
-            match (a, b) {
-                (Some(Step::Octet(a)), Some(Step::Octet(b))) if a == b => next[j + 1] = true,
-                // A run swallows the other's octet.
-                (Some(Step::Any), Some(Step::Octet(_))) => row[j + 1] = true,
-                (Some(Step::Octet(_)), Some(Step::Any)) => next[j] = true,
-                _ => {}
-            }
-        }
-        if i == one.len() {
-            return row[two.len()];
-        }
-        row = next;
-    }
-    false
 }
 
 /// The shortest text that both match: a search over pairs of places, in the order of the length of

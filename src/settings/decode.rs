@@ -122,8 +122,7 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
     }
 }
 
-/// Reads `access` (with `format`) and `events` (with `rate`) of `logs`. `addresses` does not belong
-/// here: the error names the field that is meant.
+/// Reads `access` (with `format`) and `events` (with `rate`) of `logs`.
 fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
     fields.set("access", &mut logs.access, |node| {
         log(node, ["a map: to, format", "the access log"], |fields| {
@@ -141,14 +140,6 @@ fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
             );
         })
     });
-    if let Some((key, _)) = fields.take_foreign("addresses") {
-        fields.decoder.error_with_help(
-            "unknown-field",
-            key,
-            "there is no field `addresses` here: it is `privacy.logs`",
-            "write `privacy: { logs: network }` beside `logs`; the values are full, network and none",
-        );
-    }
 }
 
 /// `off`, a file, `-`, or a map with it in `to`, and with the fields that `more` reads. `wanted`

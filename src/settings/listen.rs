@@ -129,9 +129,8 @@ fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     if let Some((key, _)) = fields.take_with_key("redirect")
         && tls.is_some()
     {
-        fields.decoder.error_with_help(
+        key.error_with_help(
             "bad-value",
-            key,
             "a listener with `tls` is where `redirect: https` leads to",
             "put `redirect: https` on the listener for port 80",
         );
@@ -167,14 +166,6 @@ fn redirect(node: Reader<'_>) -> Option<RedirectSettings> {
 /// neither certificates nor `acme`.
 fn tls(node: Reader<'_>) -> Option<TlsSettings> {
     let tls = node.map("a map: certificates, acme, min_version, hsts", |fields| {
-        if let Some((key, _)) = fields.take_with_key("client") {
-            fields.decoder.error_with_help(
-                "not-supported-yet",
-                key,
-                "`client` is not supported yet",
-                "remove it: docs/settings.md lists the settings",
-            );
-        }
         TlsSettings {
             certificates: fields.get_or_default("certificates", |node| {
                 list(node, "a list of maps with `cert` and `key`")

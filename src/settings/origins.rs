@@ -121,9 +121,8 @@ fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
     if let Some((key, _)) = tls
         && !servers.iter().any(|server| server.address.tls)
     {
-        decoder.error_with_help(
+        key.error_with_help(
             "bad-value",
-            key,
             "`tls` is for servers with https, and this origin has none",
             "write `https://` in the URLs of its servers, or remove `tls`",
         );
@@ -330,9 +329,8 @@ fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
         if let Some((key, _)) = fields.take_with_key(name)
             && !has_limit
         {
-            fields.decoder.error_with_help(
+            key.error_with_help(
                 "missing-field",
-                key,
                 format!("`{name}` needs `connections`"),
                 "write `connections: 100`: so many requests are in flight on each server at most",
             );

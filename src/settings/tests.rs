@@ -153,17 +153,6 @@ fn access_log_has_a_format_beside_its_place() {
 }
 
 #[test]
-fn logs_addresses_is_refused_with_its_new_place() {
-    let source = Source {
-        name: "crawlgate.yaml".into(),
-        text: "logs: { addresses: none }\n".into(),
-    };
-    let (file, diagnostics) = read(&source);
-    assert_eq!((file, diagnostics.items[0].id), (None, "unknown-field"));
-    assert!(diagnostics.items[0].message.contains("`privacy.logs`"));
-}
-
-#[test]
 fn a_single_url_is_the_origin_of_every_host() {
     let (file, _) = read_text("origins: http://127.0.0.1:3000\n");
     let settings = file.expect("a file").settle().expect("settings");

@@ -315,14 +315,6 @@ impl Place {
     }
 }
 
-impl std::fmt::Debug for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place")
-            .field("is_given_up", &self.is_given_up)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Held {
     /// Takes a place, however many are taken. It is of no client, so that no address has a share of
     /// it.

@@ -490,8 +490,8 @@ impl<'n> Fields<'n> {
         self.take_with_key(name).map(|(_, value)| value)
     }
 
-    /// The value of a field with the place of its key, marked as known.
-    pub fn take_with_key(&mut self, name: &'static str) -> Option<(Span, Reader<'n>)> {
+    /// The key and the value of a field, marked as known.
+    pub fn take_with_key(&mut self, name: &'static str) -> Option<(Reader<'n>, Reader<'n>)> {
         if !self.known.contains(&name) {
             self.known.push(name);
         }
@@ -500,13 +500,13 @@ impl<'n> Fields<'n> {
 
     /// Takes a field of another map that people write into this one. Unlike the others it is not
     /// listed in messages among the fields of this map.
-    pub fn take_foreign(&mut self, name: &str) -> Option<(Span, Reader<'n>)> {
+    pub fn take_foreign(&mut self, name: &str) -> Option<(Reader<'n>, Reader<'n>)> {
         let field = self
             .fields
             .iter_mut()
             .find(|(written, ..)| *written == name)?;
         field.3 = true;
-        Some((field.1.span, self.decoder.reader(field.2)))
+        Some((self.decoder.reader(field.1), self.decoder.reader(field.2)))
     }
 
     /// The value of a field that has to be there. Where it is missing, adds an error about the

@@ -134,7 +134,7 @@ fn respond(
     let connection = if close { "close" } else { "keep-alive" };
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}Connection: {connection}\r\n\r\n",
-        page.content_type,
+        page.content_type(),
         page.body.len()
     );
     let body = if head_only { b"" } else { page.body };

@@ -1,68 +1,67 @@
 //! The files of the demo's sample site, a small museum. They are embedded in the binary, so the
 //! demo needs no other file.
 
+use crate::heads::{likely_type, path_of};
+use crate::robots::TargetScratch;
+
 /// A file of the site.
 pub struct Page {
     /// Its path, as clients request it.
     pub path: &'static str,
-    pub content_type: &'static str,
     pub body: &'static [u8],
 }
 
-const HTML: &str = "text/html; charset=utf-8";
+impl Page {
+    /// The type, by the extension of the path.
+    pub fn content_type(&self) -> String {
+        let media = likely_type(self.path.as_bytes());
+        if media.starts_with("text/") {
+            format!("{media}; charset=utf-8")
+        } else {
+            media.to_owned()
+        }
+    }
+}
 
+/// A page by its path, and by its file if that has another name.
 macro_rules! page {
-    ($path:literal, $file:literal, $content_type:expr) => {
+    ($path:literal) => {
+        page!($path, $path)
+    };
+    ($path:literal, $file:literal) => {
         Page {
             path: $path,
-            content_type: $content_type,
-            body: include_bytes!(concat!("site/", $file)),
+            body: include_bytes!(concat!("site", $file)),
         }
     };
 }
 
 /// Every file that can be asked for.
 pub const PAGES: &[Page] = &[
-    page!("/", "index.html", HTML),
-    page!("/visit.html", "visit.html", HTML),
-    page!("/gallery.html", "gallery.html", HTML),
-    page!("/search", "search.html", HTML),
-    page!("/exhibits/", "exhibits/index.html", HTML),
-    page!(
-        "/exhibits/lighthouse.html",
-        "exhibits/lighthouse.html",
-        HTML
-    ),
-    page!("/exhibits/charts.html", "exhibits/charts.html", HTML),
-    page!("/exhibits/ropewalk.html", "exhibits/ropewalk.html", HTML),
-    page!("/drafts/", "drafts/index.html", HTML),
-    page!(
-        "/drafts/storm-of-1825.html",
-        "drafts/storm-of-1825.html",
-        HTML
-    ),
-    page!("/drafts/fog-signals.html", "drafts/fog-signals.html", HTML),
-    page!("/members/", "members/index.html", HTML),
-    page!("/members/minutes.html", "members/minutes.html", HTML),
-    page!("/members/directory.html", "members/directory.html", HTML),
-    page!(
-        "/reports/annual-report.pdf",
-        "reports/annual-report.pdf",
-        "application/pdf"
-    ),
-    page!(
-        "/images/lighthouse.png",
-        "images/lighthouse.png",
-        "image/png"
-    ),
-    page!("/images/harbour.png", "images/harbour.png", "image/png"),
-    page!("/images/chart.svg", "images/chart.svg", "image/svg+xml"),
-    page!("/images/anchor.svg", "images/anchor.svg", "image/svg+xml"),
-    page!("/style.css", "style.css", "text/css; charset=utf-8"),
+    page!("/", "/index.html"),
+    page!("/visit.html"),
+    page!("/gallery.html"),
+    page!("/search", "/search.html"),
+    page!("/exhibits/", "/exhibits/index.html"),
+    page!("/exhibits/lighthouse.html"),
+    page!("/exhibits/charts.html"),
+    page!("/exhibits/ropewalk.html"),
+    page!("/drafts/", "/drafts/index.html"),
+    page!("/drafts/storm-of-1825.html"),
+    page!("/drafts/fog-signals.html"),
+    page!("/members/", "/members/index.html"),
+    page!("/members/minutes.html"),
+    page!("/members/directory.html"),
+    page!("/reports/annual-report.pdf"),
+    page!("/images/lighthouse.png"),
+    page!("/images/harbour.png"),
+    page!("/images/chart.svg"),
+    page!("/images/anchor.svg"),
+    page!("/style.css"),
 ];
 
 /// The answer to every other path.
-pub const NOT_FOUND: Page = page!("", "404.html", HTML);
+pub const NOT_FOUND: Page = page!("", "/404.html");
 
 /// The example policy, for a demo that is not started in a checkout.
 pub const POLICY: &str = include_str!("../../../policies/demo.yaml");
@@ -72,27 +71,14 @@ pub const POLICY: &str = include_str!("../../../policies/demo.yaml");
 /// slash. `None` if there is no such page. (That servers do this is why a policy speaks of
 /// `ambiguous` requests.)
 pub fn find(target: &str) -> Option<&'static Page> {
-    let path = target.split(['?', '#']).next().unwrap_or("");
-    let decoded = percent_encoding::percent_decode_str(path)
-        .decode_utf8()
-        .ok()?;
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in decoded.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => {
-                segments.pop();
-            }
-            segment => segments.push(segment),
-        }
-    }
-    let directory = decoded.ends_with(['/', '.']) && !segments.is_empty();
-    let resolved = format!(
-        "/{}{}",
-        segments.join("/"),
-        if directory { "/" } else { "" }
-    );
-    PAGES
-        .iter()
-        .find(|page| page.path == resolved || page.path.strip_suffix('/') == Some(&resolved))
+    let mut scratch = TargetScratch::default();
+    let target = scratch.normalise(target.as_bytes());
+    let resolved = target
+        .resolved
+        .map_or(target.sent, |resolved| resolved.target);
+    let path = path_of(resolved);
+    PAGES.iter().find(|page| {
+        let own = page.path.as_bytes();
+        own == path || own.strip_suffix(b"/") == Some(path)
+    })
 }

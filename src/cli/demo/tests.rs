@@ -20,7 +20,7 @@ fn every_link_of_the_site_leads_somewhere() {
     let mut followed = 0;
     for page in site::PAGES
         .iter()
-        .filter(|page| page.content_type.starts_with("text/html"))
+        .filter(|page| page.content_type().starts_with("text/html"))
     {
         let text = String::from_utf8_lossy(page.body);
         for link in ["href=\"", "src=\"", "action=\""]

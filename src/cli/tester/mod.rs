@@ -219,13 +219,14 @@ fn answer_by_status(
     } else {
         "RFC 9309 section 2.3.1"
     };
-    show(arguments.json, &answers, |out, _| {
-        writeln!(out, "{source} answered {status}; {meaning} ({by}).")?;
-        let people = asked.iter().filter(|asked| asked.is_person);
-        people.map(|person| person.written).try_for_each(|person| {
-            writeln!(out, "`{person}` is a person's: no rule is for people.")
-        })
-    })?;
+    let mut text = format!("{source} answered {status}; {meaning} ({by}).");
+    for person in asked.iter().filter(|asked| asked.is_person) {
+        text += &format!(
+            "\n`{}` is a person's: no rule is for people.",
+            person.written
+        );
+    }
+    show(arguments.json, &answers, text)?;
     fine(answers.iter().all(|answer| answer.allowed))
 }
 

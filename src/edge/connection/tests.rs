@@ -23,7 +23,7 @@ async fn pair(stall: Duration) -> (TcpStream, Connection) {
     let shared = ClientConnection::new(peer, None);
     (
         client,
-        Connection::new(Transport::Plain(stream), Some(address), shared, None, stall),
+        Connection::new(Box::new(stream), Some(address), shared, None, stall),
     )
 }
 
@@ -121,7 +121,7 @@ async fn client_that_takes_nothing_is_given_up() {
 async fn begun(octets: &[u8], at_a_time: usize) -> io::Result<(usize, Vec<u8>)> {
     let (mut near, far) = duplex(at_a_time);
     let client = ClientConnection::new(Peer::default(), None);
-    let mut connection = Connection::new(Transport::Memory(far), None, client, None, STALL);
+    let mut connection = Connection::new(Box::new(far), None, client, None, STALL);
     connection.set_deadline(STALL);
     let octets = octets.to_vec();
     let writer = tokio::spawn(async move { near.write_all(&octets).await });

@@ -17,7 +17,6 @@ use crate::edge::lane::{
     BadResponse, BadTrailers, Incoming, Lines, Outgoing, Parsed, ResponseFraming, check_trailers,
     poll_read, write_head,
 };
-use crate::edge::transport::Transport;
 use crate::requests::{ClientConnection, Framing, Ticket};
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
@@ -79,13 +78,7 @@ impl InMemory {
     ) -> InMemory {
         let (near, far) = duplex(WAITING);
         client.hand_on(ticket);
-        let mut connection = Box::new(Connection::new(
-            Transport::Memory(far),
-            None,
-            client,
-            None,
-            stall,
-        ));
+        let mut connection = Box::new(Connection::new(Box::new(far), None, client, None, stall));
         let cookies = joined_cookies(head);
         let mut lines = Lines::default();
         lines.take(fields_of_http1(head, framing, cookies.as_deref()));

@@ -13,10 +13,9 @@ use crate::robots::{Pattern, Rule};
 pub enum Conflict<'a> {
     /// This Disallow covers all URLs of the Allow: nothing is left of it.
     Covered(&'a (Rule, RuleSource)),
-    /// It would defeat this Disallow.
+    /// It would defeat this Disallow; or may, as far as lengths tell, where the budget for comparing
+    /// is spent.
     Defeats(&'a (Rule, RuleSource)),
-    /// It may defeat this Disallow, as far as lengths tell: the budget for comparing is spent.
-    NotCompared(&'a (Rule, RuleSource)),
 }
 
 /// The rules of one group of the policy, parted for comparing.
@@ -68,7 +67,7 @@ impl<'a> PolicyRules<'a> {
         let cost =
             (self.disallows.len() + self.allows.len()).saturating_mul(4 + allow.priority() / 8);
         if !take(&mut bounds.comparisons, cost) {
-            return Some(Conflict::NotCompared(shortest));
+            return Some(Conflict::Defeats(shortest));
         }
         // Where the policy itself allows all of it, the policy's shorter Disallow rules decide
         // nothing there.

@@ -334,7 +334,7 @@ impl<'a> GoogleReading<'a> {
             })
             .find(|groups| !groups.is_empty())
             .unwrap_or_default();
-        if groups.is_empty() && matches!(binds, Binds::Star | Binds::Unknown) {
+        if groups.is_empty() && binds.follow_star() {
             groups = self.groups_of(|agent| agent == Agent::Star);
         }
         groups

@@ -13,7 +13,7 @@ use super::budget::{Bounds, TooMuch, take};
 use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
-use crate::crawlers::{Binds, Crawler, Registry};
+use crate::crawlers::{Crawler, Registry};
 use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Extension, Rule};
 use std::collections::{HashMap, HashSet};
@@ -228,7 +228,7 @@ impl<'a> Sides<'a> {
 
 /// Whether `*` binds a crawler. A token of no known crawler (`None`) follows it.
 fn follows_star(crawler: Option<&Crawler>) -> bool {
-    crawler.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
+    crawler.is_none_or(|crawler| crawler.binds.follow_star())
 }
 
 /// Adds a group of the origin to the policy's group for the same token: rules, Crawl-delay and
@@ -388,19 +388,14 @@ impl<'a> Allows<'a> {
         let Some(conflict) = self.ours.conflict(&rule.pattern, bounds) else {
             return true;
         };
-        let (ours, more, told) = match conflict {
-            Conflict::Covered((ours, _)) => (ours, "", None),
-            Conflict::Defeats((ours, by)) => (ours, "", told(rule, source, by)),
-            Conflict::NotCompared((ours, by)) => (
-                ours,
-                ": there is too much to compare",
-                told(rule, source, by),
-            ),
+        let ((ours, _), told) = match conflict {
+            Conflict::Covered(ours) => (ours, None),
+            Conflict::Defeats(ours) => (ours, told(rule, source, &ours.1)),
         };
         self.left_out += 1;
         if self.left_out <= NOTED {
             draft.notes.push(format!(
-                "Left out of {ORIGIN}: `{rule}`, which could defeat `{ours}`{more}."
+                "Left out of {ORIGIN}: `{rule}`, which could defeat `{ours}`."
             ));
         }
         draft.left_out.extend(told);

@@ -205,9 +205,8 @@ pub fn listed<T>(
         .iter()
         .any(|item| item.severity == Severity::Error);
     if list.is_empty() && !is_wrong {
-        decoder.error_with_help(
+        key.error_with_help(
             "empty-condition",
-            key,
             format!("`{name}` names nothing"),
             format!("leave out `{name}` to mean all, or say which"),
         );

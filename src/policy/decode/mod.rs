@@ -97,9 +97,8 @@ fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
     if let Some((key, _)) = fields.take_with_key("staging_crawl")
         && environment != Environment::Staging
     {
-        fields.decoder.error_with_help(
+        key.error_with_help(
             "without-effect",
-            key,
             "`staging_crawl` is only for `environment: staging`",
             "remove it, or write `environment: staging`",
         );

@@ -66,9 +66,7 @@ fn check_effects(robots: &RobotsPolicy, fields: &mut Fields<'_>) {
     for name in names {
         if let Some((key, _)) = fields.take_with_key(name) {
             let message = format!("{reason}: `{name}` has no effect");
-            fields
-                .decoder
-                .error_with_help("without-effect", key, message, REMOVE);
+            key.error_with_help("without-effect", message, REMOVE);
         }
     }
     if let (OriginRobots::Replace, Some(PreviousRobots::Origin(span))) =
@@ -158,9 +156,7 @@ fn group(fields: &mut Fields<'_>) -> GroupPolicy {
     }
     if let Some((key, _)) = fields.take_foreign("noindex") {
         // Google ended what little support there was in September 2019.
-        fields.decoder.error_with_help(
-            "unknown-field",
-            key,
+        key.error_with_help("unknown-field",
             "there is no field `noindex` here",
             "robots.txt cannot say noindex; write a rule under `indexing`: `{ paths: [...], tag: noindex }`",
         );

@@ -129,10 +129,11 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     }
     let mut said = Vec::new();
     for category in USAGE_CATEGORIES {
-        if let Some((span, node)) = fields.take_with_key(category)
+        if let Some((key, node)) = fields.take_with_key(category)
             && let Some(allows) = y_or_n(node)
         {
             let value = category.to_owned();
+            let span = key.span;
             said.push((Located { value, span }, allows));
         }
     }

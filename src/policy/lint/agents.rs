@@ -141,12 +141,8 @@ pub fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
         return near;
     }
     let written = name.to_ascii_lowercase();
-    let tokens = registry
-        .crawlers()
-        .iter()
-        .flat_map(|crawler| &crawler.tokens);
-    tokens
-        .map(String::as_str)
+    registry
+        .tokens()
         .find(|token| damerau_levenshtein(&written, &token.to_ascii_lowercase()) == 1)
 }
 
@@ -290,18 +286,16 @@ fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagn
 /// The nearest known token that a name may be a misspelling of (`is_nearly`). `None` also where the
 /// name is a known token, name or id.
 pub fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
-    let crawlers = registry.crawlers();
     // A crawler's name in place of its token has a lint of its own.
-    let is_a_name = crawlers.iter().any(|crawler| {
+    let is_a_name = registry.crawlers().iter().any(|crawler| {
         crawler.name.eq_ignore_ascii_case(name) || crawler.id.eq_ignore_ascii_case(name)
     });
     if is_a_name || registry.has_token(name) {
         return None;
     }
     let written = name.to_ascii_lowercase();
-    let tokens = crawlers.iter().flat_map(|crawler| &crawler.tokens);
-    tokens
-        .map(String::as_str)
+    registry
+        .tokens()
         .filter(|token| is_nearly(&written, &token.to_ascii_lowercase()))
         .min_by_key(|token| damerau_levenshtein(&written, &token.to_ascii_lowercase()))
 }
@@ -420,7 +414,7 @@ fn follows_star(agent: &str, registry: &Registry) -> bool {
             .iter()
             .any(|token| token.eq_ignore_ascii_case(agent))
     });
-    known.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
+    known.is_none_or(|crawler| crawler.binds.follow_star())
 }
 
 /// Reports advertising crawlers that ignore `*`, where `*` closes the front page and no group names

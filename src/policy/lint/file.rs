@@ -466,7 +466,7 @@ fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut
 
 /// Whether a token is `*` or that of a known crawler for search.
 fn is_search(token: &str, registry: &Registry) -> bool {
-    let crawler = registry.find(token).map(|index| registry.get(index));
+    let crawler = registry.named(token);
     token == "*" || crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
 }
 

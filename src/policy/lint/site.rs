@@ -236,22 +236,9 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         .get(usize::from(rules.disallowed))
         .map_or(403, |answer| answer.status);
     if rules.mode == Mode::Enforce && (status >= 500 || status == 429) {
-        let enforcement = &site.policy.enforcement;
-        let by_purpose = enforcement
-            .purposes
-            .get(&Purpose::Search)
-            .is_some_and(|fields| fields.disallowed.is_some());
-        let span = if by_purpose {
-            site.policy
-                .purposes
-                .get(&Purpose::Search)
-                .map(|stance| stance.span)
-        } else {
-            None
-        };
         lints::PERMANENT_ERROR.report(
             diagnostics,
-            span,
+            None,
             format!("search crawlers get {status} for good on disallowed paths"),
             "they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good",
         );
@@ -302,7 +289,7 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
         if policy.described_crawler(&agent.value).is_some() {
             continue;
         }
-        let known = registry.find(&agent.value).map(|index| registry.get(index));
+        let known = registry.named(&agent.value);
         if known.is_some_and(|known| known.signs.is_some() && known.user_agent.is_none()) {
             lints::TOKEN_MATCHES_NO_REQUEST.report(
                 diagnostics,
@@ -417,7 +404,7 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
 pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut refused: Vec<Option<Span>> = Vec::new();
     for (agent, fields) in &site.policy.enforcement.agents {
-        let crawler = registry.find(&agent.value).map(|index| registry.get(index));
+        let crawler = registry.named(&agent.value);
         let is_provable = crawler.is_some_and(|crawler| {
             !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some()
         });

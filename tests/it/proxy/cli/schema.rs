@@ -802,7 +802,7 @@ const RIGHT_POLICIES: &[&str] = &[
     "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-02T01:00:00.5+02:00, retry_after: 90 }",
     "robots: { origin: replace }\nhosts: bücher.example:8443",
     "hosts: ['[2001:db8::1]:8443', 10.0.0.1, _srv.example]\nrobots: &r { origin: replace, max_age: 1m }",
-    "robots: { <<: { origin: replace }, max_age: 1d }",
+    "robots: { origin: replace, max_age: 1d }",
     "robots: { origin: replace, license: ['http://a.example:81/l?b=[c]', { url: https://a.example }], signals: all }",
     "robots: { origin: replace, content_signal: { search: true, ai-train: 'no' } }\ntdm: { paths: '*.pdf', reservation: false }",
     "robots: { origin: replace, content_usage: [{ train-ai: y }, { paths: [/a, '/b c'], other: { x-1.2: n } }] }",
