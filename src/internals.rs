@@ -17,9 +17,9 @@ open!(logs policy publications verdict);
 #[cfg(feature = "html")]
 open!(html);
 #[cfg(feature = "gate")]
-open!(clock exchange facts forwarding hash heads identity judge ledger record requests settings sites state telemetry upkeep);
+open!(clock facts forwarding hash heads identity judge ledger record requests settings sites state telemetry upkeep);
 #[cfg(feature = "proxy")]
-open!(admin edge evidence export origin report server shared_store upstreams);
+open!(admin edge evidence exchange export origin report server shared_store upstreams);
 
 pub mod crawlers {
     pub use crate::crawlers::identify::SiteMarkers;

@@ -119,12 +119,9 @@ mod dns;
 mod download;
 #[cfg(feature = "proxy")]
 mod edge;
-#[cfg(all(feature = "gate", not(feature = "proxy")))]
-#[path = "evidence/off.rs"]
-mod evidence;
 #[cfg(feature = "proxy")]
 mod evidence;
-#[cfg(feature = "gate")]
+#[cfg(feature = "proxy")]
 mod exchange;
 #[cfg(feature = "proxy")]
 mod export;

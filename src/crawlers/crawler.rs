@@ -75,7 +75,7 @@ pub enum Binds {
 
 impl Binds {
     /// Whether the group for `*` binds the crawler where none names it.
-    pub fn follow_star(self) -> bool {
+    pub(crate) fn follow_star(self) -> bool {
         matches!(self, Binds::Star | Binds::Unknown)
     }
 }

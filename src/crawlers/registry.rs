@@ -104,13 +104,13 @@ impl Registry {
     }
 
     /// The product tokens of all crawlers.
-    pub fn tokens(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = &str> {
         let tokens = self.crawlers.iter().flat_map(|crawler| &crawler.tokens);
         tokens.map(String::as_str)
     }
 
     /// The crawler with this token, id or name, without regard to case.
-    pub fn named(&self, name: &str) -> Option<&Crawler> {
+    pub(crate) fn named(&self, name: &str) -> Option<&Crawler> {
         self.crawlers.iter().find(|crawler| crawler.is_called(name))
     }
 

@@ -59,7 +59,7 @@ fn hosts_of(entry: &SiteEntry) -> Vec<String> {
     if hosts.is_empty() {
         return vec![EVERY_OTHER.to_owned()];
     }
-    hosts.iter().map(|host| host.value.to_string()).collect()
+    hosts.iter().map(|host| host.to_string()).collect()
 }
 
 /// A host that a pattern stands for: `www.` and the name for `*.name`, empty for `every other

@@ -37,13 +37,10 @@ impl Kinds {
 }
 
 fn types_of(conditions: &Conditions) -> impl Iterator<Item = String> {
-    conditions
-        .types
-        .iter()
-        .map(|kind| match example_of(&kind.value) {
-            Some((_, media)) => media.to_owned(),
-            None => kind.value.replace('*', "x"),
-        })
+    conditions.types.iter().map(|kind| match example_of(kind) {
+        Some((_, media)) => media.to_owned(),
+        None => kind.replace('*', "x"),
+    })
 }
 
 fn statuses_of(conditions: &Conditions) -> impl Iterator<Item = u16> {

@@ -151,13 +151,13 @@ fn of_responses(policy: &Policy) -> Patterns {
     let mut add = |written: &[Located<String>], place: &str| {
         for pattern in written {
             patterns
-                .entry(Pattern::new(&pattern.value))
+                .entry(Pattern::new(pattern))
                 .or_default()
                 .insert(place.to_owned());
         }
     };
     for rule in &policy.indexing {
-        let directives = join(rule.written.iter().map(|written| &written.text.value), ", ");
+        let directives = join(rule.written.iter().map(|written| &written.text), ", ");
         add(&rule.when.paths, &directives);
         if let Some(unless) = &rule.unless {
             add(&unless.paths, "not");
@@ -171,7 +171,7 @@ fn of_responses(policy: &Policy) -> Patterns {
     }
     let signals = &policy.robots.signals;
     for license in &signals.licenses {
-        add(&license.paths, &license.url.value);
+        add(&license.paths, &license.url);
     }
     let of_groups = policy
         .robots
@@ -185,7 +185,7 @@ fn of_responses(policy: &Policy) -> Patterns {
         let types = std::iter::once(&rule.when)
             .chain(&rule.unless)
             .flat_map(|conditions| &conditions.types);
-        for (ending, _) in types.filter_map(|kind| example_of(&kind.value)) {
+        for (ending, _) in types.filter_map(|kind| example_of(kind)) {
             patterns
                 .entry(Pattern::new(&format!("/*.{ending}$")))
                 .or_default()

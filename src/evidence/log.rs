@@ -134,6 +134,7 @@ impl Evidence {
     }
 
     /// Entries that were written since the start.
+    #[cfg(test)]
     pub fn entries(&self) -> u64 {
         self.0.shared.entries.get()
     }

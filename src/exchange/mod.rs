@@ -14,6 +14,9 @@ mod own_log;
 pub mod store;
 #[cfg(test)]
 pub(crate) mod tests;
+mod thread;
+#[cfg(test)]
+mod thread_tests;
 
 pub use crate::peers::{
     Away, BegunAnew, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, ExchangeStatus, GONE_AFTER, Gauge,
@@ -25,6 +28,7 @@ pub use fact::SharedFact;
 pub use instance::{Before, Exchange, Memory, Now};
 pub use outbox::Outbox;
 pub use store::{Batch, Deadline, Entry, LogRead, Sets, Store, StoreError, Written};
+pub use thread::{ExchangeOptions, ExchangeThread};
 
 use std::time::Duration;
 

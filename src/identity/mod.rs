@@ -23,11 +23,12 @@ pub mod reverse_dns;
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
-#[cfg(feature = "signatures")]
+pub use signed::{SignatureProblem, Signed};
+#[cfg(all(feature = "internals", feature = "signatures"))]
 pub use signature::verify;
-pub use signed::{SignatureProblem, Signed, VerifiedSignature};
 #[cfg(feature = "internals")]
 pub use {
+    signed::VerifiedSignature,
     keys::{PublicKey, read_keys, thumbprint},
     means::HostPattern,
     table::NetworkTable,

@@ -93,7 +93,7 @@ pub fn compile_with_origin(
     } = crawler_rules::compile(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter().map(|trap| Rule {
         allow: false,
-        pattern: Pattern::new(&trap.value),
+        pattern: Pattern::new(trap),
     });
     let signals = signals::signal_plan(&policy, &document);
     Ok(Site {

@@ -25,7 +25,7 @@ impl Policy {
         for included in self.included_mut() {
             included.bytes = files.0.get(&included.name.value).cloned();
             // An error page that was saved in place of the file is not what crawlers had.
-            if included.name.value.ends_with(".txt")
+            if included.name.ends_with(".txt")
                 && included
                     .bytes
                     .as_ref()

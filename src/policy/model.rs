@@ -58,7 +58,7 @@ impl<T> Defaulted<T> {
 
 /// The patterns of paths as they are written.
 pub fn patterns(paths: &[Located<String>]) -> Vec<Pattern> {
-    paths.iter().map(|path| Pattern::new(&path.value)).collect()
+    paths.iter().map(|path| Pattern::new(path)).collect()
 }
 
 /// One site's policy.
@@ -107,7 +107,7 @@ impl Policy {
     pub fn described_crawler(&self, token: &str) -> Option<&DescribedCrawler> {
         self.crawlers
             .iter()
-            .find(|described| described.token.value.eq_ignore_ascii_case(token))
+            .find(|described| described.token.eq_ignore_ascii_case(token))
     }
 
     /// The written values of `unlicensed` that demand a licence, that is, all but `pass`: the
@@ -264,7 +264,7 @@ impl GroupPolicy {
     pub fn is_for(&self, token: &str) -> bool {
         self.agents
             .iter()
-            .any(|agent| agent.value.eq_ignore_ascii_case(token))
+            .any(|agent| agent.eq_ignore_ascii_case(token))
     }
 }
 

@@ -33,7 +33,7 @@ impl RetireStage {
 impl RetirePolicy {
     /// From when the paths are disallowed.
     pub fn disallowed_from(&self) -> Timestamp {
-        self.noindex_from.value.plus(self.disallow_after.value)
+        self.noindex_from.plus(self.disallow_after.value)
     }
 
     /// The stage of the paths at a moment. The moments of `noindex_from` and `disallowed_from`

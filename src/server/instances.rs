@@ -10,7 +10,7 @@
 use super::ServerError;
 use crate::admin::Instances;
 use crate::clock::Clock;
-use crate::exchange::{Deadline, StoreError};
+use crate::exchange::{Deadline, ExchangeOptions, ExchangeThread, StoreError};
 use crate::judge::PeerConfirmation;
 use crate::locks::{lock, lock_within};
 use crate::peers::{CountsError, ExchangeStatus, ForgetError, Peers};
@@ -21,7 +21,7 @@ use crate::state::history::{HistoryReader, Step, Told};
 use crate::state::{Remembered, StateStore};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
-use crate::upkeep::{ExchangeOptions, ExchangeThread, Instance};
+use crate::upkeep::Instance;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

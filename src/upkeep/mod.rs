@@ -1,16 +1,12 @@
 //! The work beside the requests that keeps a [`Judge`](crate::judge::Judge) up to date.
 //! [`JudgeParts`] opens an [`Instance`] with the records that the previous process left. [`Upkeep`]
 //! reads policies again, puts planned changes into force and sets gauges. [`UpkeepThreads`] does so
-//! when it is due, and stores the ledger. [`ExchangeThread`] exchanges facts with other instances.
+//! when it is due, and stores the ledger.
 
-mod exchange;
-#[cfg(test)]
-mod exchange_tests;
 mod instance;
 mod reload;
 mod threads;
 
-pub use exchange::{ExchangeOptions, ExchangeThread};
 pub use instance::{Instance, JudgeParts};
 pub use reload::Upkeep;
 pub use threads::{Repeated, UpkeepThreads, keep_everything};

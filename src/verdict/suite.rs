@@ -73,7 +73,7 @@ pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
             policy
                 .hosts
                 .first()
-                .map(|host| host.value.to_string().replacen('*', "www", 1))
+                .map(|host| host.to_string().replacen('*', "www", 1))
         })
         .unwrap_or_else(|| "site.test".to_owned())
 }
@@ -103,9 +103,9 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     let host = host_of(test, &entry.site.policy);
     let mut facts = Facts {
         host: host.as_bytes(),
-        target: test.path.value.as_bytes(),
+        target: test.path.as_bytes(),
         method: b"GET",
-        user_agent: test.agent.value.as_bytes(),
+        user_agent: test.agent.as_bytes(),
         client: test.ip,
         identity: Identity::Unverified,
         now: test.at.unwrap_or_default(),

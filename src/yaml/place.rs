@@ -1,6 +1,7 @@
 //! [`Source`]: the name and the text of a file. [`Span`]: a place in the file. [`Located`]: a value
 //! with its place.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A place in a file, as byte offsets and as a person counts.
@@ -23,6 +24,14 @@ pub struct Located<T> {
     pub value: T,
     /// Its place in the file.
     pub span: Span,
+}
+
+impl<T> Deref for Located<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
 }
 
 /// The values of a list, without their places.

@@ -27,7 +27,7 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     let described = policy.crawlers.iter().map(|described| &described.token);
     let agents = groups.chain(policy.enforcement.named()).chain(described);
-    unlisted(agents.map(|agent| agent.value.as_str()), registry)
+    unlisted(agents.map(|agent| agent.as_str()), registry)
 }
 
 /// The most tokens that the origin's file may add. The shortest has three letters.

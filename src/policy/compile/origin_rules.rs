@@ -269,7 +269,7 @@ pub fn unknown_keys<'a>(
             let name = file.octets(&record.name);
             let is_named = keys
                 .iter()
-                .any(|key| name.eq_ignore_ascii_case(key.value.as_bytes()));
+                .any(|key| name.eq_ignore_ascii_case(key.as_bytes()));
             record.spelling == Spelling::Longer || record.key == Key::Unknown && !is_named
         })
     })

@@ -98,7 +98,7 @@ impl PublishedUrls<'_> {
                 .policy
                 .hosts
                 .iter()
-                .any(|own| hosts.contains(&own.value.to_string()))
+                .any(|own| hosts.contains(&own.to_string()))
     }
 }
 

@@ -75,7 +75,7 @@ fn record<'a>(policy: &'a Policy, crawler: &Crawler) -> Option<&'a DescribedCraw
     policy
         .crawlers
         .iter()
-        .find(|described| crawler.is_called(&described.token.value))
+        .find(|described| crawler.is_called(&described.token))
 }
 
 /// The owner's crawlers that the registry does not know.
@@ -86,7 +86,7 @@ pub fn added<'a>(
     policy
         .crawlers
         .iter()
-        .filter(|described| registry.find(&described.token.value).is_none())
+        .filter(|described| registry.find(&described.token).is_none())
 }
 
 /// All that the policy adds to identification: `tokens`, the site's tokens that the registry does

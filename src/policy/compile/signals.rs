@@ -36,7 +36,7 @@ pub fn covers_all(paths: &[Located<String>]) -> bool {
     paths.is_empty()
         || paths
             .iter()
-            .any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
+            .any(|path| matches!(path.as_str(), "/" | "*" | "/*"))
 }
 
 /// The keys of the statements of a group of the policy, its own or those of a group that it
@@ -99,7 +99,7 @@ pub fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     let groups = &policy.robots.groups;
     let mut chain = vec![&groups[index]];
     while let Some(extends) = chain.last().and_then(|group| group.extends.as_ref()) {
-        match groups.iter().find(|group| group.is_for(&extends.value)) {
+        match groups.iter().find(|group| group.is_for(extends)) {
             Some(group) if chain.len() <= groups.len() => chain.push(group),
             _ => break,
         }
@@ -245,7 +245,7 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
             (
                 Rule {
                     allow: true,
-                    pattern: Pattern::new(&path.value),
+                    pattern: Pattern::new(path),
                 },
                 usage_value(rule),
             )
@@ -254,7 +254,7 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
     let mut scratch = TargetScratch::default();
     let urls = license_urls(policy)
         .chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()))
-        .map(|url| url.value.as_str());
+        .map(|url| url.as_str());
     // The first licence that the lines of a group name.
     let groups = document.groups.iter();
     let group_licenses: Vec<_> = groups
@@ -277,7 +277,7 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
     let licenses = signals
         .licenses
         .iter()
-        .map(|license| License::new(&license.url.value, patterns(&license.paths)));
+        .map(|license| License::new(&license.url, patterns(&license.paths)));
     let tdm = policy.tdm.iter().map(|rule| Tdm {
         paths: patterns(&rule.paths),
         reserved: rule.reserved,
@@ -332,7 +332,7 @@ fn tdmrep(policy: &Policy) -> ServedFile {
             let location = path.as_ref().map_or("/", Pattern::as_str);
             let mut object = serde_json::json!({ "location": location, "tdm-reservation": u8::from(rule.reserved) });
             if let Some(url) = &rule.policy {
-                object["tdm-policy"] = url.value.as_str().into();
+                object["tdm-policy"] = url.as_str().into();
             }
             objects.push(format!("  {object}"));
         }

@@ -352,7 +352,7 @@ fn disallow(path: &Located<String>) -> (Rule, RuleSource) {
     (
         Rule {
             allow: false,
-            pattern: Pattern::new(&path.value),
+            pattern: Pattern::new(path),
         },
         RuleSource::Policy(path.span),
     )
@@ -385,7 +385,7 @@ fn resolved(policy: &Policy, index: usize) -> (Vec<(Rule, RuleSource)>, Option<D
             for pattern in patterns {
                 let rule = Rule {
                     allow,
-                    pattern: Pattern::new(&pattern.value),
+                    pattern: Pattern::new(pattern),
                 };
                 if !rules.iter().any(|(present, _)| *present == rule) {
                     rules.push((rule, RuleSource::Policy(pattern.span)));

@@ -63,7 +63,7 @@ fn tag_rule(
     let lines = TagLines::new(tags, origin_tags);
     let mut asked = String::new();
     for conditions in std::iter::once(when).chain(unless) {
-        let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
+        let regex = conditions.path_regex.as_ref().map(|regex| regex);
         let paths = values(&conditions.paths);
         let types = values(&conditions.types);
         let status = values(&conditions.status);
@@ -86,7 +86,7 @@ fn conditions(conditions: &Conditions) -> TagConditions {
         path_regex: conditions
             .path_regex
             .as_ref()
-            .and_then(|text| compile_path_regex(&text.value).ok()),
+            .and_then(|text| compile_path_regex(text).ok()),
         types: values(&conditions.types),
         status: values(&conditions.status),
     }

@@ -21,7 +21,7 @@ pub fn crawlers(node: Reader<'_>) -> Vec<DescribedCrawler> {
         let token = &crawler.token;
         if let Some(first) = crawlers
             .iter()
-            .find(|other| other.token.value.eq_ignore_ascii_case(&token.value))
+            .find(|other| other.token.eq_ignore_ascii_case(token))
         {
             node.decoder.duplicate(
                 "duplicate-crawler",
@@ -77,8 +77,8 @@ fn token(node: Reader<'_>) -> Option<String> {
 /// marker that is not 3 to 100 characters of printable ASCII is left out with an error.
 fn markers(node: Reader<'_>) -> Vec<Located<String>> {
     node.checked("a list of what its user agent is known by", |decoder, marker| {
-        let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.value.len())
-            && marker.value.bytes().all(|octet| octet.is_ascii() && !octet.is_ascii_control());
+        let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.len())
+            && marker.bytes().all(|octet| octet.is_ascii() && !octet.is_ascii_control());
         if !fits {
             decoder.error_with_help(
                 "bad-mark",

@@ -68,7 +68,7 @@ fn agents(node: Reader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
         };
         if let Some((first, _)) = agents
             .iter()
-            .find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value))
+            .find(|(other, _)| other.eq_ignore_ascii_case(&agent))
         {
             node.decoder.duplicate(
                 "duplicate-key",
@@ -111,10 +111,10 @@ fn check_name(decoder: &Decoder, agent: &Located<String>, for_all: &str) -> bool
 fn traps(node: Reader<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
     for trap in node.texts("a list of paths, like `/no-crawlers-here/`") {
-        if !trap.value.is_empty() && !check_pattern(node.decoder, &trap) {
+        if !trap.is_empty() && !check_pattern(node.decoder, &trap) {
             continue;
         }
-        let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
+        let literal = trap.split(['*', '$']).next().unwrap_or_default();
         let mistake = if literal.chars().count() < 3 {
             "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site"
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {

@@ -154,7 +154,7 @@ impl Said {
             );
         }
         for text in node.texts("directives, like `noindex, noarchive`") {
-            match Directives::parse(&text.value) {
+            match Directives::parse(&text) {
                 Ok(directives) => all.extend(&directives),
                 Err(DirectiveError { message, help }) => {
                     let error = Diagnostic::error("bad-directive", text.span, message);
@@ -217,7 +217,7 @@ pub fn listed<T>(
 /// Decodes a regular expression on paths as text; `None` with an error where it does not compile.
 fn path_regex(node: Reader<'_>) -> Option<Located<String>> {
     let text = node.located("a regular expression")?;
-    let Some((what, help)) = mistake_in(&text.value) else {
+    let Some((what, help)) = mistake_in(&text) else {
         return Some(text);
     };
     node.error_with_help("bad-regex", what, help);
@@ -230,7 +230,7 @@ fn types(node: Reader<'_>) -> Vec<Located<String>> {
     let mut types = node.texts("a list of media types");
     types.retain_mut(|media| {
         media.value.make_ascii_lowercase();
-        let text = media.value.as_str();
+        let text = media.as_str();
         let bare = text.split_once(';').map_or(text, |(bare, _)| bare.trim());
         let (what, help): (_, String) = if text == "*/*" {
             (

@@ -18,7 +18,7 @@ pub fn patterns(node: Reader<'_>) -> Vec<Located<String>> {
 /// 2,000 bytes and no control characters. Otherwise adds an error; for an empty text only a
 /// warning.
 pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
-    let text = pattern.value.as_str();
+    let text = pattern.as_str();
     let span = pattern.span;
     if text.is_empty() {
         decoder.push(

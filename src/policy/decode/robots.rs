@@ -186,7 +186,7 @@ fn crawl_delay(node: Reader<'_>) -> Option<Duration> {
 /// digits, blanks, dots and `!` (`Sogou web spider`, `Yahoo! Slurp`); what breaks the line, begins
 /// a comment or has a version (`/`) is refused.
 fn token(decoder: &Decoder, agent: &Located<String>) -> bool {
-    let text = agent.value.as_str();
+    let text = agent.as_str();
     if text == "*" || is_token(text) {
         return true;
     }
@@ -224,10 +224,7 @@ pub fn is_token(text: &str) -> bool {
 fn one_group_per_token(groups: &[GroupPolicy], decoder: &Decoder) {
     let mut seen: Vec<&Located<String>> = Vec::new();
     for agent in groups.iter().flat_map(|group| &group.agents) {
-        match seen
-            .iter()
-            .find(|first| first.value.eq_ignore_ascii_case(&agent.value))
-        {
+        match seen.iter().find(|first| first.eq_ignore_ascii_case(agent)) {
             Some(first) => decoder.duplicate(
                 "duplicate-token",
                 [agent.span, first.span],
@@ -254,8 +251,8 @@ fn extends(groups: &[GroupPolicy], decoder: &Decoder) {
             let known = groups
                 .iter()
                 .flat_map(|group| &group.agents)
-                .map(|agent| agent.value.as_str());
-            let help = match nearest(&extends.value, known) {
+                .map(|agent| agent.as_str());
+            let help = match nearest(extends, known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "it names an agent of another group of this file, or \"*\"".to_owned(),
             };
@@ -285,7 +282,7 @@ fn extended(groups: &[GroupPolicy], group: &GroupPolicy) -> Option<usize> {
 /// error.
 fn sitemaps(node: Reader<'_>) -> Vec<Located<String>> {
     node.checked("a list of URLs", |decoder, url| {
-        let is_valid = is_sitemap(&url.value);
+        let is_valid = is_sitemap(url);
         if !is_valid {
             decoder.error_with_help(
                 "bad-sitemap",

@@ -116,7 +116,7 @@ fn content_usage(node: Reader<'_>) -> Vec<ContentUsage> {
 /// `/`, and a rule without any category, are errors.
 fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     let paths = listed(fields, "paths", patterns);
-    for path in paths.iter().filter(|path| !path.value.starts_with('/')) {
+    for path in paths.iter().filter(|path| !path.starts_with('/')) {
         fields.decoder.error_with_help(
             "bad-path",
             path.span,
@@ -173,7 +173,7 @@ fn category_is_valid(
     said: &[(Located<String>, bool)],
     decoder: &Decoder,
 ) -> bool {
-    let text = name.value.as_str();
+    let text = name.as_str();
     if !is_category(text) {
         decoder.error_with_help(
             "bad-category",
@@ -358,7 +358,7 @@ fn one_rule_per_path<'a>(
         let whole_site = paths.is_empty().then_some((span, "/"));
         paths
             .iter()
-            .map(|path| (path.span, path.value.as_str()))
+            .map(|path| (path.span, path.as_str()))
             .chain(whole_site)
     });
     let mut seen = std::collections::HashMap::new();
@@ -392,7 +392,7 @@ fn one_rule_per_path<'a>(
 /// fragment, which robots.txt takes for a comment.
 fn url(node: Reader<'_>, wanted: &str) -> Option<Located<String>> {
     let url = node.located(wanted)?;
-    let Some((message, help)) = url_mistake(&url.value) else {
+    let Some((message, help)) = url_mistake(&url) else {
         return Some(url);
     };
     node.decoder

@@ -46,7 +46,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
 fn located(paths: &[Located<String>]) -> Vec<(Pattern, Span)> {
     paths
         .iter()
-        .map(|path| (Pattern::new(&path.value), path.span))
+        .map(|path| (Pattern::new(path), path.span))
         .collect()
 }
 

@@ -141,12 +141,12 @@ fn place(signals: &GroupSignals) -> Option<Span> {
 /// Reports licences of the policy with an `http:` URL: RSL 1.0 section 8 has licences fetched over
 /// HTTPS only.
 fn plain_http(site: &Site, diagnostics: &mut Diagnostics) {
-    for url in license_urls(&site.policy).filter(|url| url.value.starts_with("http://")) {
+    for url in license_urls(&site.policy).filter(|url| url.starts_with("http://")) {
         lints::LICENSE_NOT_HTTPS.report(
             diagnostics,
             url.span,
             "a licence that is not fetched over HTTPS can be exchanged on its way",
-            format!("write `{}`", url.value.replacen("http://", "https://", 1)),
+            format!("write `{}`", url.replacen("http://", "https://", 1)),
         );
     }
 }

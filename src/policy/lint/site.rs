@@ -5,7 +5,7 @@
 use super::agents;
 use super::catalogue as lints;
 use super::closed::{is_named, kept_off, shuts_out};
-use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
+use crate::crawlers::{Claim, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
 use crate::policy::model::{
     Acknowledgement, Environment, HostPattern, Mode, PauseTime, Unverified,
@@ -159,13 +159,13 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
         forbids_indexing(&rule.tags, engine, site)
             && types
                 .iter()
-                .all(|media| ["text/html", "text/*"].contains(&media.value.as_str()))
+                .all(|media| ["text/html", "text/*"].contains(&media.as_str()))
     });
     let mut retired_paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
     let span = match rule {
         Some(rule) => Some(rule.span),
         None => retired_paths
-            .find(|path| Pattern::new(&path.value).matches(b"/"))
+            .find(|path| Pattern::new(path).matches(b"/"))
             .map(|path| path.span),
     };
     let message = if lines.tags.effective(engine).forbids_indexing() {
@@ -256,7 +256,7 @@ fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
         .crawlers
         .iter()
         .flat_map(|described| &described.user_agent);
-    for marker in markers.filter(|marker| is_of_people(marker.value.as_bytes())) {
+    for marker in markers.filter(|marker| is_of_people(marker.as_bytes())) {
         let message = format!(
             "`{}` stands in the user agents of people's browsers or apps",
             marker.value
@@ -280,16 +280,16 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
         .enforcement
         .named()
         .chain(described)
-        .filter(|agent| is_generic(agent.value.as_bytes()))
+        .filter(|agent| is_generic(agent.as_bytes()))
     {
-        agents::generic_token(&agent.value, agent.span, Severity::Error, diagnostics);
+        agents::generic_token(agent, agent.span, Severity::Error, diagnostics);
     }
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     for agent in groups.chain(policy.enforcement.named()) {
-        if policy.described_crawler(&agent.value).is_some() {
+        if policy.described_crawler(agent).is_some() {
             continue;
         }
-        let known = registry.named(&agent.value);
+        let known = registry.named(agent);
         if known.is_some_and(|known| known.signs.is_some() && known.user_agent.is_none()) {
             lints::TOKEN_MATCHES_NO_REQUEST.report(
                 diagnostics,
@@ -301,10 +301,10 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
                 "nothing is to be done; the rule binds the agent only if it reads robots.txt",
             );
         }
-        if agents::is_name_of_people(&agent.value, registry) {
+        if agents::is_name_of_people(agent, registry) {
             let help = "nothing is to be done if a crawler has this token; to block the app, describe it in `crawlers` \
                         with a `user_agent`, and write `acknowledge: [blocks_people]`";
-            agents::token_matches_no_request(&agent.value, agent.span, help, diagnostics);
+            agents::token_matches_no_request(agent, agent.span, help, diagnostics);
         }
     }
     let alone = policy
@@ -312,9 +312,9 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
         .iter()
         .filter(|described| described.user_agent.is_empty());
     for token in alone.map(|described| &described.token) {
-        if agents::is_name_of_people(&token.value, registry) {
+        if agents::is_name_of_people(token, registry) {
             let help = "write `user_agent`: what stands in the user agent of this crawler only";
-            agents::token_matches_no_request(&token.value, token.span, help, diagnostics);
+            agents::token_matches_no_request(token, token.span, help, diagnostics);
         }
     }
 }
@@ -375,7 +375,7 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let enforcement = &policy.enforcement;
     let unprovable_agents = enforcement.agents.iter().filter(|(agent, _)| {
-        let described = policy.described_crawler(&agent.value);
+        let described = policy.described_crawler(agent);
         described.is_none_or(|described| described.networks.is_empty())
     });
     let sections = unprovable_agents
@@ -404,7 +404,7 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
 pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut refused: Vec<Option<Span>> = Vec::new();
     for (agent, fields) in &site.policy.enforcement.agents {
-        let crawler = registry.named(&agent.value);
+        let crawler = registry.named(agent);
         let is_provable = crawler.is_some_and(|crawler| {
             !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some()
         });
@@ -476,8 +476,8 @@ const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
 pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
     let staging = site.policy.environment == Environment::Staging;
     for host in &site.policy.hosts {
-        let name = host.value.to_string();
-        if staging && looks_like_production(&host.value) {
+        let name = host.to_string();
+        if staging && looks_like_production(host) {
             diagnostics.push(
                 lints::STAGING_LOOKS_LIKE_PRODUCTION
                     .at(host.span, format!("`{name}` looks like the site itself, and every page of it says noindex"))
@@ -485,7 +485,7 @@ pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
                     .help("is this the policy of the test site? For the site itself remove `environment: staging`"),
             );
         }
-        if !staging && is_public(&host.value) && names_a_test_site(&host.value) {
+        if !staging && is_public(host) && names_a_test_site(host) {
             lints::PRODUCTION_LOOKS_LIKE_STAGING.report(
                 diagnostics,
                 host.span,

@@ -73,7 +73,7 @@ fn each_scope(
     let texts: Vec<_> = rule.texts_for(scope).collect();
     for directive in said.iter() {
         let text = texts.iter().find(|text| {
-            Directives::parse(&text.value)
+            Directives::parse(text)
                 .is_ok_and(|parsed| parsed.iter().any(|known| known.name() == directive.name()))
         });
         let place = text.map_or(rule.span, |text| text.span);

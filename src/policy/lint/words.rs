@@ -27,7 +27,7 @@ struct Word {
 fn words(rule: &IndexingRule, scope: &Scope) -> Vec<Word> {
     let mut words = Vec::new();
     for written in rule.texts_for(scope) {
-        for part in written.value.split(',') {
+        for part in written.split(',') {
             let Ok(said) = Directives::parse(part) else {
                 continue;
             };

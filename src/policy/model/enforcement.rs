@@ -35,14 +35,14 @@ impl Enforcement {
     /// The fields for a crawler that is named so.
     pub fn of_agent(&self, name: &str) -> Option<&EnforcementFields> {
         let mut agents = self.agents.iter();
-        let (_, fields) = agents.find(|(agent, _)| agent.value.eq_ignore_ascii_case(name))?;
+        let (_, fields) = agents.find(|(agent, _)| agent.eq_ignore_ascii_case(name))?;
         Some(fields)
     }
 
     /// Whether a crawler that is named so is never refused.
     pub fn is_exempt(&self, name: &str) -> bool {
         let mut exempt = self.exempt.iter();
-        exempt.any(|agent| agent.value.eq_ignore_ascii_case(name))
+        exempt.any(|agent| agent.eq_ignore_ascii_case(name))
     }
     /// The crawlers that the section names, under `agents` and then under `exempt`. One in both
     /// comes twice.

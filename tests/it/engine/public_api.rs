@@ -5,6 +5,7 @@
 //!
 //! `UPDATE_PUBLIC_API=1 cargo test --test it -- public_api` writes the file anew.
 
+use proc_macro2::TokenTree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,6 +80,15 @@ fn members(room: &Module) -> BTreeMap<String, BTreeSet<String>> {
     let mut members: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     room.each(&mut |item| {
         let (name, found) = match item {
+            Item::Macro(item) if item.mac.path.is_ident("named") => {
+                for token in item.mac.tokens.clone() {
+                    if let TokenTree::Ident(name) = token {
+                        let named = members.entry(name.to_string()).or_default();
+                        named.insert("::name".to_owned());
+                    }
+                }
+                return;
+            }
             Item::Struct(item) => (item.ident.to_string(), fields(&item.fields, true)),
             Item::Enum(item) => {
                 let variants = item.variants.iter().flat_map(|variant| {

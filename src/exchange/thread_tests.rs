@@ -1,6 +1,6 @@
 //! Two whole instances with their threads and a shared store in memory.
 
-use super::{ExchangeOptions, ExchangeThread, Instance, JudgeParts};
+use super::{ExchangeOptions, ExchangeThread};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{OnThread, Simulated};
@@ -17,6 +17,7 @@ use crate::record::{Judgement, RequestFacts, RequestRecord};
 use crate::sites::{PauseRequest, SiteOptions};
 use crate::state::StateStore;
 use crate::time::Timestamp;
+use crate::upkeep::{Instance, JudgeParts};
 use crate::verdict::{Action, Kind};
 use std::path::Path;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 //! served), the marks of clients that requested a trap, and the pauses of sites. Nothing here waits
 //! for the sites; `super` explains the locks.
 
-use super::Instance;
 use crate::clock::Moment;
 use crate::exchange::Memory;
 use crate::facts::{AnyFact, Fact, Pause};
 use crate::sites::switched_fact;
+use crate::upkeep::Instance;
 
 /// The instance, as the exchange sees it.
 pub(super) struct OfInstance<'a> {

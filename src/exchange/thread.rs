@@ -9,14 +9,12 @@
 mod away_log;
 mod memory;
 
-use super::instance::Instance;
-use super::threads::Repeated;
-use crate::clock::{Clock, Moment};
-use crate::exchange::{
+use super::{
     Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Hindrance,
     Identity, Member, Now, Outbox, Store, TURN,
 };
 use crate::facts::{ExchangeMembership, Fact, Pause, StoredFacts, Subscriber as _};
+use crate::clock::{Clock, Moment};
 use crate::hash::Hash;
 use crate::judge::PeerConfirmation;
 use crate::locks::{lock, lock_within};
@@ -26,6 +24,7 @@ use crate::publications::{OfOthers, PublicationLog, VersionFile};
 use crate::sites::{AnnounceError, PublicationSubscriber};
 use crate::state::{PreviousRun, Remembered, StateStore};
 use crate::time::Timestamp;
+use crate::upkeep::{Instance, Repeated};
 use arc_swap::ArcSwap;
 use away_log::AwayLog;
 use memory::OfInstance;
