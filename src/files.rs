@@ -3,8 +3,10 @@
 //! for the other end of a FIFO ([`open_at_once`]). Files that crawlgate makes for itself are never
 //! links ([`open_own`]).
 
+#[cfg(feature = "state")]
 mod database;
 
+#[cfg(feature = "state")]
 pub use database::{check_database, prepare_database};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};

@@ -206,6 +206,6 @@ pub mod internals;
 pub use cli::main;
 
 /// The code in docs/library.md, which the tests of the documentation compile.
-#[cfg(all(doctest, feature = "tower", feature = "metrics"))]
+#[cfg(all(doctest, feature = "tower", feature = "metrics", feature = "state"))]
 #[doc = include_str!("../docs/library.md")]
 struct LibraryPage;

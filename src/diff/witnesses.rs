@@ -157,7 +157,7 @@ fn of_responses(policy: &Policy) -> Patterns {
         }
     };
     for rule in &policy.indexing {
-        let directives = join(rule.written.iter().map(|written| &written.text), ", ");
+        let directives = join(rule.written.iter().map(|written| &written.text.value), ", ");
         add(&rule.when.paths, &directives);
         if let Some(unless) = &rule.unless {
             add(&unless.paths, "not");

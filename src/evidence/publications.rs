@@ -5,7 +5,7 @@ use super::{Evidence, Hash, Record, time_text};
 use crate::locks::lock;
 use crate::policy::{SiteEntry, Version};
 use crate::publications::PublicationLog;
-use crate::sites::{SiteManager, PublicationSubscriber};
+use crate::sites::{PublicationSubscriber, SiteManager};
 use crate::telemetry::Metrics;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -13,8 +13,8 @@ use super::{
     Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Hindrance,
     Identity, Member, Now, Outbox, Store, TURN,
 };
-use crate::facts::{ExchangeMembership, Fact, Pause, StoredFacts, Subscriber as _};
 use crate::clock::{Clock, Moment};
+use crate::facts::{ExchangeMembership, Fact, Pause, StoredFacts, Subscriber as _};
 use crate::hash::Hash;
 use crate::judge::PeerConfirmation;
 use crate::locks::{lock, lock_within};

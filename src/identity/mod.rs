@@ -23,14 +23,14 @@ pub mod reverse_dns;
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
-pub use signed::{SignatureProblem, Signed};
 #[cfg(all(feature = "internals", feature = "signatures"))]
 pub use signature::verify;
+pub use signed::{SignatureProblem, Signed};
 #[cfg(feature = "internals")]
 pub use {
-    signed::VerifiedSignature,
     keys::{PublicKey, read_keys, thumbprint},
     means::HostPattern,
+    signed::VerifiedSignature,
     table::NetworkTable,
 };
 

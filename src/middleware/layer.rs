@@ -120,7 +120,6 @@ impl<S> Layer<S> for GateLayer {
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let gate = GateLayer::builder("policies")
-///     .state("/var/lib/shop/crawlgate")
 ///     .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
 ///     .trusted_proxies(["10.0.0.0/8".parse()?])
 ///     .event_log("/var/log/shop/crawlers.jsonl")
@@ -189,7 +188,9 @@ impl fmt::Debug for OpenError {
 
 impl GateBuilder {
     /// The directory for what outlasts a restart. Without it every start looks like the first one,
-    /// and crawlgate accuses no crawler that may have an older robots.txt cached.
+    /// and crawlgate accuses no crawler that may have an older robots.txt cached. Needs the feature
+    /// `state`.
+    #[cfg(feature = "state")]
     pub fn state(self, directory: impl Into<PathBuf>) -> GateBuilder {
         GateBuilder {
             state: Some(directory.into()),

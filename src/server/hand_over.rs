@@ -458,10 +458,7 @@ impl Upgrades {
         })?;
         *lock(&self.relay) = Some(relay);
         // It takes no copy any more when the relay has ended.
-        self.rooms
-            .instance
-            .ledger
-            .hand_over(Arc::new(Relay(tell)));
+        self.rooms.instance.ledger.hand_over(Arc::new(Relay(tell)));
         keep_everything(&self.rooms.instance, &self.rooms.store);
         // The next process is this instance in the eyes of others.
         if let Some(peers) = &self.rooms.peers {

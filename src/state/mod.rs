@@ -21,21 +21,34 @@
 
 #[cfg(feature = "proxy")]
 mod backup;
+#[cfg(feature = "state")]
 mod database;
 mod health;
 pub mod history;
+#[cfg(feature = "state")]
 mod lock;
+#[cfg(not(feature = "state"))]
+mod no_store;
 mod previous_run;
+#[cfg(feature = "state")]
 mod queue;
+#[cfg(feature = "state")]
 mod store;
+#[cfg(feature = "state")]
 mod tables;
 #[cfg(test)]
+#[cfg(feature = "state")]
 mod tests;
+#[cfg(feature = "state")]
 mod writer;
 
 #[cfg(feature = "proxy")]
 pub use backup::back_up;
 pub use health::{StateError, StoreHealth};
+#[cfg(feature = "state")]
 pub use lock::{Locking, ProcessLock};
-pub use previous_run::PreviousRun;
-pub use store::{Remembered, StateStore};
+#[cfg(not(feature = "state"))]
+pub use no_store::StateStore;
+pub use previous_run::{PreviousRun, Remembered};
+#[cfg(feature = "state")]
+pub use store::StateStore;

@@ -1,10 +1,11 @@
 //! [`PreviousRun`]: how the process before this one ended: cleanly, in a crash, or in an unknown
 //! way. It decides whether hosts stay observed after this start, and whether a new robots.txt may
-//! take effect that cannot be stored.
+//! take effect that cannot be stored. [`Remembered`] has the facts that it left.
 
 use crate::clock::Moment;
-use crate::facts::TOLERANCE;
+use crate::facts::{StoredFacts, TOLERANCE};
 use crate::time::Timestamp;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Observation continues so many seconds after a run that ended in order: no other server has taken
@@ -89,6 +90,32 @@ impl PreviousRun {
             }
             PreviousRun::Clean { .. } | PreviousRun::Unknown => None,
         }
+    }
+}
+
+/// What the previous run left.
+#[derive(Clone, Debug, Default)]
+pub struct Remembered {
+    /// How the previous run ended.
+    pub previous_run: PreviousRun,
+    /// Whether hosts stay observed. Otherwise a stored observation counts only if it delays the
+    /// next one: see [`crate::facts::Observation::since`]. The first commit of this run then
+    /// deletes the stored observations.
+    pub is_continued: bool,
+    /// The facts.
+    pub facts: StoredFacts,
+    /// A damaged database that was set aside at this start.
+    pub set_aside: Option<PathBuf>,
+    /// Whether the previous run still answers requests: see `StateStore::take_over`.
+    pub is_handed_over: bool,
+}
+
+impl Remembered {
+    /// Whether an earlier run may have known facts that are not here: its file was damaged and set
+    /// aside, or there are facts but it is not known how that run ended.
+    pub fn has_lost_facts(&self) -> bool {
+        self.set_aside.is_some()
+            || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
     }
 }
 

@@ -1,12 +1,11 @@
 //! [`StateStore`]: the interface of the store for other modules. It opens the state directory or
 //! takes it over, and hands facts (changes of records) to the thread that writes (`writer.rs`).
-//! [`Remembered`] holds the records that the previous process left.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::health::{StateError, StoreHealth};
 use super::history::HistoryReader;
 use super::lock::{Locking, ProcessLock};
-use super::previous_run::PreviousRun;
+use super::previous_run::{PreviousRun, Remembered};
 use super::writer::{Now, Purpose, Request, Shared, Writer};
 use crate::clock::Moment;
 use crate::facts::{Fact, StoredFacts};
@@ -19,28 +18,11 @@ use std::io;
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// What the previous run left.
-#[derive(Clone, Debug, Default)]
-pub struct Remembered {
-    /// How the previous run ended.
-    pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise a stored observation counts only if it delays the
-    /// next one: see [`super::Observation::since`]. The first commit of this run then deletes the
-    /// stored observations.
-    pub is_continued: bool,
-    /// The facts.
-    pub facts: StoredFacts,
-    /// A damaged database that was set aside at this start.
-    pub set_aside: Option<PathBuf>,
-    /// Whether the previous run still answers requests: see [`StateStore::take_over`].
-    pub is_handed_over: bool,
-}
 
 /// The file of a state directory that its owner locks.
 const LOCK: &str = "lock";
@@ -53,6 +35,7 @@ struct Handle {
     shared: Arc<Shared>,
     /// The thread that writes. A store in memory has none.
     thread: Mutex<Option<JoinHandle<()>>>,
+    history: HistoryReader,
     /// Of a directory that cannot be written: held until the process ends, where it could be had.
     _lock: Option<ProcessLock>,
 }
@@ -99,8 +82,15 @@ impl StateStore {
         thread: Option<JoinHandle<()>>,
         lock: Option<ProcessLock>,
     ) -> StateStore {
+        let shared: Arc<Shared> = shared.into();
+        let history = if shared.health().is_in_memory() {
+            HistoryReader::of_memory(shared.memory.clone())
+        } else {
+            HistoryReader::of_file(Path::new(&shared.directory).join(FILE))
+        };
         StateStore(Arc::new(Handle {
-            shared: shared.into(),
+            shared,
+            history,
             thread: Mutex::new(thread),
             _lock: lock,
         }))
@@ -386,11 +376,7 @@ impl StateStore {
 
     /// Reads the history: of this run alone where nothing is written to a directory.
     pub fn history(&self) -> HistoryReader {
-        if self.health().is_in_memory() {
-            HistoryReader::of_memory(self.memory.clone())
-        } else {
-            HistoryReader::of_file(Path::new(&self.directory).join(FILE))
-        }
+        self.0.history.clone()
     }
 
     /// Hands a request to the thread that writes, and waits for its answer. A store without a
@@ -451,15 +437,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.abandon();
         self.join();
-    }
-}
-
-impl Remembered {
-    /// Whether an earlier run may have known facts that are not here: its file was damaged and set
-    /// aside, or there are facts but it is not known how that run ended.
-    pub fn has_lost_facts(&self) -> bool {
-        self.set_aside.is_some()
-            || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
     }
 }
 

@@ -14,8 +14,8 @@ mod requests;
 mod sites;
 mod upstream;
 
-pub use edge::{EdgeMetrics, OpenConnection};
 pub use collectors::counter;
+pub use edge::{EdgeMetrics, OpenConnection};
 pub use sites::SiteGauges;
 pub use upstream::{OriginMetrics, ServerPlace};
 

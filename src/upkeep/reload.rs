@@ -12,7 +12,6 @@ use crate::sites::{
     ReloadOutcome, ReloadReport, RemoveError, RetireStatus, SiteReload, SiteStatus, Status,
 };
 use crate::state::StateStore;
-use crate::state::history::HistoryReader;
 use crate::telemetry::SiteGauges;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -32,7 +31,6 @@ pub struct Upkeep {
     pub instance: Arc<Instance>,
     /// What keeps the history.
     store: StateStore,
-    history: HistoryReader,
     /// What was said last of each site's file and of the directory: it is not said again every half
     /// minute.
     told: Mutex<BTreeMap<String, Vec<Finding>>>,
@@ -46,7 +44,6 @@ impl Upkeep {
     pub fn new(instance: Arc<Instance>, store: StateStore) -> Arc<Upkeep> {
         let upkeep = Upkeep {
             instance,
-            history: store.history(),
             store,
             told: Mutex::default(),
             reloading: Mutex::default(),
@@ -211,8 +208,9 @@ impl Upkeep {
     }
 
     /// The history of what was counted.
-    pub fn history(&self) -> HistoryReader {
-        self.history.clone()
+    #[cfg(feature = "state")]
+    pub fn history(&self) -> crate::state::history::HistoryReader {
+        self.store.history()
     }
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it

@@ -63,7 +63,7 @@ fn tag_rule(
     let lines = TagLines::new(tags, origin_tags);
     let mut asked = String::new();
     for conditions in std::iter::once(when).chain(unless) {
-        let regex = conditions.path_regex.as_ref().map(|regex| regex);
+        let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
         let paths = values(&conditions.paths);
         let types = values(&conditions.types);
         let status = values(&conditions.status);

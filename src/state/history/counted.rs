@@ -1,67 +1,12 @@
-//! [`Counted`] are the requests that one instance counted in one hour, day or week. Instances in
-//! front of one site exchange these counts, and [`HistoryReader::with_others`] adds them up.
+//! What this instance counted, for the other instances in front of its sites
+//! ([`HistoryReader::counted`]), and the sum of what all of them counted
+//! ([`HistoryReader::with_others`]).
 
 use super::Step;
 use super::read::{HistoryError, HistoryReader, Memory, counts, identity};
 use super::tables::{add, add_with_sums, adding, columns, rows, table};
-use crate::record::Counts;
+use super::told::{Counted, CountedRow, Told};
 use crate::time::Timestamp;
-use crate::verdict::KnownIdentity;
-use std::collections::BTreeMap;
-
-/// Rows that are told of a period. Those with fewer requests are added up over all sites.
-const MOST_ROWS: usize = 1_000;
-
-/// Site, crawler, identity and counts. Visitors have no identity.
-type CountedRow = (String, String, Option<KnownIdentity>, Counts);
-
-/// What one instance counted in one period.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Counted {
-    /// Until when it counted, in seconds since 1970.
-    pub at: i64,
-    /// An empty site stands for several.
-    rows: Vec<CountedRow>,
-}
-
-/// What an instance told.
-#[derive(Clone, Debug)]
-pub struct Told {
-    /// Its id.
-    pub instance: String,
-    /// The beginning of the period.
-    pub start: Timestamp,
-    /// What it counted.
-    pub counted: Counted,
-}
-
-impl Counted {
-    /// Keeps the `MOST_ROWS` rows (site, crawler, identity, counts) with the most requests. The
-    /// others are added up for each crawler and identity, with an empty site. `at` is when they
-    /// were counted.
-    fn of(mut rows: Vec<CountedRow>, at: Timestamp) -> Counted {
-        rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
-        let rest = rows.split_off(rows.len().min(MOST_ROWS));
-        let mut of_several: BTreeMap<(String, Option<KnownIdentity>), Counts> = BTreeMap::new();
-        for (_, crawler, identity, counts) in rest {
-            of_several
-                .entry((crawler, identity))
-                .or_default()
-                .add_all(&counts);
-        }
-        rows.extend(
-            of_several
-                .into_iter()
-                .map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
-        );
-        Counted { at: at.0, rows }
-    }
-
-    /// Whether nothing was counted.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-}
 
 impl HistoryReader {
     /// What this instance counted, until `now`, in the period of length `step` that begins exactly
@@ -141,9 +86,10 @@ impl HistoryReader {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counted, MOST_ROWS, Told};
+    use super::{Counted, Told};
     use crate::record::{CountedAction, Counts};
     use crate::state::history::read::Memory;
+    use crate::state::history::told::MOST_ROWS;
     use crate::state::history::{HOUR, HistoryBatch, HistoryReader, Step};
     use crate::time::Timestamp;
     use crate::verdict::{Kind, KnownIdentity};

@@ -9,17 +9,28 @@
 //! periods, however far back it goes.
 
 mod batch;
+#[cfg(feature = "state")]
 mod counted;
+#[cfg(feature = "state")]
 mod read;
+#[cfg(feature = "state")]
 mod samples;
+#[cfg(feature = "state")]
 mod tables;
+mod told;
 
 pub use batch::HistoryBatch;
-pub use counted::Told;
-pub(super) use read::Memory;
-pub use read::{HistoryError, HistoryReader};
-pub use samples::{Offence, SampleFilter, SampleGroup};
-pub(super) use tables::{prepare, write};
+pub use told::Told;
+#[cfg(feature = "state")]
+pub(super) use {
+    read::Memory,
+    tables::{prepare, write},
+};
+#[cfg(feature = "state")]
+pub use {
+    read::{HistoryError, HistoryReader},
+    samples::{Offence, SampleFilter, SampleGroup},
+};
 
 use crate::time::Timestamp;
 

@@ -20,7 +20,7 @@ fn settings(store: &str) -> StoreSettings {
         name: "crawlgate.yaml".into(),
         text: format!("store: {store}\n").into(),
     };
-    read(&source, Settings::default())
+    read(&source, std::path::Path::new(""), Settings::default())
         .0
         .and_then(|file| file.store)
         .expect("settings of a store")

@@ -1,0 +1,81 @@
+//! [`StateStore`] in a build without the feature `state`: nothing outlasts the process. Facts and
+//! history are dropped, and every write succeeds at once. Subscribers learn of facts all the same.
+
+use super::history::HistoryBatch;
+use super::{Remembered, StateError, StoreHealth};
+use crate::clock::Moment;
+use crate::facts::{Fact, Subscribers};
+use crate::time::Timestamp;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The store; cheap to clone.
+#[derive(Clone, Default)]
+pub struct StateStore {
+    /// Who learns of facts that happen here.
+    pub subscribers: Subscribers,
+}
+
+impl fmt::Debug for StateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateStore").finish_non_exhaustive()
+    }
+}
+
+#[allow(missing_docs)]
+impl StateStore {
+    pub fn in_memory_only() -> (StateStore, Remembered) {
+        (StateStore::default(), Remembered::default())
+    }
+
+    /// The same: no directory is opened.
+    ///
+    /// # Errors
+    /// None.
+    pub fn open(
+        _directory: Option<&Path>,
+        _now: Arc<dyn Fn() -> Moment + Send + Sync>,
+    ) -> Result<(StateStore, Remembered), StateError> {
+        Ok(StateStore::in_memory_only())
+    }
+
+    /// # Errors
+    /// None.
+    pub fn begin(&self, _facts: Vec<Fact>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    /// # Errors
+    /// None.
+    pub fn publish(&self, _facts: Vec<Fact>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    pub fn keep(&self, _facts: Vec<Fact>) {}
+
+    pub fn put(&self, _facts: impl IntoIterator<Item = Fact>) {}
+
+    pub fn put_history(&self, _batch: HistoryBatch, _now: Timestamp) {}
+
+    pub fn flush_history(&self, _limit: Duration) {}
+
+    pub fn prune(&self, _before: Timestamp) {}
+
+    pub fn distrust(&self) {}
+
+    pub fn health(&self) -> StoreHealth {
+        StoreHealth::NoDirectory
+    }
+
+    pub fn is_handed_over(&self) -> bool {
+        false
+    }
+
+    /// # Errors
+    /// None.
+    pub fn close(&self) -> Result<(), StateError> {
+        Ok(())
+    }
+}
