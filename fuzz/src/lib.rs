@@ -556,9 +556,13 @@ pub fn user_agent(data: &[u8]) {
 /// Any bytes as a robots.txt that is imported: the policy is accepted, and what it serves gives the
 /// verdicts of the file to every token that is not said to be left out.
 pub fn import(data: &[u8]) {
-    use crawlgate::internals::policy::import::{LeftOut, import};
+    use crawlgate::internals::policy::import::{ImportOptions, LeftOut, import};
     let file = File::parse(data);
-    let imported = import(&file, None, Registry::builtin());
+    let options = ImportOptions {
+        host: None,
+        purposes: data.len() % 2 == 1,
+    };
+    let imported = import(&file, &options, Registry::builtin());
     // What a policy has to say that keeps Googlebot out stands there as a comment.
     let text = imported.text.replace("# acknowledge:", "acknowledge:");
     let source = Source {

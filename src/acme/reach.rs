@@ -21,7 +21,6 @@ use rustls::crypto::{CryptoProvider, ring as provider};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,9 +60,8 @@ pub struct Reachable {
 pub enum ReachResult {
     /// This crawlgate answered.
     Own,
-    /// No answer, for this reason. A network in between may let the authority through and not this
-    /// machine.
-    Nobody(String),
+    /// No answer. A network in between may let the authority through and not this machine.
+    Nobody,
     /// Another server answered, in this way.
     Other(String),
 }
@@ -108,57 +106,41 @@ impl Reach<'_> {
     /// if the proof cannot be made.
     async fn ask(&self, host: &str, addresses: &[IpAddr], kind: ChallengeKind) -> ReachResult {
         let Some((token, content)) = random().zip(random()) else {
-            return ReachResult::Nobody("there is no randomness".into());
+            return ReachResult::Nobody;
         };
         let (name, port) = match kind {
             ChallengeKind::Http => (token.as_str(), self.ports.http),
             ChallengeKind::TlsAlpn => (host, self.ports.tls),
         };
         let Ok((_answering, key)) = self.issued.answer(kind, name, content.clone()) else {
-            return ReachResult::Nobody("a certificate for the question cannot be made".into());
+            return ReachResult::Nobody;
         };
         let mut reached = Vec::new();
         for address in addresses {
             let address = SocketAddr::new(*address, port);
             let asked = async {
-                match (TcpStream::connect(address).await, &key) {
-                    (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
-                    (Ok(stream), None) => {
-                        ask_for_file(stream, address, host, &token, &content).await
-                    }
-                    (Err(error), _) => {
-                        ReachResult::Nobody(format!("{address} cannot be reached: {error}"))
-                    }
-                }
+                let stream = TcpStream::connect(address).await.ok()?;
+                Some(match &key {
+                    Some(key) => shake_hands(stream, address, host, key).await,
+                    None => ask_for_file(stream, address, host, &token, &content).await,
+                })
             };
-            let answer = timeout(TIME, asked).await.unwrap_or_else(|_| {
-                ReachResult::Nobody(format!(
-                    "{address} does not answer within {} s",
-                    TIME.as_secs()
-                ))
-            });
-            reached.push(answer);
+            reached.extend(timeout(TIME, asked).await.ok().flatten());
         }
         together(reached)
     }
 }
 
 /// The result for a host from those of its addresses: the first `Other`, because an authority may
-/// choose any address; else `Own` if one is; else the first `Nobody`.
+/// choose any address; else `Own` if one is; else `Nobody`.
 fn together(reached: Vec<ReachResult>) -> ReachResult {
-    if let Some(other) = reached
-        .iter()
-        .find(|reached| matches!(reached, ReachResult::Other(_)))
-    {
-        return other.clone();
+    let is_own = reached.contains(&ReachResult::Own);
+    let mut others = reached.into_iter();
+    match others.find(|reached| matches!(reached, ReachResult::Other(_))) {
+        Some(other) => other,
+        None if is_own => ReachResult::Own,
+        None => ReachResult::Nobody,
     }
-    if reached.contains(&ReachResult::Own) {
-        return ReachResult::Own;
-    }
-    reached
-        .into_iter()
-        .next()
-        .unwrap_or(ReachResult::Nobody("the host has no address".into()))
 }
 
 /// The addresses of a host, IPv4 and IPv6, sorted and without doubles, at most eight. The error
@@ -191,28 +173,24 @@ async fn ask_for_file(
     content: &str,
 ) -> ReachResult {
     match exchange(stream, host, token).await {
-        Ok(answer) => judge(address, &answer, content),
-        Err(error) => ReachResult::Nobody(format!("{address} does not answer: {error}")),
+        Some(answer) => judge(address, &answer, content),
+        None => ReachResult::Nobody,
     }
 }
 
 /// Sends the request for the file of a token, and returns the answer with its head: at most 16 KiB,
-/// up to the end of the connection. An error only if nothing came.
-async fn exchange(mut stream: TcpStream, host: &str, token: &str) -> io::Result<Vec<u8>> {
+/// up to the end of the connection. `None` if nothing came.
+async fn exchange(mut stream: TcpStream, host: &str, token: &str) -> Option<Vec<u8>> {
     let request = format!(
         "GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: crawlgate/{}\r\nAccept: */*\r\n\
          Connection: close\r\n\r\n",
         env!("CARGO_PKG_VERSION")
     );
-    stream.write_all(request.as_bytes()).await?;
+    stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = Vec::new();
-    let read = stream.take(LARGEST).read_to_end(&mut answer).await;
     // A connection that is reset after the answer has answered.
-    if answer.is_empty() {
-        read.and_then(|_| Err(io::ErrorKind::UnexpectedEof.into()))
-    } else {
-        Ok(answer)
-    }
+    let _ = stream.take(LARGEST).read_to_end(&mut answer).await;
+    (!answer.is_empty()).then_some(answer)
 }
 
 /// Tells whose answer this is: `Own` if it is a 200 with exactly this content, else `Other`, with
@@ -247,11 +225,10 @@ async fn shake_hands(
     expected: &CertifiedKey,
 ) -> ReachResult {
     let Ok(name) = ServerName::try_from(host.to_owned()) else {
-        return ReachResult::Nobody(format!("{host} is no name for TLS"));
+        return ReachResult::Nobody;
     };
-    let config = match config() {
-        Ok(config) => config,
-        Err(error) => return ReachResult::Nobody(error.to_string()),
+    let Ok(config) = config() else {
+        return ReachResult::Nobody;
     };
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => {
@@ -325,12 +302,12 @@ mod tests {
 
     #[test]
     fn one_address_of_another_server_is_one_too_many() {
-        let nobody = || ReachResult::Nobody("refused".into());
+        let nobody = || ReachResult::Nobody;
         let other = || ReachResult::Other("192.0.2.7".into());
         assert_eq!(together(vec![ReachResult::Own, other()]), other());
         assert_eq!(together(vec![nobody(), ReachResult::Own]), ReachResult::Own);
         assert_eq!(together(vec![nobody()]), nobody());
-        assert!(matches!(together(Vec::new()), ReachResult::Nobody(_)));
+        assert_eq!(together(Vec::new()), nobody());
     }
 
     #[test]

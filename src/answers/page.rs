@@ -5,7 +5,6 @@ use super::answer::Answer;
 use super::field::Field;
 use super::negotiate::Form;
 use crate::policy::site::{PagePart, PageTemplate};
-use askama::Template;
 use bytes::Bytes;
 use http::StatusCode;
 
@@ -70,30 +69,90 @@ impl Page<'_> {
     /// The body in this form. The site's own page, if there is one, replaces the HTML form alone.
     fn render(&self, form: Form) -> String {
         match form {
-            Form::Text => TextPage { page: self }.to_string(),
-            Form::Html => match self.own {
-                Some(own) => self.fill(own),
-                None => HtmlPage { page: self }.to_string(),
-            },
+            Form::Text => self.text(),
+            Form::Html => self.own.map_or_else(|| self.html(), |own| self.fill(own)),
             Form::Json => self.json(),
         }
     }
 
-    /// The status with its words, `Refused` where it has none.
-    fn title(&self) -> String {
-        let words = self.status.canonical_reason().unwrap_or("Refused");
-        format!("{} {words}", self.status.as_str())
+    /// Writes the status with its words, `Refused` where it has none.
+    fn write_title(&self, out: &mut String) {
+        out.push_str(self.status.as_str());
+        out.push(' ');
+        out.push_str(self.status.canonical_reason().unwrap_or("Refused"));
     }
 
     /// The site's own page, with its variables replaced by escaped values.
     fn fill(&self, own: &PageTemplate) -> String {
+        let mut title = String::with_capacity(32);
+        self.write_title(&mut title);
         let parts = own.parts.iter().map(|part| match part {
             PagePart::Text(text) => text.clone(),
-            PagePart::Status => escape(&self.title()),
+            PagePart::Status => escape(&title),
             PagePart::Reason => escape(&self.message),
             PagePart::RequestId => escape(self.request_id.unwrap_or_default()),
         });
         parts.collect()
+    }
+
+    /// The page as plain text: the title and the message, then the rule with its group, the link to
+    /// robots.txt for crawlers, and the request's id, as far as the page has them.
+    fn text(&self) -> String {
+        let mut text = String::with_capacity(256 + self.message.len());
+        self.write_title(&mut text);
+        write(&mut text, &["\n\n", &self.message, "\n"]);
+        if let Some(rule) = self.rule {
+            write(&mut text, &["\nRule:  ", rule, "\n"]);
+            if let Some(group) = self.group {
+                write(&mut text, &["Group: ", group, "\n"]);
+            }
+        }
+        if self.reader == Reader::Crawler {
+            text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
+        }
+        if let Some(id) = self.request_id {
+            write(&mut text, &["\nRequest: ", id, "\n"]);
+        }
+        text
+    }
+
+    /// The page as HTML, with the same parts as `Page::text`; every value is escaped.
+    fn html(&self) -> String {
+        let mut title = String::with_capacity(32);
+        self.write_title(&mut title);
+        let title = escape(&title);
+        let mut html = String::with_capacity(512 + self.message.len());
+        write(
+            &mut html,
+            &[
+                "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+                 content=\"width=device-width\">\n<title>",
+                &title,
+                "</title>\n<h1>",
+                &title,
+                "</h1>\n<p>",
+                &escape(&self.message),
+                "</p>\n",
+            ],
+        );
+        if let Some(rule) = self.rule {
+            write(&mut html, &["<p>Rule: <code>", &escape(rule), "</code>"]);
+            if let Some(group) = self.group {
+                write(&mut html, &[" for <code>", &escape(group), "</code>"]);
+            }
+            html.push_str("</p>\n");
+        }
+        if self.reader == Reader::Crawler {
+            html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n");
+        }
+        if let Some(id) = self.request_id {
+            write(
+                &mut html,
+                &["<p>Request: <code>", &escape(id), "</code></p>\n"],
+            );
+        }
+        html.push_str("</html>\n");
+        html
     }
 
     /// The page as a JSON object and a line's end. Values that the page has not are left out.
@@ -122,19 +181,10 @@ impl Page<'_> {
     }
 }
 
-/// The title and the message, then the rule with its group, the link to robots.txt for crawlers,
-/// and the request's id, as far as the page has them.
-#[derive(Template)]
-#[template(path = "page.txt")]
-struct TextPage<'p> {
-    page: &'p Page<'p>,
-}
-
-/// The same parts as HTML; every value is escaped.
-#[derive(Template)]
-#[template(path = "page.html", escape = "none")]
-struct HtmlPage<'p> {
-    page: &'p Page<'p>,
+fn write(out: &mut String, parts: &[&str]) {
+    for part in parts {
+        out.push_str(part);
+    }
 }
 
 fn escape(text: &str) -> String {
@@ -168,7 +218,7 @@ mod tests {
                 "<i>No</i>",
             )
         };
-        let html = page.render(Form::Html);
+        let html = page.html();
         assert!(
             !html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"),
             "{html}"
@@ -177,6 +227,6 @@ mod tests {
             html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#39;&quot;"),
             "{html}"
         );
-        assert!(page.render(Form::Text).contains(rule));
+        assert!(page.text().contains(rule));
     }
 }

@@ -4,7 +4,7 @@ use super::tester::{RobotsTxt, file, host_of};
 use super::{Failure, Result, say, write_new};
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
-use crate::policy::import::import;
+use crate::policy::import::{ImportOptions, import};
 use crate::printable::printable_path;
 use crate::robots::File;
 use std::io::Write;
@@ -24,6 +24,9 @@ pub struct Arguments {
     /// address, localhost or a port]
     #[arg(long)]
     host: Option<String>,
+    /// Write `purposes` where the file closes the site to every known crawler of a purpose
+    #[arg(long)]
+    purposes: bool,
 }
 
 /// Makes a policy of a robots.txt. Writes it to the file of `--output`, which must not be there
@@ -32,7 +35,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result {
     let host = host(arguments)?;
     let RobotsTxt { name, bytes, .. } = file(&arguments.file, "import")?;
-    let imported = import(&File::parse(bytes), host.as_deref(), Registry::builtin());
+    let options = ImportOptions {
+        host: host.as_deref(),
+        purposes: arguments.purposes,
+    };
+    let imported = import(&File::parse(bytes), &options, Registry::builtin());
     match &arguments.output {
         Some(path) => {
             write_new(path, imported.text.as_bytes())?;

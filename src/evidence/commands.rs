@@ -2,9 +2,7 @@
 //! values such as addresses of clients, and [`status`] shows its state. They also work while a
 //! running crawlgate writes to the log.
 
-use super::{
-    Chain, ChainName, DatabaseError, Head, NoteError, OpenLog, VerifyKey, read_key, time_text,
-};
+use super::{DatabaseError, NoteError, OpenLog, VerifyKey, read_key, time_text};
 use serde::Serialize;
 use serde_json::json;
 use std::net::IpAddr;
@@ -122,27 +120,13 @@ pub struct ChainStatus {
 /// # Errors
 /// The log cannot be read.
 pub fn status(log: &OpenLog) -> Result<LogStatus, DatabaseError> {
-    let chains = log.database.chains()?.into_iter().map(
-        |Chain {
-             first,
-             head,
-             time: last,
-             ..
-         }| {
-            let Head {
-                chain: ChainName { site, crawler },
-                entries,
-                ..
-            } = head;
-            ChainStatus {
-                site,
-                crawler,
-                entries,
-                first,
-                last,
-            }
-        },
-    );
+    let chains = log.database.chains()?.into_iter().map(|chain| ChainStatus {
+        site: chain.head.chain.site,
+        crawler: chain.head.chain.crawler,
+        entries: chain.head.entries,
+        first: chain.first,
+        last: chain.time,
+    });
     Ok(LogStatus {
         key: log.key.verify_key().line(),
         complete_until: log.state.committed.clone(),

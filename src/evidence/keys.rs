@@ -47,7 +47,7 @@ impl Change {
         let text = change.text();
         let is_signed = [&change.old, &change.new]
             .into_iter()
-            .all(|key| key.open(note) == Ok(&text));
+            .all(|key| key.open(note) == Some(&text));
         (is_signed && change.old.name == change.new.name).then_some(change)
     }
 }
@@ -146,7 +146,7 @@ impl Keys {
     /// number.
     pub fn checkpoint(&self, note: &str) -> Option<Checkpoint> {
         self.0.iter().find_map(|(_, key)| {
-            let checkpoint = Checkpoint::read(key.open(note).ok()?)?;
+            let checkpoint = Checkpoint::read(key.open(note)?)?;
             let of_its_time = self
                 .0
                 .iter()

@@ -32,7 +32,7 @@ pub fn add(files: &mut Files, key: &SigningKey) {
 /// `manifest-unsigned`: the manifest is missing, or not signed by `key`. `manifest-other-files`:
 /// the files are not those of the manifest; the message names the first that differs.
 pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, Finding> {
-    let signed = text_of(files, FILE).and_then(|note| key.open(note).ok());
+    let signed = text_of(files, FILE).and_then(|note| key.open(note));
     let signed = signed.ok_or_else(|| {
         let message = "manifest.txt is missing, or the key did not sign it";
         Finding::new("manifest-unsigned", message)

@@ -9,7 +9,7 @@ use crate::identity::Proofs;
 use crate::record::{Field, Judged, Line, NO_CRAWLER, RequestRecord, Sink, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 /// The fields of a request against the rules, beside its time and the personal ones. This log
@@ -62,24 +62,21 @@ impl EvidenceSink {
     fn served(&self, record: &RequestRecord, judged: &Judged) -> Record {
         let request = &record.request;
         let file = &judged.entry().site.robots_txt;
-        let mut data = fields(json!({
+        let data = json!({
             "arrived": time_text(request.arrival.arrived),
             "host": self.value(Field::Host, record),
             "status": record.response.status,
             "version": file.version.to_string(),
-            "sha256": Hash::of(&[&file.body]).to_string(),
+            "sha256": Hash::of(&[&file.body]),
             "identity": judged.identity.name(),
             "proof": judged.proof.name(),
-        }));
-        if let Some(validator) = request.validator() {
-            data.insert("if_none_match".into(), json!(Value::bytes(validator)));
-        }
+            "if_none_match": request.validator().map(Value::bytes),
+        });
         Record {
-            kind: "served",
-            data,
             personal: self.personal(record, &[Field::Client, Field::UserAgent]),
             documents: vec![file.body.clone()],
             proof: self.proof(record, judged),
+            ..Record::of("served", data)
         }
     }
 
@@ -92,30 +89,30 @@ impl EvidenceSink {
             fields: FIELDS,
             addresses: self.evidence.addresses(),
         };
-        let mut data: Map<String, Json> = line
+        let values = line
             .values()
             .filter(|(_, value)| !value.is_nothing())
-            .map(|(field, value)| (field.name().to_owned(), json!(value)))
-            .collect();
+            .map(|(field, value)| (field.name().to_owned(), json!(value)));
         let mut documents: Vec<Arc<[u8]>> = judged.cached_files(request.host()).cloned().collect();
         let in_force = &judged.entry().site.robots_txt.body;
-        let cached = documents.iter().map(|file| Hash::of(&[file]).to_string());
+        let cached: Vec<Hash> = documents.iter().map(|file| Hash::of(&[file])).collect();
         let (tokens, binds) = followed(record, judged);
-        data.extend(fields(json!({
+        let data = json!({
             "arrived": time_text(request.arrival.arrived),
-            "sha256": Hash::of(&[in_force]).to_string(),
-            "held_sha256": cached.collect::<Json>(),
+            "sha256": Hash::of(&[in_force]),
+            "held_sha256": cached,
             "tokens": tokens,
             "binds": binds,
-        })));
+        });
         documents.push(in_force.clone());
-        Record {
-            kind: "request",
-            data,
+        let mut request = Record {
             personal: self.personal(record, &[Field::Client, Field::UserAgent, Field::Target]),
             documents,
             proof: self.proof(record, judged),
-        }
+            ..Record::of("request", data)
+        };
+        request.data.extend(values);
+        request
     }
 
     /// The value of a field, as far as this log may have it.
@@ -145,46 +142,41 @@ impl EvidenceSink {
             .proofs
             .basis(judged.decision.claim, found, client, request.now())?;
         let lists = basis.lists.iter().map(|list| {
-            json!({"source": list.url, "sha256": list.list.sha256.to_string(), "checked": list.list.copy.checked.to_string()})
+            json!({"source": list.copy.url, "sha256": list.sha256, "checked": list.copy.checked.to_string()})
         });
-        let means = judged.proof.name();
-        let mut data = fields(
-            json!({"identity": judged.identity.name(), "means": means, "lists": lists.collect::<Json>()}),
-        );
-        let mut personal = Vec::new();
-        if let Some((_, at)) = &basis.name {
-            let dns = json!({"leads_back": true, "at": at.to_string()});
-            data.insert("dns".into(), dns);
-        }
-        if let Some((first, last)) = basis.no_name {
-            let dns =
-                json!({"leads_back": false, "first": first.to_string(), "last": last.to_string()});
-            data.insert("dns".into(), dns);
-        }
-        if let Some(signature) = &judged.good_signature {
-            let key = URL_SAFE_NO_PAD.encode(&signature.key);
-            data.insert("key".into(), key.into());
-            let bytes = URL_SAFE_NO_PAD.encode(&signature.octets);
-            data.insert("signature".into(), bytes.into());
-            personal.push(("signature_base", signature.base.clone()));
-        }
+        let dns = match (&basis.name, basis.no_name) {
+            (Some((_, at)), _) => json!({"leads_back": true, "at": at.to_string()}),
+            (None, Some((first, last))) => {
+                json!({"leads_back": false, "first": first.to_string(), "last": last.to_string()})
+            }
+            (None, None) => Json::Null,
+        };
+        let signature = judged.good_signature.as_ref();
         let kept = self.evidence.addresses().apply(client);
-        if kept == Some(client) {
-            data.insert("address".into(), "whole".into());
-            personal.extend(basis.name.map(|(name, _)| ("name", name)));
-        }
+        let is_whole = kept == Some(client);
+        let data = json!({
+            "identity": judged.identity.name(),
+            "means": judged.proof.name(),
+            "lists": lists.collect::<Json>(),
+            "dns": dns,
+            "key": signature.map(|signature| URL_SAFE_NO_PAD.encode(&signature.key)),
+            "signature": signature.map(|signature| URL_SAFE_NO_PAD.encode(&signature.octets)),
+            "address": is_whole.then_some("whole"),
+        });
+        let mut personal = Vec::new();
+        personal.extend(signature.map(|signature| ("signature_base", signature.base.clone())));
+        let name = basis.name.filter(|_| is_whole);
+        personal.extend(name.map(|(name, _)| ("name", name)));
         personal.extend(kept.map(|address| ("client", address.to_string())));
         let documents = basis
             .lists
             .iter()
-            .map(|list| list.list.copy.bytes.clone())
+            .map(|list| list.copy.bytes.clone())
             .collect();
         Some(Box::new(Record {
-            kind: "proof",
-            data,
             personal,
             documents,
-            proof: None,
+            ..Record::of("proof", data)
         }))
     }
 }
@@ -224,14 +216,6 @@ impl Sink for EvidenceSink {
                 self.request(record, judged)
             }
         });
-    }
-}
-
-/// The fields of a JSON object; none for any other value.
-fn fields(record: Json) -> Map<String, Json> {
-    match record {
-        Json::Object(fields) => fields,
-        _ => Map::new(),
     }
 }
 

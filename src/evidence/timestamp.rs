@@ -4,6 +4,7 @@
 //! authority.
 
 use super::Hash;
+use x509_parser::der_parser::asn1_rs::{Any, FromDer};
 
 /// What a response says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,24 +108,10 @@ impl<'a> Der<'a> {
     /// The content of the next element. `None` if it does not have this tag (it is passed over all
     /// the same), or does not fit.
     fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
-        let (&found, rest) = self.0.split_first()?;
-        let (&first, rest) = rest.split_first()?;
-        let (length, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            0x81..=0x84 => {
-                let (octets, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                (
-                    octets
-                        .iter()
-                        .fold(0, |length, octet| length << 8 | usize::from(*octet)),
-                    rest,
-                )
-            }
-            _ => return None,
-        };
-        let (content, rest) = rest.split_at_checked(length)?;
+        let found = *self.0.first()?;
+        let (rest, element) = Any::from_der(self.0).ok()?;
         self.0 = rest;
-        (found == tag).then_some(content)
+        (found == tag).then_some(element.data)
     }
 }
 

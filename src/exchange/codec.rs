@@ -216,6 +216,7 @@ fn read_columns(
 }
 
 /// The fact with the bytes of a version.
-pub fn write_file((id, bytes): VersionFile, at: i64) -> SharedFact {
+pub fn write_file(file: VersionFile, at: i64) -> SharedFact {
+    let (id, bytes) = file;
     write("", &Version { id, bytes }.into(), at, Clocks::default())
 }

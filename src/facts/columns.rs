@@ -2,10 +2,14 @@
 //! [`Value`] is the content of a column, [`Column`] is a type of field, and [`Table`] a kind of
 //! fact. The macros `tables!` and `all_facts!` make the structs of all kinds.
 
+use super::{GapReason, PauseEvent};
 use crate::policy::Version;
+use crate::policy::model::Audience;
 use crate::publications::Published;
 use crate::time::Timestamp;
 use ipnet::IpNet;
+use std::convert::Infallible;
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -156,16 +160,7 @@ impl<C: Column> Column for Option<C> {
     }
 }
 
-/// A type of field that is kept as text.
-pub trait Text: Sized {
-    /// The field as text.
-    fn to_text(&self) -> String;
-
-    /// Reads the text of a field; `None` if it is that of no such field.
-    fn from_text(text: String) -> Option<Self>;
-}
-
-/// Makes columns of types that are kept as text.
+/// Makes columns of types whose text is the one that they are shown and parsed with.
 macro_rules! texts {
     ($($field:ty),+) => {
         $(
@@ -173,12 +168,12 @@ macro_rules! texts {
                 const TYPE: &'static str = "TEXT NOT NULL";
 
                 fn to_value(&self) -> Value {
-                    Value::Text(self.to_text())
+                    Value::Text(self.to_string())
                 }
 
                 fn from_value(value: Value) -> Option<$field> {
                     match value {
-                        Value::Text(text) => <$field>::from_text(text),
+                        Value::Text(text) => text.parse().ok(),
                         _ => None,
                     }
                 }
@@ -186,81 +181,35 @@ macro_rules! texts {
         )+
     };
 }
-pub(super) use texts;
 
-/// Makes columns of types whose text is the one that they are shown and parsed with.
-macro_rules! shown {
-    ($($field:ty),+) => {
-        $(
-            impl Text for $field {
-                fn to_text(&self) -> String {
-                    self.to_string()
-                }
+texts!(
+    String, IpAddr, IpNet, Version, Published, Audience, PauseEvent, GapReason
+);
 
-                fn from_text(text: String) -> Option<$field> {
-                    <$field>::from_str(&text).ok()
-                }
-            }
-        )+
-
-        texts!($($field),+);
-    };
-}
-
-shown!(String, IpAddr, IpNet);
-texts!(Published, Version);
-
-impl Text for Version {
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: String) -> Option<Version> {
-        Version::parse(&text)
+/// `503`, `forgotten`, `forgotten, 503`, or the id of a version.
+impl fmt::Display for Published {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Published::Version(version) => version.fmt(f),
+            Published::Unavailable => f.write_str("503"),
+            Published::Unknown => f.write_str("forgotten"),
+            Published::UnknownOrUnavailable => f.write_str("forgotten, 503"),
+        }
     }
 }
 
 /// An id that cannot be read stands for a version that is not known.
-impl Text for Published {
-    /// `503`, `forgotten`, `forgotten, 503`, or the id of a version.
-    fn to_text(&self) -> String {
-        match self {
-            Published::Version(version) => version.to_string(),
-            Published::Unavailable => "503".to_owned(),
-            Published::Unknown => "forgotten".to_owned(),
-            Published::UnknownOrUnavailable => "forgotten, 503".to_owned(),
-        }
-    }
+impl FromStr for Published {
+    type Err = Infallible;
 
-    fn from_text(text: String) -> Option<Published> {
-        Some(match text.as_str() {
+    fn from_str(text: &str) -> Result<Published, Infallible> {
+        Ok(match text {
             "503" => Published::Unavailable,
             "forgotten, 503" => Published::UnknownOrUnavailable,
-            id => Version::parse(id).map_or(Published::Unknown, Published::Version),
+            id => id.parse().map_or(Published::Unknown, Published::Version),
         })
     }
 }
-
-/// Makes the column of an enum whose variants are kept as words.
-macro_rules! words {
-    ($name:ident { $( $variant:ident = $word:literal ),+ }) => {
-        impl Text for $name {
-            fn to_text(&self) -> String {
-                match self { $( $name::$variant => $word, )+ }.to_owned()
-            }
-
-            fn from_text(text: String) -> Option<$name> {
-                match text.as_str() {
-                    $( $word => Some($name::$variant), )+
-                    _ => None,
-                }
-            }
-        }
-
-        texts!($name);
-    };
-}
-pub(super) use words;
 
 /// When a fact is over, and may be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

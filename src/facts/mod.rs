@@ -26,7 +26,7 @@ mod subscribers;
 pub use crate::policy::host_history::ClockJump;
 pub use crate::publications::{Publication, Tenure};
 pub use columns::{
-    Column, ColumnInfo, Expiry, Source, TOLERANCE, Table, TableInfo, Text, Value, taken_as_past,
+    Column, ColumnInfo, Expiry, Source, TOLERANCE, Table, TableInfo, Value, taken_as_past,
 };
 pub use json::{from_json, table_named, to_json};
 pub use subscribers::{Subscriber, Subscribers};
@@ -35,7 +35,7 @@ use crate::policy;
 use crate::policy::model::Audience;
 use crate::publications::Published;
 use crate::time::{Timestamp, rfc3339};
-use columns::{all_facts, as_written, field, past, table, tables, texts, words};
+use columns::{all_facts, as_written, field, past, table, tables};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,20 +44,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is remembered of a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum PauseEvent {
     /// An operator switched it on at run time.
     Switched,
     /// A policy that plans it was in force for the first time.
+    #[strum(serialize = "first seen")]
     FirstSeen,
     /// An operator ended the planned pause.
     Ended,
 }
 
-words! { PauseEvent { Switched = "switched", FirstSeen = "first seen", Ended = "ended" } }
-
 /// Why a part of the history of hosts is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum GapReason {
     /// The state of an earlier run was lost.
     Lost,
@@ -66,9 +67,6 @@ pub enum GapReason {
     /// Other servers may have answered for the hosts, or the clock was set.
     Broken,
 }
-
-words! { Audience { Everyone = "everyone", Crawlers = "crawlers" } }
-words! { GapReason { Lost = "lost", Cut = "cut", Broken = "broken" } }
 
 tables! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version

@@ -1,8 +1,8 @@
 //! [`Subscribers`]: who learns of facts at the moment at which they happen here.
 
 use super::Fact;
-use crate::locks::{read, write};
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use arc_swap::ArcSwap;
+use std::sync::Arc;
 
 /// Somebody who learns of facts. Must not wait for anything: requests wait for it.
 pub trait Subscriber: Send + Sync {
@@ -12,41 +12,35 @@ pub trait Subscriber: Send + Sync {
 
 /// All subscribers. Clones share them.
 #[derive(Clone, Default)]
-pub struct Subscribers(Arc<RwLock<Vec<Arc<dyn Subscriber>>>>);
+pub struct Subscribers(Arc<ArcSwap<Vec<Arc<dyn Subscriber>>>>);
 
 impl Subscribers {
-    /// From now on the subscriber learns of every fact. Waits for those who hold the subscribers.
+    /// From now on the subscriber learns of every fact.
     pub fn add(&self, subscriber: Arc<dyn Subscriber>) {
-        write(&self.0).push(subscriber);
+        self.0.rcu(|known| {
+            let mut all = Vec::clone(known);
+            all.push(subscriber.clone());
+            all
+        });
     }
 
     /// From now on the subscriber learns of nothing.
     pub fn remove(&self, subscriber: &Arc<dyn Subscriber>) {
-        write(&self.0).retain(|known| !Arc::ptr_eq(known, subscriber));
-    }
-
-    /// The subscribers as they are. While this is held, none is added.
-    pub fn hold(&self) -> SubscribersGuard<'_> {
-        SubscribersGuard(read(&self.0))
+        self.0.rcu(|known| {
+            let mut all = Vec::clone(known);
+            all.retain(|other| !Arc::ptr_eq(other, subscriber));
+            all
+        });
     }
 
     /// Notifies all of them of a fact, which is only made if there are any.
     pub fn notify(&self, fact: impl FnOnce() -> Fact) {
-        self.hold().notify(fact);
-    }
-}
-
-/// The subscribers, held.
-pub struct SubscribersGuard<'a>(RwLockReadGuard<'a, Vec<Arc<dyn Subscriber>>>);
-
-impl SubscribersGuard<'_> {
-    /// See [`Subscribers::notify`].
-    pub fn notify(&self, fact: impl FnOnce() -> Fact) {
-        if self.0.is_empty() {
+        let subscribers = self.0.load();
+        if subscribers.is_empty() {
             return;
         }
         let fact = fact();
-        for subscriber in self.0.iter() {
+        for subscriber in subscribers.iter() {
             subscriber.notify(&fact);
         }
     }

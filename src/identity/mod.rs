@@ -42,7 +42,6 @@ use crate::record::GoodSignature;
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Doubt, Evidence, Identity, Proof, is_public};
-use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,23 +82,12 @@ impl IdentityFinding {
     }
 }
 
-/// A published list that counted.
-#[derive(Clone, Debug)]
-pub struct ListBasis {
-    /// Where it is published.
-    pub url: String,
-    /// The list.
-    pub list: Arc<KnownList>,
-    /// The network in it that has the address; `None` where the address is outside.
-    pub network: Option<IpNet>,
-}
-
 /// What a finding rests on.
 #[derive(Clone, Debug, Default)]
 pub struct Basis {
     /// The lists: the one that has the address, or all, where none has it. The key directory of a
     /// signature.
-    pub lists: Vec<ListBasis>,
+    pub lists: Vec<Arc<KnownList>>,
     /// The name that the address has, which leads back to it, and when DNS said so.
     pub name: Option<(String, Timestamp)>,
     /// The first and the last answer of DNS without such a name.
@@ -482,18 +470,14 @@ impl Proofs {
         let is_verified = identity == Identity::Verified;
         let mut basis = Basis::default();
         if proof == Proof::Signature {
-            basis
-                .lists
-                .extend(self.list_basis(means.signer.as_ref()?.directory, address));
+            let directory = means.signer.as_ref()?.directory;
+            basis.lists.extend(self.lists.get(directory));
             return Some(basis);
         }
         if matches!(proof, Proof::List | Proof::ListAndReverseDns) {
-            let lists = means
-                .lists
-                .iter()
-                .filter_map(|list| self.list_basis(*list, address));
-            basis.lists = lists
-                .filter(|list| list.network.is_some() == is_verified)
+            let known = means.lists.iter().filter_map(|list| self.lists.get(*list));
+            basis.lists = known
+                .filter(|list| list.table.contains(address) == is_verified)
                 .collect();
             let needed = if is_verified { 1 } else { means.lists.len() };
             if basis.lists.len() < needed || needed == 0 {
@@ -511,17 +495,6 @@ impl Proofs {
         }
         let is_known = !basis.lists.is_empty() || basis.name.is_some() || basis.no_name.is_some();
         is_known.then_some(basis)
-    }
-
-    /// A list as it is known now, with its network that has the address, if one has; `None` if the
-    /// list is not known.
-    fn list_basis(&self, list: ListIndex, address: IpAddr) -> Option<ListBasis> {
-        let known = self.lists.get(list)?;
-        Some(ListBasis {
-            url: self.lists.url(list).to_owned(),
-            network: known.table.network_of(address),
-            list: known,
-        })
     }
 }
 

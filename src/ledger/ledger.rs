@@ -263,9 +263,10 @@ impl Ledger {
         let Some(key) = key(host) else { return };
         let crawler = RobotsCache::of(claim, registry, entry).name;
         let version = entry.site.robots_txt.version;
-        // To the end: a hand-over waits for what is recorded without it, and stores it.
-        let subscribers = self.subscribers().hold();
-        subscribers.notify(|| served(&key, crawler, version, now));
+        // Locked to the end: a hand-over waits for what is recorded without it, and stores it.
+        let _successor = locks::read(&self.successor);
+        self.subscribers()
+            .notify(|| served(&key, crawler, version, now));
         self.observations
             .serve(&key, [crawler, ANYONE], version, now, || {
                 self.new_host(entry, host, now)
@@ -376,8 +377,9 @@ impl Ledger {
     /// this returns, the state store has what was served before. No crawler is accused until
     /// `Ledger::take_back`.
     pub fn hand_over(&self, successor: Arc<dyn Subscriber>) {
-        *locks::write(&self.successor) = Some(successor.clone());
-        self.subscribers().add(successor);
+        let mut known = locks::write(&self.successor);
+        self.subscribers().add(successor.clone());
+        *known = Some(successor);
     }
 
     /// Undoes [`Ledger::hand_over`].

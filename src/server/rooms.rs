@@ -23,7 +23,7 @@ use crate::requests::{Challenges, RequestSettings, Requests};
 use crate::scheduler::Scheduler;
 use crate::settings::{IdentitySettings, ListSettings, ListenAddress, LogDestination, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
-use crate::state::{Remembered, StateStore};
+use crate::state::{Remembered, StateError, StateStore};
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
 use crate::upgrade::Memory;
@@ -65,12 +65,7 @@ impl Rooms {
         memory: Memory,
     ) -> Result<(Arc<Rooms>, OriginRobots), ServerError> {
         let clock = clock(&settings)?.going_on(Duration::from_millis(memory.lived));
-        let of_store = clock.clone();
-        let moment = Arc::new(move || of_store.moment());
-        let (store, remembered) = match (&settings.state, lock) {
-            (Some(directory), Some(lock)) => StateStore::take_over(directory, lock, moment)?,
-            (directory, _) => StateStore::open(directory.as_deref(), moment)?,
-        };
+        let (store, remembered) = open_state(&settings, lock, clock.clone())?;
         let now = clock.moment().now;
         let copies = stored_copies(&remembered, now);
         let sites = policies(&settings, &copies);
@@ -98,21 +93,15 @@ impl Rooms {
             confirmation,
             scheduler,
         )?;
-        let robots = OriginRobots::new(
-            instance.sites.clone(),
-            &settings.origins,
-            copies,
-            store.clone(),
-            now,
-        );
+        let sites = instance.sites.clone();
+        let robots = OriginRobots::new(sites, &settings.origins, copies, store.clone(), now);
         let lists = start_proofs(&settings.identity, queue, &instance, scheduler)?;
-        let Instance {
-            metrics,
-            events,
-            clock,
-            ..
-        } = &*instance;
-        let upstreams = Upstreams::new(&settings.origins, metrics, events.clone(), clock.clone())?;
+        let upstreams = Upstreams::new(
+            &settings.origins,
+            &instance.metrics,
+            instance.events.clone(),
+            instance.clock.clone(),
+        )?;
         upstreams.go_on(&memory.servers);
         // An authority may ask because of the process before.
         authority.answer_passed(memory.questions);
@@ -122,7 +111,7 @@ impl Rooms {
         let sources = Sources {
             lists,
             certificates: Some(authority.source(acme.clone())),
-            instances: peers.as_ref().map(|peers| peers.shown(metrics)),
+            instances: peers.as_ref().map(|peers| peers.shown(&instance.metrics)),
         };
         let operations = Operations::new(
             Upkeep::new(instance.clone(), store.clone()),
@@ -260,6 +249,19 @@ fn logs(settings: &Settings, peers: Option<Arc<PeerConfirmation>>) -> Result<Log
         sinks: Vec::new(),
         peers,
     })
+}
+
+/// Opens the state directory, or takes it over with its lock from the process before.
+fn open_state(
+    settings: &Settings,
+    lock: Option<OwnedFd>,
+    clock: Clock,
+) -> Result<(StateStore, Remembered), StateError> {
+    let moment = Arc::new(move || clock.moment());
+    match (&settings.state, lock) {
+        (Some(directory), Some(lock)) => StateStore::take_over(directory, lock, moment),
+        (directory, _) => StateStore::open(directory.as_deref(), moment),
+    }
 }
 
 /// Opens the log that third parties can check; it is off without `evidence` in the settings. If

@@ -5,8 +5,8 @@ use super::writer::Now;
 use super::{PreviousRun, Remembered, StateError, StateStore, StoreHealth};
 use crate::clock::Moment;
 use crate::facts::{
-    ExchangeMembership, Fact, LastGoodPolicy, Mark, Observation, OriginCopy, Pause, PauseEvent,
-    Publication, Served, TagChange, Version,
+    Fact, LastGoodPolicy, Mark, Observation, OriginCopy, Pause, PauseEvent, Publication, Served,
+    TagChange, Version,
 };
 use crate::policy::{self, model::Audience};
 use crate::publications::{Change, Published, Span};
@@ -997,86 +997,6 @@ fn file_of_a_newer_crawlgate_is_left_alone() {
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .expect("read");
     assert_eq!(version, 99);
-}
-
-#[test]
-fn file_from_before_there_were_instances_keeps_its_facts() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
-    store
-        .commit(vec![
-            Fact::set(Timestamp(START), policy("1")),
-            Fact::set(Timestamp(START), served("gptbot")),
-        ])
-        .expect("kept");
-    store.close().expect("closed");
-    let file = directory.path().join("state.db");
-    let open = || rusqlite::Connection::open(&file).expect("opened");
-    open()
-        .execute_batch(
-            "DROP TABLE exchange_memberships; DROP TABLE history_samples; \
-             CREATE TABLE history_samples (at INTEGER); PRAGMA user_version = 2",
-        )
-        .expect("an older file");
-    let read =
-        StateStore::read(directory.path(), Timestamp(START)).expect("read without being changed");
-    assert_eq!(
-        (
-            read.last_good_policies.len(),
-            read.exchange_memberships.len()
-        ),
-        (1, 0)
-    );
-    let (store, remembered) = hands.run(directory.path());
-    assert_eq!(
-        (
-            remembered.facts.last_good_policies.len(),
-            remembered.facts.served.len()
-        ),
-        (1, 1)
-    );
-    assert!(
-        matches!(remembered.previous_run, PreviousRun::Clean { .. }),
-        "{:?}",
-        remembered.previous_run
-    );
-    let (id, run) = ("a".to_owned(), "a.1".to_owned());
-    let (store_run, store_epoch) = (String::new(), String::new());
-    let membership = ExchangeMembership {
-        id,
-        run,
-        store_run,
-        store_epoch,
-        has_left: false,
-    };
-    store
-        .commit(vec![Fact::set(Timestamp(START), membership)])
-        .expect("a place for it");
-    store.close().expect("closed");
-    let version: i64 = open()
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .expect("read");
-    assert_eq!(
-        version, 5,
-        "a crawlgate that knows of no instances refuses it"
-    );
-    let columns: i64 = open()
-        .query_row(
-            "SELECT COUNT(*) FROM pragma_table_info('history_samples')",
-            [],
-            |row| row.get(0),
-        )
-        .expect("read");
-    assert!(columns > 10, "its history begins anew");
-    assert_eq!(
-        hands
-            .open(directory.path())
-            .1
-            .facts
-            .exchange_memberships
-            .len(),
-        1
-    );
 }
 
 #[test]

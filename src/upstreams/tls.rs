@@ -201,10 +201,7 @@ impl InUse {
         let Some(first) = ca.iter().chain(client.iter().flatten()).next() else {
             return Ok(InUse::default());
         };
-        let ca = ca
-            .as_ref()
-            .map(|ca| Ok((&ca.file, ca.certificates()?)))
-            .transpose()?;
+        let ca = ca.as_ref().map(Content::certificates).transpose()?;
         let client = client.as_ref();
         let client = client
             .map(|[cert, key]| Ok((&key.file, cert.certificates()?, key.key()?)))
@@ -216,8 +213,7 @@ impl InUse {
                 .collect();
             Arc::new(CertKey::new(chain, key.secret_der().to_vec()))
         });
-        let builder = trusting(ca.as_ref().map(|(_, certificates)| certificates.as_slice()));
-        let builder = builder.map_err(|error| {
+        let builder = trusting(ca.as_deref()).map_err(|error| {
             wrong(
                 &first.file,
                 format_args!("a certificate in this file cannot be used: {error}"),
@@ -235,7 +231,7 @@ impl InUse {
             }
             None => builder.with_no_client_auth(),
         };
-        let ca = ca.map(|(_, certificates)| {
+        let ca = ca.map(|certificates| {
             certificates
                 .iter()
                 .map(|certificate| WrappedX509::new(certificate.to_vec(), parse_x509))

@@ -1,15 +1,16 @@
 //! [`Draft`]: one group of the policy that an import makes of a robots.txt. User-agent tokens with
-//! the same rules share a group.
+//! the same rules share a group. [`take_purposes`] takes out tokens where a whole purpose (such as
+//! training) is shut out, so that the policy can name the purpose instead.
 
 use super::Import;
 use super::left_out::LeftOut;
 use super::signals::{AddedLine, Signals};
 use super::yaml::one_line;
-use crate::crawlers::Registry;
+use crate::crawlers::{Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{FileGroup, Key, Shape};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A group of the policy: tokens with the same rules.
 #[derive(Default)]
@@ -57,6 +58,13 @@ impl Draft {
     /// Whether it has this rule.
     pub fn has(&self, rule: &DraftRule) -> bool {
         self.rules.iter().any(|other| other.key() == rule.key())
+    }
+
+    /// Whether `Disallow: /` is all that the group says.
+    fn shuts_out(&self) -> bool {
+        matches!(self.rules.as_slice(), [rule] if rule.key() == (false, "/"))
+            && self.crawl_delay.is_none()
+            && self.signals.is_empty()
     }
 }
 
@@ -244,6 +252,49 @@ pub fn extends(draft: &Draft, star: &Draft) -> bool {
         && (star.crawl_delay.is_none() || draft.crawl_delay.is_some())
         && draft.signals.stand_beside(&star.signals)
         && star.rules.iter().all(|rule| draft.has(rule))
+}
+
+/// Takes out of the drafts the tokens of each purpose of which the file closes the whole site to
+/// every known crawler that is not retired; drafts without tokens are removed. Returns these
+/// purposes, each with the User-agent lines of the drafts that it emptied, whose comments go with
+/// it.
+pub fn take_purposes(
+    drafts: &mut Vec<Draft>,
+    registry: &'static Registry,
+) -> BTreeMap<Purpose, Vec<usize>> {
+    let mut taken = BTreeMap::new();
+    for purpose in Purpose::ALL {
+        let crawlers = registry
+            .crawlers()
+            .iter()
+            .filter(|crawler| crawler.purpose == purpose && crawler.retired.is_none());
+        let tokens: Vec<&String> = crawlers
+            .filter_map(|crawler| crawler.tokens.first())
+            .collect();
+        let are_all_shut_out = tokens.iter().all(|token| {
+            let mut agents = drafts
+                .iter()
+                .filter(|draft| draft.shuts_out())
+                .flat_map(|draft| &draft.agents);
+            agents.any(|agent| agent.eq_ignore_ascii_case(token))
+        });
+        if tokens.is_empty() || !are_all_shut_out {
+            continue;
+        }
+        let mut lines = Vec::new();
+        for draft in drafts.iter_mut().filter(|draft| draft.shuts_out()) {
+            let before = draft.agents.len();
+            draft
+                .agents
+                .retain(|agent| !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)));
+            if draft.agents.is_empty() && before > 0 {
+                lines.append(&mut draft.agent_lines);
+            }
+        }
+        drafts.retain(|draft| !draft.agents.is_empty());
+        taken.insert(purpose, lines);
+    }
+    taken
 }
 
 /// A Crawl-delay as a duration of the policy: `10s` or `1500ms`. `None` for text that is not a

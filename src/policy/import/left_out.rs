@@ -17,6 +17,12 @@ pub enum LeftOut {
          `acknowledge: [site_disallowed]`"
     )]
     Acknowledgement,
+    /// `purposes`, which were asked for.
+    #[error(
+        "`--purposes` changes nothing: there is no purpose of which the file closes the site to every known crawler; if one \
+         is meant, write it, like `purposes: {{ training: disallow }}`"
+    )]
+    Purposes,
     /// A group for a token that a policy cannot have.
     #[error(
         "the group for `{0}` is left out: that is no product token, and no crawler is called so"

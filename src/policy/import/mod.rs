@@ -16,8 +16,20 @@ use crate::crawlers::Registry;
 use crate::robots::{Dialect, File, Key, Reading};
 use crate::yaml::{Diagnostics, Source};
 use comments::Carried;
+use groups::take_purposes;
 pub use left_out::LeftOut;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The options of an import.
+#[derive(Default)]
+pub struct ImportOptions<'a> {
+    /// The host that the file is for.
+    pub host: Option<&'a str>,
+    /// Write `purposes` where every crawler of a purpose is shut out whole. New crawlers of it will
+    /// be, too.
+    pub purposes: bool,
+}
 
 /// The result of an import.
 #[derive(Default)]
@@ -28,15 +40,15 @@ pub struct Imported {
     pub notes: Vec<(usize, LeftOut)>,
 }
 
-/// Writes the policy of a robots.txt. `host` is the host that the file is for.
+/// Writes the policy of a robots.txt.
 ///
 /// ```
 /// use crawlgate::{crawlers::Registry, internals::policy::import, robots::File};
 /// let file = File::parse(*b"# No training, please.\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n");
-/// let imported = import::import(&file, None, Registry::builtin());
+/// let imported = import::import(&file, &import::ImportOptions::default(), Registry::builtin());
 /// assert!(imported.text.contains("# No training, please.\n    - agents: [GPTBot, CCBot]\n      disallow: /\n"));
 /// ```
-pub fn import(file: &File, host: Option<&str>, registry: &'static Registry) -> Imported {
+pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Registry) -> Imported {
     let spaced = registry.tokens_with_blanks();
     let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
     let mut import = Import {
@@ -44,12 +56,20 @@ pub fn import(file: &File, host: Option<&str>, registry: &'static Registry) -> I
         reading,
         notes: Vec::new(),
     };
-    let drafts = import.drafts(registry);
+    let mut drafts = import.drafts(registry);
+    let purposes = if options.purposes {
+        take_purposes(&mut drafts, registry)
+    } else {
+        BTreeMap::new()
+    };
     let carried = Carried::of(file, &drafts);
-    let mut text = import.text(host, &drafts, &carried);
+    let mut text = import.text(options, &drafts, &purposes, &carried);
     if keeps_search_engines_out(&text, registry) {
         text.push_str("\n# Googlebot may fetch nothing. If that is meant:\n# acknowledge: [site_disallowed]\n");
         import.note(1, LeftOut::Acknowledgement);
+    }
+    if options.purposes && purposes.is_empty() {
+        import.note(1, LeftOut::Purposes);
     }
     let mut notes = import.notes;
     notes.sort();

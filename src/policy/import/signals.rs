@@ -75,6 +75,11 @@ fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool>
 }
 
 impl Signals {
+    /// Whether the group says nothing.
+    pub fn is_empty(&self) -> bool {
+        self == &Signals::default()
+    }
+
     fn has_content_signal(&self) -> bool {
         !self.signal.is_empty() || self.extent.is_some()
     }

@@ -2,26 +2,46 @@
 //! sitemaps and licences whose URL a policy does not accept, and rules before the first User-agent
 //! line, and adds a note ([`LeftOut`]) for each of them.
 
-use super::Import;
 use super::comments::Carried;
 use super::groups::{Draft, DraftRule, extends};
 use super::left_out::LeftOut;
 use super::yaml::{list, one_line, scalar, write_comments};
+use super::{Import, ImportOptions};
+use crate::crawlers::Purpose;
 use crate::policy::decode::{is_sitemap, url_mistake};
 use crate::robots::{Key, MAX_BYTES};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Import<'_> {
     /// The text of the policy, from its first comments to the section `enforcement`, which only
-    /// observes.
-    pub fn text(&mut self, host: Option<&str>, drafts: &[Draft], carried: &Carried) -> String {
+    /// observes. `purposes` are disallowed, each with the lines whose comments stand above it.
+    pub fn text(
+        &mut self,
+        options: &ImportOptions<'_>,
+        drafts: &[Draft],
+        purposes: &BTreeMap<Purpose, Vec<usize>>,
+        carried: &Carried,
+    ) -> String {
         let mut out = String::new();
         write_comments(&mut out, "", &carried.top);
         if !out.is_empty() {
             out.push('\n');
         }
-        if let Some(host) = host {
-            out += &format!("hosts: [{}]\n\n", scalar(host));
+        let top = out.len();
+        if let Some(host) = options.host {
+            out += &format!("hosts: [{}]\n", scalar(host));
+        }
+        if !purposes.is_empty() {
+            out += "purposes:\n";
+            for (purpose, lines) in purposes {
+                for number in lines {
+                    write_comments(&mut out, "  ", carried.above(*number));
+                }
+                out += &format!("  {}: disallow\n", purpose.name());
+            }
+        }
+        if out.len() > top {
+            out.push('\n');
         }
         out += "robots:\n  origin: replace\n";
         if !drafts.is_empty() {

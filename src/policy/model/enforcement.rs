@@ -9,7 +9,7 @@ use crate::yaml::{Located, Span};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-use strum::{EnumString, IntoStaticStr, VariantNames};
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 /// The treatment of requests against the rules.
 #[derive(Clone, Debug)]
@@ -193,6 +193,7 @@ impl fmt::Display for PauseTime {
     Hash,
     serde::Serialize,
     serde::Deserialize,
+    Display,
     EnumString,
     IntoStaticStr,
     VariantNames,

@@ -3,6 +3,7 @@
 
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::str::FromStr;
 
 /// The identity of the bytes of a robots.txt: the first 8 bytes of their SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,10 +33,20 @@ impl Version {
     pub fn number(self) -> u64 {
         u64::from_be_bytes(self.0)
     }
+}
 
-    /// Reads what `Display` writes: 16 hexadecimal digits. `None` for other text.
-    pub fn parse(written: &str) -> Option<Version> {
-        let number = u64::from_str_radix(written, 16).ok()?;
-        (written.len() == 16).then(|| Version(number.to_be_bytes()))
+/// A text that is no version: not 16 hexadecimal digits.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MalformedVersion;
+
+impl FromStr for Version {
+    type Err = MalformedVersion;
+
+    /// Reads what `Display` writes.
+    fn from_str(text: &str) -> Result<Version, MalformedVersion> {
+        match u64::from_str_radix(text, 16) {
+            Ok(number) if text.len() == 16 => Ok(Version(number.to_be_bytes())),
+            _ => Err(MalformedVersion),
+        }
     }
 }

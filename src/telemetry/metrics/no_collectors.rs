@@ -3,7 +3,7 @@
 //! builds.
 
 /// A counter, gauge or histogram that keeps nothing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct NoCollector;
 
 pub type Gauge = NoCollector;

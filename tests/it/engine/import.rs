@@ -3,14 +3,21 @@
 
 use crawlgate::Engine;
 use crawlgate::crawlers::Registry;
-use crawlgate::internals::policy::import::{Imported, LeftOut, import};
+use crawlgate::internals::policy::import::{ImportOptions, Imported, LeftOut, import};
 use crawlgate::robots::{Dialect, File, Reading};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-fn imported(text: &[u8]) -> Imported {
-    import(&File::parse(text), None, Registry::builtin())
+fn imported(text: &[u8], purposes: bool) -> Imported {
+    import(
+        &File::parse(text),
+        &ImportOptions {
+            host: None,
+            purposes,
+        },
+        Registry::builtin(),
+    )
 }
 
 /// The robots.txt that the imported policy serves.
@@ -48,8 +55,8 @@ const TARGETS: [&str; 24] = [
 ];
 
 /// Both files read as crawlers read them. Tokens that the notes say are left out are left out.
-fn assert_same_verdicts(text: &[u8]) {
-    let imported = imported(text);
+fn assert_same_verdicts(text: &[u8], purposes: bool) {
+    let imported = imported(text, purposes);
     let spaced = Registry::builtin().tokens_with_blanks();
     let before = Reading::new(&File::parse(text), Dialect::Rfc9309, &spaced);
     let after = Reading::new(
@@ -167,15 +174,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_imported_policy_gives_the_verdicts_of_its_file(lines in vec(line(), 0..24)) {
-        assert_same_verdicts(lines.join("\n").as_bytes());
+    fn an_imported_policy_gives_the_verdicts_of_its_file(lines in vec(line(), 0..24), purposes in any::<bool>()) {
+        assert_same_verdicts(lines.join("\n").as_bytes(), purposes);
     }
 
     #[test]
     fn any_bytes_can_be_imported(bytes in vec(prop_oneof![any::<u8>(), select(b":#\n\r\0 */$%\xef\xbb\xbf".to_vec())], 0..300)) {
         let text = [b"User-agent: *\nDisallow: /".as_slice(), &bytes].concat();
-        assert_same_verdicts(&text);
-        assert_same_verdicts(&bytes);
+        assert_same_verdicts(&text, false);
+        assert_same_verdicts(&bytes, true);
     }
 }
 
@@ -192,7 +199,8 @@ fn files_as_they_are_found_keep_their_verdicts() {
         "User-agent: *\rDisallow: /a\r\rUser-agent: GPTBot\rDisallow: /\r",
         "<!DOCTYPE html>\n<html><head><title>Not found</title></head><body>Disallow: /a</body></html>\n",
     ] {
-        assert_same_verdicts(text.as_bytes());
+        assert_same_verdicts(text.as_bytes(), false);
+        assert_same_verdicts(text.as_bytes(), true);
     }
 }
 
@@ -227,7 +235,7 @@ Crawl-delay: 0.5
 Sitemap: https://shop.example/sitemap.xml
 Sitemap: /relative.xml
 ";
-    let imported = imported(text.as_bytes());
+    let imported = imported(text.as_bytes(), false);
     let expected = "\
 # robots.txt of shop.example
 
@@ -264,15 +272,66 @@ robots:
 }
 
 #[test]
+fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() {
+    let registry = Registry::builtin();
+    let retired = ["anthropic-ai", "facebookbot"];
+    let training = registry
+        .crawlers()
+        .iter()
+        .filter(|crawler| crawler.purpose.name() == "training");
+    let training = training.filter(|crawler| !retired.contains(&crawler.id.as_str()));
+    let agents: Vec<String> = training
+        .filter_map(|crawler| crawler.tokens.first())
+        .map(|token| format!("User-agent: {token}\n"))
+        .collect();
+    let text = format!(
+        "# No training.\n{}User-agent: SomethingElse\nDisallow: /\n",
+        agents.concat()
+    );
+    assert!(
+        imported(text.as_bytes(), true)
+            .text
+            .contains("purposes:\n  training: disallow\n"),
+        "{}",
+        imported(text.as_bytes(), true).text
+    );
+    assert!(!imported(text.as_bytes(), false).text.contains("purposes:"));
+    assert_same_verdicts(text.as_bytes(), true);
+    // A group that says more than that stays.
+    let with_signal = format!("{text}Content-Signal: search=no\n");
+    let import = imported(with_signal.as_bytes(), true).text;
+    assert!(
+        !import.contains("purposes:") && import.contains("content_signal:"),
+        "{import}"
+    );
+    // What `purposes` does not publish keeps its group.
+    let with_retired = text.replacen("User-agent: SomethingElse", "User-agent: anthropic-ai", 1);
+    let import = imported(with_retired.as_bytes(), true).text;
+    assert!(
+        import.contains("purposes:\n  training: disallow\n") && import.contains("anthropic-ai"),
+        "{import}"
+    );
+    assert_same_verdicts(with_retired.as_bytes(), true);
+    let all_but_one = text.replacen(&agents[0], "", 1);
+    let all_but_one = |purposes| imported(all_but_one.as_bytes(), purposes);
+    assert!(!all_but_one(true).text.contains("purposes:"));
+    assert_eq!(
+        (all_but_one(true).notes, all_but_one(false).notes),
+        (vec![(1, LeftOut::Purposes)], Vec::new())
+    );
+    assert_eq!(imported(text.as_bytes(), true).notes, Vec::new());
+}
+
+#[test]
 fn file_that_shuts_googlebot_out_asks_whether_that_is_meant() {
-    let closed = imported(b"User-agent: *\nDisallow: /\n");
+    let closed = imported(b"User-agent: *\nDisallow: /\n", false);
     assert!(closed.text.contains("\n# acknowledge: [site_disallowed]\n"));
     assert_eq!(closed.notes, vec![(1, LeftOut::Acknowledgement)]);
     for open in [
         "User-agent: *\nDisallow: /a\n",
         "User-agent: bingbot\nDisallow: /\n",
     ] {
-        let open = imported(open.as_bytes());
+        let open = imported(open.as_bytes(), false);
         assert!(!open.text.contains("acknowledge") && open.notes.is_empty());
     }
 }
@@ -293,7 +352,14 @@ Content-Signal: search=yes, use=reference
 License: https://shop.example/license.xml
 License: /relative.xml
 ";
-    let imported = imported(text.as_bytes());
+    let imported = import(
+        &File::parse(text.as_bytes()),
+        &ImportOptions {
+            host: None,
+            purposes: false,
+        },
+        Registry::builtin(),
+    );
     assert!(
         imported
             .text
@@ -331,7 +397,7 @@ License: /relative.xml
 /// What the policy serves about use, for one file of lines of one group.
 fn said_again(lines: &str) -> (Vec<String>, Imported) {
     let text = format!("User-agent: *\nDisallow: /cart/\n{lines}");
-    let imported = imported(text.as_bytes());
+    let imported = imported(text.as_bytes(), false);
     let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
     (
         body.lines()
@@ -481,7 +547,7 @@ fn a_group_that_says_nothing_about_use_inherits_nothing() {
     ] {
         let text =
             format!("User-agent: *\n{rules}{signal}\nUser-agent: Bingbot\n{rules}Disallow: /c/\n");
-        let imported = imported(text.as_bytes());
+        let imported = imported(text.as_bytes(), false);
         assert!(!imported.text.contains("extends"), "{}", imported.text);
         let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
         assert_eq!(body.matches("Content-").count(), 1, "{body}");
@@ -490,13 +556,13 @@ fn a_group_that_says_nothing_about_use_inherits_nothing() {
         "User-agent: *\n{rules}Content-Usage: /a train-ai=n\n\n\
          User-agent: Bingbot\n{rules}Disallow: /c/\nContent-Usage: /a train-ai=y\n"
     );
-    let imported = imported(text.as_bytes());
+    let imported = imported(text.as_bytes(), false);
     assert!(imported.text.contains("extends"), "{}", imported.text);
 }
 
 #[test]
 fn names_behind_the_first_of_a_line_are_noted() {
-    let imported = imported(b"User-agent: Googlebot, Bingbot\nDisallow: /a\n");
+    let imported = imported(b"User-agent: Googlebot, Bingbot\nDisallow: /a\n", false);
     let names = vec!["Bingbot".to_owned()];
     assert_eq!(
         imported.notes,

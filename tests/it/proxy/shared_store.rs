@@ -209,7 +209,7 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
     let identity = store.identity("f00d").expect("an identity").0;
     let mark = |number: usize| {
         fact(
-            &format!("M\nshop\nother\n192.0.2.1\n{number}"),
+            &format!("marked_clients\n\nshop\nother\n192.0.2.1\n[0,{number}]"),
             number as i64,
             "",
         )
@@ -219,7 +219,7 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
         .write(
             &identity,
             &Batch {
-                facts: vec![fact("w\nshop\n", 1, "")],
+                facts: vec![fact("pauses\n\nshop\nswitched\n\n[]", 1, "")],
                 ..Batch::default()
             },
         )
@@ -240,7 +240,7 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
     facts.dedup();
     assert_eq!(facts.len(), MOST_OF_CLIENTS + 1);
     assert!(
-        facts.contains(&fact("w\nshop\n", 1, "")),
+        facts.contains(&fact("pauses\n\nshop\nswitched\n\n[]", 1, "")),
         "what operators said stays"
     );
     assert!(
@@ -482,7 +482,7 @@ fn every_key_ends_by_itself() {
         &identity,
         vec![
             fact("s\na", 1, ""),
-            fact("M\nc", 1, ""),
+            fact("marked_clients\n\nc", 1, ""),
             fact("p\nb", 1, "x"),
         ],
     );
