@@ -7,6 +7,7 @@ use super::SharedFact;
 use super::codec::{read_event, write_event};
 use crate::facts::{AnyFact, Fact, Key};
 use crate::time::Timestamp;
+use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -25,11 +26,8 @@ pub struct Orders(BTreeMap<Key, Order>);
 struct Order {
     at: i64,
     key: String,
-}
-
-/// Whether a fact is what an operator did.
-fn is_order(fact: &Fact) -> bool {
-    matches!(fact.fact, AnyFact::Pause(_) | AnyFact::Release(_))
+    /// The network of a release: each mark of another instance is compared with it.
+    released: Option<IpNet>,
 }
 
 impl Orders {
@@ -37,11 +35,17 @@ impl Orders {
     /// greater). Returns whether it was added; other facts are not. Beyond 8,192 orders the oldest
     /// goes, which may be this one.
     pub fn add(&mut self, fact: &Fact, shared: &SharedFact) -> bool {
+        let released = match &fact.fact {
+            AnyFact::Release(release) => Some(release.network),
+            AnyFact::Pause(_) => None,
+            _ => return false,
+        };
         let new = Order {
             at: shared.at,
             key: shared.key.clone(),
+            released,
         };
-        if !is_order(fact) || self.0.get(&fact.key()) >= Some(&new) {
+        if self.0.get(&fact.key()) >= Some(&new) {
             return false;
         }
         self.0.insert(fact.key(), new);
@@ -82,13 +86,11 @@ impl Orders {
 
     /// Whether the mark that a client of this address got at a moment was released then or later.
     pub fn are_released(&self, address: IpAddr, at: i64) -> bool {
-        let orders = self.0.values().filter(|order| order.at >= at);
-        orders
-            .filter_map(|order| read_event(&order.key, Timestamp(order.at)))
-            .any(|fact| match fact.fact {
-                AnyFact::Release(release) => release.network.contains(&address),
-                _ => false,
-            })
+        self.0
+            .values()
+            .filter(|order| order.at >= at)
+            .filter_map(|order| order.released)
+            .any(|network| network.contains(&address))
     }
 
     /// All orders as facts, for a store that starts over.

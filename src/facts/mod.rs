@@ -2,7 +2,7 @@
 //! are a table of `state.db`; the same columns are written to the store that several instances
 //! share, and to the next process in an upgrade. A [`Fact`] is one change: at some time a fact was
 //! set or removed, and of two changes with one key the later one counts. Whoever learns of a fact
-//! tells [`Subscribers`]: the exchange with other instances, and the next process.
+//! notifies [`Subscribers`]: the exchange with other instances, and the next process.
 //!
 //! | fact | put by | kept as an index in | over |
 //! |---|---|---|---|

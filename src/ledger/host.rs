@@ -349,7 +349,7 @@ pub fn observation(name: &str, host: &Host) -> Observation {
 }
 
 /// The record that a crawler received this on a host.
-fn served(name: &str, crawler: &str, received: Published) -> facts::Served {
+pub fn served(name: &str, crawler: &str, received: Published) -> facts::Served {
     facts::Served {
         host: name.to_owned(),
         crawler: crawler.to_owned(),

@@ -8,7 +8,7 @@
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
-use super::host::{ANYONE, Host, Owner, hosts_from, observation};
+use super::host::{ANYONE, Host, Owner, hosts_from, observation, served};
 use super::network_list_health::NetworkListHealth;
 use super::observations::{Bounds, Observations, key, text};
 use crate::clock::Moment;
@@ -266,7 +266,7 @@ impl Ledger {
         // Locked to the end: a hand-over waits for what is recorded without it, and stores it.
         let _successor = locks::read(&self.successor);
         self.subscribers()
-            .notify(|| served(&key, crawler, version, now));
+            .notify(|| served_fact(&key, crawler, version, now));
         self.observations
             .serve(&key, [crawler, ANYONE], version, now, || {
                 self.new_host(entry, host, now)
@@ -446,7 +446,7 @@ impl Ledger {
             facts.push(Fact::set(now, observation(&text(key), host)));
             for (crawler, known) in host.crawlers() {
                 let versions = known.versions.iter();
-                facts.extend(versions.map(|last| served(key, crawler, last.version, last.at)));
+                facts.extend(versions.map(|last| served_fact(key, crawler, last.version, last.at)));
             }
         });
         facts
@@ -577,15 +577,9 @@ impl Ledger {
 }
 
 /// A version was served to a crawler on a host, by its key.
-fn served(key: &[u8], crawler: &str, version: Version, at: Timestamp) -> Fact {
-    Fact::set(
-        at,
-        Served {
-            host: text(key),
-            crawler: crawler.to_owned(),
-            received: Published::Version(version),
-        },
-    )
+fn served_fact(key: &[u8], crawler: &str, version: Version, at: Timestamp) -> Fact {
+    let received = Published::Version(version);
+    Fact::set(at, served(&text(key), crawler, received))
 }
 
 /// The site that has the host in this snapshot.

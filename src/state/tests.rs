@@ -479,7 +479,8 @@ fn torn() -> Vec<u8> {
 
 #[test]
 fn file_of_an_earlier_crawlgate_is_set_aside() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let directory = tempfile::tempdir().expect("a directory");
+    let hands = Hands::new();
     let (store, _) = hands.run(directory.path());
     store
         .commit(vec![Fact::set(Timestamp(START), policy("former"))])
