@@ -3,11 +3,11 @@
 //! are kept.
 
 use crawlgate::internals::clock::Moment;
-use crawlgate::internals::record::{CountedAction, Counts, Field, Row};
-use crawlgate::internals::report::{Period, Report, html};
+use crawlgate::internals::record::{CountedAction, RecordField, RecordRow, RequestCounts};
+use crawlgate::internals::report::{Report, ReportPeriod, render_html};
 use crawlgate::internals::state::StateStore;
 use crawlgate::internals::state::history::{HistoryBatch, HistoryReader, SampleFilter};
-use crawlgate::internals::verdict::{Kind, KnownIdentity};
+use crawlgate::internals::verdict::{IdentityStatus, Kind};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -20,37 +20,40 @@ const NOW: Timestamp = Timestamp(1_795_305_600);
 /// More than are kept in 35 days.
 const SAMPLES_A_DAY: usize = 3_000;
 
-fn sample(at: Timestamp, number: usize, sites: usize) -> Row {
+fn sample(at: Timestamp, number: usize, sites: usize) -> RecordRow {
     let fields = [
-        (Field::Site, &*format!("site-{}", number % sites)),
-        (Field::Crawler, &format!("crawler-{}", number % CRAWLERS)),
-        (Field::Kind, Kind::Violation.name()),
-        (Field::Rule, &format!("Disallow: /{}/", number % 7)),
-        (Field::RuleSource, "policies/shop.yaml:7:20"),
-        (Field::Client, "192.0.2.0/24"),
-        (Field::Identity, KnownIdentity::Unverified.name()),
-        (Field::Method, "GET"),
-        (Field::Host, "shop.example"),
-        (Field::Target, &format!("/{}/{number}", number % 7)),
+        (RecordField::Site, &*format!("site-{}", number % sites)),
         (
-            Field::UserAgent,
+            RecordField::Crawler,
+            &format!("crawler-{}", number % CRAWLERS),
+        ),
+        (RecordField::Kind, Kind::Violation.name()),
+        (RecordField::Rule, &format!("Disallow: /{}/", number % 7)),
+        (RecordField::RuleSource, "policies/shop.yaml:7:20"),
+        (RecordField::Client, "192.0.2.0/24"),
+        (RecordField::Identity, IdentityStatus::Unverified.name()),
+        (RecordField::Method, "GET"),
+        (RecordField::Host, "shop.example"),
+        (RecordField::Target, &format!("/{}/{number}", number % 7)),
+        (
+            RecordField::UserAgent,
             "Mozilla/5.0 (compatible; Examplebot/1.0; +https://bot.example/)",
         ),
-        (Field::Action, "pass"),
-        (Field::Would, "block"),
-        (Field::Version, "3f2a9c11"),
+        (RecordField::Action, "pass"),
+        (RecordField::Would, "block"),
+        (RecordField::Version, "3f2a9c11"),
     ];
-    Row::of_texts(at, &fields)
+    RecordRow::from_texts(at, &fields)
 }
 
 fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader {
     let now = Arc::new(|| Moment {
         now: NOW,
-        lived: Duration::ZERO,
+        monotonic: Duration::ZERO,
     });
     let (store, _) = StateStore::open(Some(directory), now).expect("a store");
     store.begin(Vec::new()).expect("begun");
-    let mut counts = Counts::default();
+    let mut counts = RequestCounts::default();
     counts.add(Kind::Allowed, CountedAction::Pass, 90);
     counts.add(Kind::Violation, CountedAction::WouldBlock, 7);
     counts.add(Kind::Allowed, CountedAction::RobotsTxt, 3);
@@ -63,7 +66,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
                     Timestamp(NOW.0 - day * 86_400),
                     &site,
                     &crawler,
-                    Some(KnownIdentity::Unverified),
+                    Some(IdentityStatus::Unverified),
                     &counts,
                 );
             }
@@ -85,15 +88,15 @@ fn overview(criterion: &mut Criterion) {
         for period in shown {
             let name =
                 format!("overview of {period} days, {sites} sites, 300 crawlers, {days} days kept");
-            let period = Period::days(period, NOW);
+            let period = ReportPeriod::last_days(period, NOW);
             criterion.bench_function(&name, |bencher| {
                 bencher.iter(|| {
                     let report = Report::from_history(&history, period, "").expect("a report");
-                    black_box(html(&report).expect("a page"))
+                    black_box(render_html(&report).expect("a page"))
                 });
             });
         }
-        let from = Period::days(400, NOW).from;
+        let from = ReportPeriod::last_days(400, NOW).from;
         criterion.bench_function(
             &format!("violations of {days} days, {sites} sites, 300 crawlers"),
             |bencher| {

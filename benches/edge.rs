@@ -217,9 +217,9 @@ fn beside_idle_and_slow(address: SocketAddr) -> Vec<Duration> {
                 .iter()
                 .chain([&b'a'; 1].into_iter().cycle());
             while !over.load(Ordering::Relaxed) {
-                let octet = [*head.next().expect("an endless head")];
+                let byte = [*head.next().expect("an endless head")];
                 for stream in &mut slow {
-                    let _ = stream.write_all(&octet);
+                    let _ = stream.write_all(&byte);
                 }
                 thread::sleep(Duration::from_millis(200));
             }

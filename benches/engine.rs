@@ -2,13 +2,15 @@
 //! --no-default-features`.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::internals::policy::model::OriginTags;
-use crawlgate::internals::policy::site::{Sent, combine};
+use crawlgate::internals::policy::model::OriginTagsMode;
+use crawlgate::internals::policy::site::{TagHeaderEdit, combine_with_origin};
 use crawlgate::internals::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::internals::robots::TargetScratch;
-use crawlgate::internals::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
+use crawlgate::internals::verdict::{
+    CachedVersions, DecisionScratch, Identity, RequestFacts, decide, load_site,
+};
 use crawlgate::time::Timestamp;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Write;
@@ -34,9 +36,9 @@ fn policy(rules: usize) -> String {
 }
 
 fn site(text: &str) -> Arc<Site> {
-    let (site, findings) = load(
+    let (site, findings) = load_site(
         "site",
-        &Source {
+        &SourceFile {
             name: "site.yaml".into(),
             text: text.into(),
         },
@@ -49,8 +51,8 @@ fn snapshot(text: &str) -> Snapshot {
     Snapshot::new(vec![SiteEntry::new(site(text), Timestamp(0))], 0)
 }
 
-fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
-    Facts {
+fn facts<'a>(user_agent: &'a str, target: &'a str) -> RequestFacts<'a> {
+    RequestFacts {
         host: b"www.shop.example",
         target: target.as_bytes(),
         method: b"GET",
@@ -78,7 +80,7 @@ fn judging(criterion: &mut Criterion) {
             ),
             ("browser", BROWSER, "/some/ordinary/article.html?id=7"),
         ] {
-            let mut scratch = Scratch::default();
+            let mut scratch = DecisionScratch::default();
             group.bench_function(BenchmarkId::new(name, rules), |bencher| {
                 bencher.iter(|| {
                     decide(
@@ -117,7 +119,7 @@ fn tagging(criterion: &mut Criterion) {
         Registry::builtin(),
         &facts(BROWSER, "/drafts/a.pdf"),
         &CachedVersions::default(),
-        &mut Scratch::default(),
+        &mut DecisionScratch::default(),
     )
     .expect("a site has the host");
     let plan = &snapshot.sites()[0].site.tags;
@@ -226,8 +228,8 @@ fn planning(criterion: &mut Criterion) {
                 let ours = site.tags.tags(&rules, 200, Some(b"application/pdf"));
                 let theirs = std::iter::once(black_box(line.as_bytes()));
                 matches!(
-                    combine(ours.as_deref(), theirs, OriginTags::Merge),
-                    Sent::Instead(_)
+                    combine_with_origin(ours.as_deref(), theirs, OriginTagsMode::Merge),
+                    TagHeaderEdit::Replace(_)
                 )
             });
         });

@@ -6,7 +6,8 @@
 //! and uses it again.
 
 use crawlgate::internals::evidence::{
-    CaseSpan, ChainName, Evidence, OpenLog, Record, open_existing, time_text, write_case,
+    CaseScope, ChainName, EvidenceRecorder, NewEntry, OpenEvidenceLog, build_case, format_time,
+    open_existing,
 };
 use crawlgate::internals::hash::Hash;
 use crawlgate::internals::settings::{AddressDetail, EvidenceSettings};
@@ -30,25 +31,25 @@ fn fields(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-fn served(at: &str) -> Record {
-    let hash = Hash::of(&[ROBOTS]).to_string();
+fn served(at: &str) -> NewEntry {
+    let hash = Hash::digest(&[ROBOTS]).to_string();
     let data = fields(json!({
         "arrived": at, "host": "shop.example", "status": 200, "version": hash[..16], "sha256": hash,
         "identity": "unverified",
     }));
-    Record {
+    NewEntry {
         kind: "served",
         data,
         documents: vec![Arc::from(ROBOTS)],
-        ..Record::default()
+        ..NewEntry::default()
     }
 }
 
-fn request(at: &str, number: u64) -> Record {
-    let hash = Hash::of(&[ROBOTS]).to_string();
+fn request(at: &str, number: u64) -> NewEntry {
+    let hash = Hash::digest(&[ROBOTS]).to_string();
     let data = fields(json!({
         "arrived": at, "host": "shop.example", "method": "GET", "kind": "violation", "status": 403, "version": hash[..16],
-        "sha256": hash, "held_sha256": [], "tokens": ["GPTBot"], "binds": "star", "identity": "unverified",
+        "sha256": hash, "cached_sha256": [], "tokens": ["GPTBot"], "binds": "star", "identity": "unverified",
         "rule": "Disallow: /private/", "action": "block",
     }));
     let address = format!("203.0.113.{}", number % 250);
@@ -56,11 +57,11 @@ fn request(at: &str, number: u64) -> Record {
         ("client", address),
         ("target", format!("/private/{number}")),
     ];
-    Record {
+    NewEntry {
         kind: "request",
         data,
         personal,
-        ..Record::default()
+        ..NewEntry::default()
     }
 }
 
@@ -77,7 +78,7 @@ fn build(directory: &Path, entries: u64) {
         size: u64::MAX,
         ..EvidenceSettings::default()
     };
-    Evidence::open(directory, &settings, AddressDetail::Full).close();
+    EvidenceRecorder::open(directory, &settings, AddressDetail::Full).close();
     let mut log = open_existing(directory).expect("the log");
     let others = entries.saturating_sub(CASE);
     let mut written = 0;
@@ -90,18 +91,18 @@ fn build(directory: &Path, entries: u64) {
             let mut numbers: Vec<u64> = (written..until).collect();
             numbers.sort_by_key(chain);
             for number in numbers {
-                let at = time_text(moment(number));
+                let at = format_time(moment(number));
                 let name = match chain(&number) {
                     CHAINS => CRAWLER.to_owned(),
                     other => format!("crawler-{other}"),
                 };
                 if number == 0 {
-                    let hash = Hash::of(&[ROBOTS]).to_string();
+                    let hash = Hash::digest(&[ROBOTS]).to_string();
                     let data = fields(json!({
                         "version": hash[..16], "sha256": hash, "hosts": ["shop.example"], "answer": 200,
                     }));
                     let documents = vec![Arc::from(ROBOTS)];
-                    let record = Record { kind: "published", data, documents, ..Record::default() };
+                    let record = NewEntry { kind: "published", data, documents, ..NewEntry::default() };
                     log.append(&ChainName::of_site(SITE), record, &at)?;
                 }
                 let record = if number == others / 2 { served(&at) } else { request(&at, number) };
@@ -115,10 +116,10 @@ fn build(directory: &Path, entries: u64) {
     }
 }
 
-fn checkpoint(log: &mut OpenLog, second: u64) {
-    let OpenLog { database, key, .. } = log;
+fn checkpoint(log: &mut OpenEvidenceLog, second: u64) {
+    let OpenEvidenceLog { database, key, .. } = log;
     database
-        .write(|log| log.checkpoint(key, &time_text(moment(second))))
+        .write(|log| log.create_checkpoint(key, &format_time(moment(second))))
         .expect("a checkpoint");
 }
 
@@ -126,7 +127,7 @@ fn checkpoint(log: &mut OpenLog, second: u64) {
 fn export(directory: &Path, entries: u64, case: &Path) {
     let others = entries.saturating_sub(CASE);
     let (from, to) = (moment(others / 2), moment(others / 2 + CASE));
-    let span = CaseSpan {
+    let span = CaseScope {
         site: SITE.into(),
         crawler: CRAWLER.into(),
         from,
@@ -134,7 +135,7 @@ fn export(directory: &Path, entries: u64, case: &Path) {
     };
     let mut logs = [open_existing(directory).expect("the log")];
     let (archive, findings) =
-        write_case(&mut logs, Vec::new(), &span, moment(entries)).expect("a case");
+        build_case(&mut logs, Vec::new(), &span, moment(entries)).expect("a case");
     std::fs::write(case, archive).expect("written");
     assert_eq!(findings.faults, []);
     assert_eq!(findings.logs[0].requests.len() as u64, CASE - 1);

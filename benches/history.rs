@@ -4,9 +4,9 @@
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::policy::model::HostPattern;
-use crawlgate::internals::policy::{HostHistories, Version};
+use crawlgate::internals::policy::{HostHistories, RobotsVersion};
 use crawlgate::internals::publications::{
-    Current, Horizon, PublicationLog, Published, VersionStore,
+    CurrentSite, HistoryHorizon, PublicationLog, PublishedRobots, VersionStore,
 };
 use crawlgate::time::Timestamp;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
@@ -41,15 +41,15 @@ fn record(log: &mut PublicationLog, patterns: &[HostPattern], names: &[String], 
     for (host, pattern) in patterns.iter().enumerate() {
         hosts[site_of(host)].push(pattern);
     }
-    let current: Vec<Current<'_>> = hosts
+    let current: Vec<CurrentSite<'_>> = hosts
         .into_iter()
         .zip(names)
-        .map(|(hosts, site)| Current {
+        .map(|(hosts, site)| CurrentSite {
             site,
             hosts,
-            published: Published::Version(Version::of(&body(change))),
+            published: PublishedRobots::Version(RobotsVersion::from_body(&body(change))),
             identities: 1,
-            tells: false,
+            has_page_tags: false,
             declared: None,
         })
         .collect();
@@ -61,11 +61,11 @@ fn histories(criterion: &mut Criterion) {
     let names: Vec<String> = (0..SITES).map(|site| format!("site-{site}")).collect();
     let (mut log, mut versions) = (PublicationLog::default(), VersionStore::default());
     for change in 0..CHANGES {
-        versions.insert(Version::of(&body(change)), body(change).into());
+        versions.insert(RobotsVersion::from_body(&body(change)), body(change).into());
         record(&mut log, &patterns, &names, change);
     }
-    let horizon = Horizon {
-        longest: DAY,
+    let horizon = HistoryHorizon {
+        max_cache_time: DAY,
         now: Timestamp(CHANGES as i64 * 600),
     };
     let mut group = criterion.benchmark_group("history");
@@ -77,15 +77,15 @@ fn histories(criterion: &mut Criterion) {
     group.bench_function(
         "5,000 patterns, 64 versions: every host's history",
         |bencher| {
-            bencher.iter(|| black_box(log.histories_beside(&[], &mut versions, registry, horizon)));
+            bencher.iter(|| black_box(log.build_histories(&[], &mut versions, registry, horizon)));
         },
     );
-    let known = HostHistories::new(log.histories_beside(&[], &mut versions, registry, horizon));
+    let known = HostHistories::new(log.build_histories(&[], &mut versions, registry, horizon));
     group.bench_function("5,000 patterns: look a host up", |bencher| {
         bencher.iter(|| {
             black_box(
                 known
-                    .of(black_box(b"www.shop-1234.example"))
+                    .get(black_box(b"www.shop-1234.example"))
                     .superseded
                     .len(),
             )

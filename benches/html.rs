@@ -2,7 +2,7 @@
 //! from a socket. `cargo bench --no-default-features --features html --bench html`.
 
 use crawlgate::indexing::parse_lines;
-use crawlgate::internals::html::Page;
+use crawlgate::internals::html::PageRewriter;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write;
 use std::hint::black_box;
@@ -33,7 +33,7 @@ fn page(bytes: usize) -> String {
 }
 
 /// As the gateway does: what passes is not touched.
-fn rewrite(page: Option<Page>, html: &[u8]) -> usize {
+fn rewrite(page: Option<PageRewriter>, html: &[u8]) -> usize {
     let mut page = page;
     let mut written = 0;
     for piece in html.chunks(PIECE) {
@@ -64,7 +64,7 @@ fn rewriting(criterion: &mut Criterion) {
             });
         });
         group.bench_function(BenchmarkId::new("metas", &size), |bencher| {
-            bencher.iter(|| rewrite(Page::new(&tags, Some(b"utf-8")), html));
+            bencher.iter(|| rewrite(PageRewriter::new(&tags, Some(b"utf-8")), html));
         });
     }
     group.finish();

@@ -2,7 +2,7 @@
 //! of addresses that no crawler has seen before.
 
 use crawlgate::crawlers::{Claim, Registry};
-use crawlgate::internals::identity::{Claimed, NetworkTable, Proofs, Uses};
+use crawlgate::internals::identity::{IdentityClaim, IdentityProofs, NetworkTable, ProofMethods};
 use crawlgate::internals::state::StateStore;
 use crawlgate::internals::verdict::Identity;
 use crawlgate::time::Timestamp;
@@ -48,11 +48,11 @@ fn flood(c: &mut Criterion) {
     // As many as the queue takes, and no more.
     let asked = AtomicUsize::new(0);
     let queue = Box::new(move |_| asked.fetch_add(1, Ordering::Relaxed) < 1_024);
-    let proofs = Proofs::new(
+    let proofs = IdentityProofs::new(
         registry,
         &remembered.facts,
         &store,
-        Uses {
+        ProofMethods {
             lists: true,
             signatures: false,
         },
@@ -63,21 +63,21 @@ fn flood(c: &mut Criterion) {
     c.bench_function("an address of a flood", |b| {
         b.iter(|| {
             number += 1;
-            let claimed = Claimed {
+            let claimed = IdentityClaim {
                 claim,
                 address: Some(v4(number)),
                 may_accuse: true,
                 by_policy: Identity::Unverified,
                 signed: None,
             };
-            let (finding, to_do) = proofs.look(&claimed, Timestamp(0));
-            proofs.take_up(to_do, Timestamp(0));
+            let (finding, to_do) = proofs.evaluate(&claimed, Timestamp(0));
+            proofs.apply(to_do, Timestamp(0));
             black_box(finding)
         });
     });
     println!(
         "addresses in the table after the flood: {}",
-        proofs.names.count()
+        proofs.names.address_count()
     );
 }
 

@@ -8,10 +8,11 @@ use crawlgate::internals::policy::{
     HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion,
 };
 use crawlgate::internals::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Scratch, decide_for, load,
+    Behaviour, CachedVersions, Claimant, DecisionScratch, Identity, RequestFacts, RequestToJudge,
+    decide_for, load_site,
 };
 use crawlgate::time::Timestamp;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -23,9 +24,9 @@ fn site(version: usize) -> Arc<Site> {
     let text = format!(
         "robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/closed/, /v{version}/] }}] }}\n"
     );
-    let (site, findings) = load(
+    let (site, findings) = load_site(
         "site",
-        &Source {
+        &SourceFile {
             name: "site.yaml".into(),
             text: text.into(),
         },
@@ -42,7 +43,7 @@ fn requests(criterion: &mut Criterion) {
     let versions: Vec<Arc<Site>> = (0..3).map(site).collect();
     let long_ago = Timestamp(now.0 - 30 * 86_400);
     let held = |version: usize| SupersededVersion {
-        parsed: Arc::new(ParsedVersion::read(
+        parsed: Arc::new(ParsedVersion::parse(
             versions[version].robots_txt.body.clone(),
             registry,
         )),
@@ -71,7 +72,7 @@ fn requests(criterion: &mut Criterion) {
                     ..entry.clone()
                 };
                 let claim = registry.identify(agent.as_bytes());
-                ledger.served(
+                ledger.record_served(
                     registry,
                     &served,
                     format!("host-{host}.example").as_bytes(),
@@ -91,7 +92,7 @@ fn requests(criterion: &mut Criterion) {
         ("crawler, disallowed", BINGBOT, "/closed/minutes.html"),
         ("browser", BROWSER, "/some/ordinary/article.html?id=7"),
     ] {
-        let facts = Facts {
+        let facts = RequestFacts {
             host: b"host-77.example",
             target: target.as_bytes(),
             method: b"GET",
@@ -101,32 +102,32 @@ fn requests(criterion: &mut Criterion) {
             now,
         };
         let moment = clock.moment();
-        let mut scratch = Scratch::default();
+        let mut scratch = DecisionScratch::default();
         group.bench_function(format!("{name}, without"), |bencher| {
             // As if nobody knew who was served what: the same versions have to be judged.
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant =
-                    Claimant::of(&snapshot, registry, facts).expect("a site has the host");
-                let case = Case {
+                    Claimant::find(&snapshot, registry, facts).expect("a site has the host");
+                let case = RequestToJudge {
                     registry,
                     facts: *facts,
                     claimant,
-                    cached_versions: CachedVersions::of_anyone(claimant, now),
+                    cached_versions: CachedVersions::for_any_crawler(claimant, now),
                 };
                 decide_for(&case, Behaviour::default(), &mut scratch)
             });
         });
-        let mut scratch = Scratch::default();
+        let mut scratch = DecisionScratch::default();
         group.bench_function(format!("{name}, with"), |bencher| {
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant =
-                    Claimant::of(&snapshot, registry, facts).expect("a site has the host");
+                    Claimant::find(&snapshot, registry, facts).expect("a site has the host");
                 let (cached_versions, visit) =
-                    ledger.look(registry, claimant, facts.host, moment, false);
-                ledger.note_request(claimant.entry, facts.host, visit, moment.now);
-                let case = Case {
+                    ledger.cached_versions(registry, claimant, facts.host, moment, false);
+                ledger.record_request(claimant.entry, facts.host, visit, moment.now);
+                let case = RequestToJudge {
                     registry,
                     facts: *facts,
                     claimant,
@@ -135,17 +136,17 @@ fn requests(criterion: &mut Criterion) {
                 decide_for(&case, Behaviour::default(), &mut scratch)
             });
         });
-        let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
+        let claimant = Claimant::find(&snapshot, registry, &facts).expect("a site has the host");
         group.bench_function(format!("{name}, the ledger alone"), |bencher| {
             bencher.iter(|| {
-                let (cached_versions, visit) = ledger.look(
+                let (cached_versions, visit) = ledger.cached_versions(
                     registry,
                     claimant,
                     black_box(b"host-77.example"),
                     moment,
                     false,
                 );
-                ledger.note_request(claimant.entry, b"host-77.example", visit, moment.now);
+                ledger.record_request(claimant.entry, b"host-77.example", visit, moment.now);
                 cached_versions
             });
         });

@@ -7,7 +7,7 @@
 //! a group when first asked.
 
 use crawlgate::internals::robots::{RuleSet, TargetScratch};
-use crawlgate::robots::{Dialect, File, Pattern, Reading, Rule};
+use crawlgate::robots::{Dialect, DialectRules, PathPattern, RobotsFile, Rule};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write;
@@ -100,8 +100,8 @@ fn urls(rules: usize) -> [(&'static str, String, bool); 2] {
     ]
 }
 
-fn ours(text: &str) -> Reading {
-    Reading::new(&File::parse(text.as_bytes()), Dialect::Rfc9309, &[])
+fn ours(text: &str) -> DialectRules {
+    DialectRules::new(&RobotsFile::parse(text.as_bytes()), Dialect::Rfc9309, &[])
 }
 
 /// Only the port's parser; what it finds is thrown away.
@@ -220,7 +220,7 @@ fn rule_set(patterns: &[String]) -> RuleSet {
             .iter()
             .map(|pattern| Rule {
                 allow: false,
-                pattern: Pattern::new(pattern),
+                pattern: PathPattern::new(pattern),
             })
             .collect(),
     )

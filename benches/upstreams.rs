@@ -5,50 +5,58 @@
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Clock;
-use crawlgate::internals::settings::{Balance, OriginSettings, PlaceSettings, ServerAddress};
-use crawlgate::internals::telemetry::{Events, Metrics};
-use crawlgate::internals::upstreams::{Attempts, Upstreams, Wanted};
+use crawlgate::internals::settings::{
+    CapacitySettings, LoadBalancing, OriginSettings, ServerAddress,
+};
+use crawlgate::internals::telemetry::{EventLog, Metrics};
+use crawlgate::internals::upstreams::{Attempts, RoutingFacts, Upstreams};
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::FutureExt;
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
 
-fn upstreams(servers: usize, balance: Balance, connections: Option<usize>) -> Upstreams {
+fn upstreams(servers: usize, balance: LoadBalancing, connections: Option<usize>) -> Upstreams {
     let addresses = (1..=servers).map(|number| format!("http://127.0.0.{number}:8080"));
     let addresses = addresses.map(|url| ServerAddress::parse(&url).expect("a URL"));
     let origin = OriginSettings {
         balance,
-        places: connections.map(PlaceSettings::of),
-        ..OriginSettings::of(addresses)
+        capacity: connections.map(CapacitySettings::with_connections),
+        ..OriginSettings::with_servers(addresses)
     };
-    Upstreams::new(&[origin], &Metrics::new(), Events::off(), Clock::default()).expect("no files")
+    Upstreams::new(
+        &[origin],
+        &Metrics::new(),
+        EventLog::off(),
+        Clock::default(),
+    )
+    .expect("no files")
 }
 
 fn choice(c: &mut Criterion) {
     // The registry is read before anything is measured.
     Registry::builtin();
     let cases = [
-        ("one server", upstreams(1, Balance::RoundRobin, None)),
+        ("one server", upstreams(1, LoadBalancing::RoundRobin, None)),
         (
             "eight servers, in turn",
-            upstreams(8, Balance::RoundRobin, None),
+            upstreams(8, LoadBalancing::RoundRobin, None),
         ),
         (
             "eight servers, the better of two",
-            upstreams(8, Balance::LeastRequests, None),
+            upstreams(8, LoadBalancing::LeastRequests, None),
         ),
         (
             "eight servers, by client",
-            upstreams(8, Balance::Client, None),
+            upstreams(8, LoadBalancing::Client, None),
         ),
         (
             "one server with a bound",
-            upstreams(1, Balance::RoundRobin, Some(100)),
+            upstreams(1, LoadBalancing::RoundRobin, Some(100)),
         ),
         (
             "eight servers with a bound",
-            upstreams(8, Balance::RoundRobin, Some(100)),
+            upstreams(8, LoadBalancing::RoundRobin, Some(100)),
         ),
     ];
     for (name, upstreams) in &cases {
@@ -70,7 +78,7 @@ fn choice(c: &mut Criterion) {
 }
 
 fn request(upstreams: &Upstreams, number: u32, is_answered: bool) {
-    let wanted = Wanted {
+    let facts = RoutingFacts {
         host: b"shop.example",
         target: b"/page",
         client: Some(IpAddr::from(number.to_be_bytes())),
@@ -78,16 +86,16 @@ fn request(upstreams: &Upstreams, number: u32, is_answered: bool) {
         verified: None,
         is_search: false,
         is_repeatable: true,
-        lived: Duration::ZERO,
+        monotonic: Duration::ZERO,
     };
     let mut attempts = Attempts::default();
     let route = attempts
-        .next(upstreams, &wanted)
+        .next_server(upstreams, &facts)
         .now_or_never()
         .expect("a place is free");
     black_box(route).expect("a server");
     if is_answered {
-        attempts.answered(upstreams, 200, Duration::ZERO, || false);
+        attempts.record_response(upstreams, 200, Duration::ZERO, || false);
     }
     black_box(&attempts);
 }

@@ -300,9 +300,9 @@ fn skip_item(rest: &mut impl Iterator<Item = TokenTree>) {
 fn add_ons() -> Result<BTreeSet<String>, Box<dyn Error>> {
     let map = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
     let text = fs::read_to_string(map)?;
-    let mut lines = text
+    let names = text
         .lines()
-        .skip_while(|line| !line.contains("[\"add-ons\"]"));
-    let names = lines.nth(1).unwrap_or_default().split(';');
-    Ok(names.map(|name| name.trim().to_owned()).collect())
+        .find_map(|line| line.trim().strip_prefix("add_ons_modules[\""));
+    let names = names.unwrap_or_default().trim_end_matches("\"]");
+    Ok(names.split(", ").map(str::to_owned).collect())
 }

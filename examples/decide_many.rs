@@ -4,9 +4,11 @@
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::policy::{SiteEntry, Snapshot};
-use crawlgate::internals::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
+use crawlgate::internals::verdict::{
+    CachedVersions, DecisionScratch, Identity, RequestFacts, decide, load_site,
+};
 use crawlgate::time::Timestamp;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 use std::fmt::Write;
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -43,9 +45,9 @@ fn snapshot(rules: usize) -> Snapshot {
         "indexing:\n  - { types: [application/pdf], tag: noindex }\n  - { paths: [/drafts/], tag: noindex }\n\
          enforcement: { mode: enforce }\n",
     );
-    let (site, findings) = load(
+    let (site, findings) = load_site(
         "site",
-        &Source {
+        &SourceFile {
             name: "site.yaml".into(),
             text: text.into(),
         },
@@ -55,8 +57,8 @@ fn snapshot(rules: usize) -> Snapshot {
     Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0)
 }
 
-fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
-    Facts {
+fn facts<'a>(user_agent: &'a str, target: &'a str) -> RequestFacts<'a> {
+    RequestFacts {
         host: b"www.shop.example",
         target: target.as_bytes(),
         method: b"GET",
@@ -106,7 +108,7 @@ fn main() -> ExitCode {
             black_box(registry.identify(black_box(user_agent.as_bytes())));
         }),
         "decide" => {
-            let (snapshot, mut scratch) = (snapshot(rules), Scratch::default());
+            let (snapshot, mut scratch) = (snapshot(rules), DecisionScratch::default());
             let facts = facts(user_agent, "/some/ordinary/article.html?id=7");
             for _ in 0..times {
                 black_box(decide(
@@ -119,7 +121,7 @@ fn main() -> ExitCode {
             }
         }
         _ => {
-            let (snapshot, mut scratch) = (snapshot(rules), Scratch::default());
+            let (snapshot, mut scratch) = (snapshot(rules), DecisionScratch::default());
             let plan = &snapshot.sites()[0].site.tags;
             let target = scratch.target.normalise(b"/drafts/a.pdf");
             let path_rules = plan.for_path(target, &mut scratch.decoded);

@@ -4,7 +4,7 @@
 //! cargo run --no-default-features --example engine
 //! ```
 
-use crawlgate::{Engine, Rejected, Request};
+use crawlgate::{Engine, PolicyError, Request};
 
 const POLICY: &str = "\
 hosts: [shop.example]
@@ -18,7 +18,7 @@ indexing:
 enforcement: { mode: enforce }
 ";
 
-fn main() -> Result<(), Rejected> {
+fn main() -> Result<(), PolicyError> {
     let loaded = Engine::builder().name("shop.yaml").load(POLICY)?;
     for warning in &loaded.warnings.items {
         eprintln!("{}", warning.render(&loaded.source, false));

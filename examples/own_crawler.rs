@@ -6,7 +6,7 @@
 //! ```
 
 use crawlgate::crawlers::{Claim, Registry};
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 
 /// The fields are those of `src/crawlers/registry.yaml`, which explains them. A record with the id
 /// of a known crawler corrects that one.
@@ -25,11 +25,11 @@ const RECORDS: &str = "\
 ";
 
 fn main() {
-    let source = Source {
+    let source = SourceFile {
         name: "our-crawlers.yaml".into(),
         text: RECORDS.into(),
     };
-    let registry = match Registry::builtin().with(&source) {
+    let registry = match Registry::builtin().with_records(&source) {
         Ok(registry) => registry,
         Err(findings) => {
             findings
@@ -47,9 +47,9 @@ fn main() {
     ] {
         let who = match registry.identify(user_agent.as_bytes()) {
             Claim::Known(index) => registry.get(index).id.as_str(),
-            Claim::Other | Claim::Token(_) => "a bot that is in no list",
+            Claim::UnknownBot | Claim::PolicyToken(_) => "a bot that is in no list",
             Claim::Tool => "a program that is in no list",
-            Claim::Nobody => "nobody: a person",
+            Claim::Visitor => "nobody: a person",
         };
         println!("{user_agent}: {who}");
     }

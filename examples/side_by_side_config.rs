@@ -13,14 +13,15 @@
 //!
 //! `crawlgate::internals::export` writes what crawlers and paths are concerned with, as `crawlgate
 //! export` does. This file adds the frames. The configurations do less than crawlgate:
-//! `Rules::left_out` lists what.
+//! `ExportedPolicy::left_out` lists what.
 
 use crawlgate::crawlers::{Purpose, Registry};
 use crawlgate::internals::export::{
-    Files, Rules, haproxy_part, marker, nginx_parts, path, regexes,
+    ConfigFiles, ExportedPolicy, frontend_config, http_and_server_config, marker_steps, path_steps,
+    split_regexes,
 };
-use crawlgate::internals::verdict::load;
-use crawlgate::yaml::Source;
+use crawlgate::internals::verdict::load_site;
+use crawlgate::yaml::SourceFile;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -123,14 +124,14 @@ fn policy(rules: usize) -> String {
 }
 
 /// The rules of a policy that a configuration can say whole, as far as the comparison goes.
-fn read(file: &str) -> Result<Rules, String> {
+fn read(file: &str) -> Result<ExportedPolicy, String> {
     let registry = Registry::builtin();
     let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    let source = Source {
+    let source = SourceFile {
         name: file.into(),
         text: text.as_str().into(),
     };
-    let (site, diagnostics) = load("site", &source, registry);
+    let (site, diagnostics) = load_site("site", &source, registry);
     let site = site.ok_or_else(|| {
         diagnostics
             .items
@@ -139,7 +140,7 @@ fn read(file: &str) -> Result<Rules, String> {
             .collect::<Vec<_>>()
             .join("\n")
     })?;
-    let rules = Rules::of(&site, registry);
+    let rules = ExportedPolicy::from_site(&site, registry);
     if rules.answers.len() != 1
         || rules.answers[0].retry_after.is_some()
         || rules.answers[0].body.contains('$')
@@ -162,10 +163,15 @@ fn read(file: &str) -> Result<Rules, String> {
     Ok(rules)
 }
 
-fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Result<(), String> {
+fn write(
+    rules: &ExportedPolicy,
+    directory: &Path,
+    origin: &str,
+    listen: [&str; 4],
+) -> Result<(), String> {
     let [usual, best, plain, haproxy] = listen;
     // Relative to the directory that the servers are started in.
-    let (frontend, mut files) = haproxy_part(rules, HAPROXY_BUFFER, ".");
+    let (frontend, mut files) = frontend_config(rules, HAPROXY_BUFFER, ".");
     let frontend = compact_haproxy(rules, &frontend, &mut files);
     files.insert(
         "haproxy.cfg".into(),
@@ -185,7 +191,7 @@ fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Re
     save(directory, files)
 }
 
-fn save(directory: &Path, files: Files) -> Result<(), String> {
+fn save(directory: &Path, files: ConfigFiles) -> Result<(), String> {
     for (name, bytes) in files {
         let path = directory.join(name);
         fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -194,18 +200,22 @@ fn save(directory: &Path, files: Files) -> Result<(), String> {
 }
 
 /// As few regular expressions for the user agents of each class of crawlers as there can be.
-fn agents(rules: &Rules) -> Vec<Vec<String>> {
+fn agents(rules: &ExportedPolicy) -> Vec<Vec<String>> {
     let mut agents = Vec::new();
     for class in &rules.classes {
-        let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
-        agents.push(regexes(&markers));
+        let markers: Vec<_> = class
+            .markers
+            .iter()
+            .map(|(_, text)| marker_steps(text))
+            .collect();
+        agents.push(split_regexes(&markers));
     }
     agents
 }
 
 /// HAProxy at its best: each class of crawlers has a few expressions of its own, in place of one
 /// map with a line for each crawler.
-fn compact_haproxy(rules: &Rules, frontend: &str, files: &mut Files) -> String {
+fn compact_haproxy(rules: &ExportedPolicy, frontend: &str, files: &mut ConfigFiles) -> String {
     files.remove("crawlers.map");
     for (class, regexes) in agents(rules).into_iter().enumerate() {
         let lines: String = regexes.into_iter().map(|regex| regex + "\n").collect();
@@ -230,7 +240,7 @@ fn compact_haproxy(rules: &Rules, frontend: &str, files: &mut Files) -> String {
 
 /// Maps of nginx at its best: a few expressions for each class of crawlers, and for each list of
 /// paths that opens none.
-fn compact_maps(rules: &Rules, maps: &str) -> String {
+fn compact_maps(rules: &ExportedPolicy, maps: &str) -> String {
     let mut lines = String::new();
     for (class, regexes) in agents(rules).iter().enumerate() {
         for regex in regexes {
@@ -242,9 +252,9 @@ fn compact_maps(rules: &Rules, maps: &str) -> String {
         if list.iter().any(|rule| rule.allow) {
             continue;
         }
-        let patterns: Vec<_> = list.iter().map(|rule| path(&rule.pattern)).collect();
+        let patterns: Vec<_> = list.iter().map(|rule| path_steps(&rule.pattern)).collect();
         let mut lines = String::new();
-        for regex in regexes(&patterns) {
+        for regex in split_regexes(&patterns) {
             let _ = writeln!(lines, "    \"~{regex}\" 1;");
         }
         let names = format!("$request_uri $crawlgate_list{place}");
@@ -264,9 +274,9 @@ fn with_lines(maps: &str, names: &str, lines: &str) -> String {
 
 /// nginx with the answers where the request is, without a redirect inside, and one map for all
 /// tags.
-fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str) -> String {
-    let (mut maps, _) = nginx_parts(
-        &Rules {
+fn nginx(rules: &ExportedPolicy, name: &str, listen: &str, origin: &str) -> String {
+    let (mut maps, _) = http_and_server_config(
+        &ExportedPolicy {
             tags: Vec::new(),
             ..rules.clone()
         },

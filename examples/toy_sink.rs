@@ -1,25 +1,25 @@
 //! A sink of its own: it prints a line for each request that breaks the rules, with the fields that
-//! it lists. Requests are lines on standard input, as those of `toy_door`.
+//! it lists. Requests are lines on standard input, as those of `toy_entry_point`.
 //!
 //! ```sh
 //! echo 'GET shop.example /private/ GPTBot/1.2' | cargo run --example toy_sink -- examples/axum-policies
 //! ```
 
-#[path = "toy_door/gate.rs"]
+#[path = "toy_entry_point/gate.rs"]
 mod gate;
 
-use crawlgate::internals::judge::Logs;
-use crawlgate::internals::record::{Field, Line, RequestRecord, Sink};
+use crawlgate::internals::judge::RequestLogs;
+use crawlgate::internals::record::{RecordField, RecordLine, RequestRecord, Sink};
 use crawlgate::internals::settings::AddressDetail;
 use std::sync::Arc;
 
-/// The fields that are printed. A new field is a variant of [`Field`].
-const FIELDS: &[Field] = &[
-    Field::Crawler,
-    Field::Target,
-    Field::Kind,
-    Field::Rule,
-    Field::Would,
+/// The fields that are printed. A new field is a variant of [`RecordField`].
+const FIELDS: &[RecordField] = &[
+    RecordField::Crawler,
+    RecordField::Target,
+    RecordField::Kind,
+    RecordField::Rule,
+    RecordField::Would,
 ];
 
 struct Printed;
@@ -30,7 +30,7 @@ impl Sink for Printed {
             .judged()
             .is_some_and(|judged| judged.decision.is_event());
         if breaks_rules {
-            let line = Line {
+            let line = RecordLine {
                 record,
                 fields: FIELDS,
                 addresses: AddressDetail::None,
@@ -41,9 +41,9 @@ impl Sink for Printed {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let logs = Logs {
+    let logs = RequestLogs {
         sinks: vec![Arc::new(Printed)],
-        ..Logs::off()
+        ..RequestLogs::off()
     };
     gate::answer_lines(logs, |_| {})
 }

@@ -1,6 +1,6 @@
-//! [`Bounded`]: a hash table with a maximum number of entries, for what crawlgate remembers about
-//! single crawlers and addresses. When a shard of the table is full, expired entries are removed
-//! first, then those that expire soonest.
+//! [`BoundedTable`]: a hash table with a maximum number of entries, for what crawlgate remembers
+//! about single crawlers and client addresses. The table is split into shards with a lock each.
+//! When a shard is full, expired entries are removed first, then those that expire soonest.
 
 use crate::locks::lock;
 use ahash::RandomState;
@@ -15,22 +15,22 @@ pub const SHARDS: usize = 16;
 pub const MAX_ENTRIES: usize = 65_536;
 
 /// An entry that expires.
-pub trait Ends {
-    /// A moment of the clock that the table is used with.
-    type Moment: Copy + Ord;
+pub trait Expires {
+    /// A time of the clock by which entries expire.
+    type Time: Copy + Ord;
 
-    /// The moment from which on the entry may be removed.
-    fn ends(&self) -> Self::Moment;
+    /// When the entry expires.
+    fn expires_at(&self) -> Self::Time;
 }
 
 /// The key of a table's hash function. Tables with the same seed have the same hashes, also in
 /// another process.
-pub type Seed = [u64; 4];
+pub type HashSeed = [u64; 4];
 
-/// For keys that are hashes already.
-pub type Prehashed = BuildHasherDefault<IdentityHasher>;
+/// The hasher of a `HashMap` whose keys are hashes already.
+pub type PrehashedKeys = BuildHasherDefault<IdentityHasher>;
 
-/// A hasher whose hash is the number that it is given.
+/// Uses a `u64` key as its own hash.
 #[derive(Debug, Default)]
 pub struct IdentityHasher(u64);
 
@@ -51,33 +51,33 @@ impl Hasher for IdentityHasher {
     }
 }
 
-type Shard<V> = HashMap<u64, V, Prehashed>;
+type Shard<V> = HashMap<u64, V, PrehashedKeys>;
 
-/// See the top of this file. Keys with the same hash share an entry. Where that matters, the entry
-/// itself has to be compared.
+/// A table with at most `MAX_ENTRIES` entries. Keys with the same hash share an entry; where that
+/// matters, compare the key in the entry.
 #[derive(Debug)]
-pub struct Bounded<V> {
+pub struct BoundedTable<V> {
     /// Its key is random: no client can foresee which keys share a hash.
     hasher: RandomState,
-    seed: Seed,
+    seed: HashSeed,
     shards: [Mutex<Shard<V>>; SHARDS],
     /// Entries in all shards. A look-up in an empty table takes no lock.
     count: AtomicUsize,
 }
 
-impl<V> Default for Bounded<V> {
-    fn default() -> Bounded<V> {
+impl<V> Default for BoundedTable<V> {
+    fn default() -> BoundedTable<V> {
         let random = std::hash::RandomState::new();
-        Bounded::seeded([0, 1, 2, 3].map(|number| random.hash_one(number)))
+        BoundedTable::seeded([0, 1, 2, 3].map(|number| random.hash_one(number)))
     }
 }
 
-impl<V> Bounded<V> {
+impl<V> BoundedTable<V> {
     /// An empty table with the hashes of another one.
-    pub fn seeded(seed: Seed) -> Bounded<V> {
+    pub fn seeded(seed: HashSeed) -> BoundedTable<V> {
         let [first, second, third, fourth] = seed;
         let hasher = RandomState::with_seeds(first, second, third, fourth);
-        Bounded {
+        BoundedTable {
             hasher,
             seed,
             shards: Default::default(),
@@ -86,48 +86,48 @@ impl<V> Bounded<V> {
     }
 
     /// The seed of the table's hashes.
-    pub fn seed(&self) -> Seed {
+    pub fn seed(&self) -> HashSeed {
         self.seed
     }
 }
 
-impl<V: Ends> Bounded<V> {
+impl<V: Expires> BoundedTable<V> {
     /// The hash of a key.
-    pub fn hash(&self, of: impl Hash) -> u64 {
-        self.hasher.hash_one(of)
+    pub fn hash(&self, key: impl Hash) -> u64 {
+        self.hasher.hash_one(key)
     }
 
-    /// Returns what `look` makes of the entry with this hash; `None` if there is no entry. The
-    /// shard is locked meanwhile, so `look` must not wait.
-    pub fn look<T>(&self, hash: u64, look: impl FnOnce(&V) -> Option<T>) -> Option<T> {
+    /// Calls `get` with the entry of this hash and returns its result; `None` if there is no entry.
+    /// The shard is locked meanwhile, so `get` must not wait.
+    pub fn get_with<T>(&self, hash: u64, get: impl FnOnce(&V) -> Option<T>) -> Option<T> {
         if self.is_empty() {
             return None;
         }
-        self.shard(hash).get(&hash).and_then(look)
+        self.shard(hash).get(&hash).and_then(get)
     }
 
     /// Inserts an entry, in place of an earlier one with this hash. In a full shard, other entries
     /// are removed for a new one.
-    pub fn insert(&self, hash: u64, entry: V, now: V::Moment) {
-        let _: Result<(), ()> = self.change(hash, now, |_| Ok(entry));
+    pub fn insert(&self, hash: u64, entry: V, now: V::Time) {
+        let _: Result<(), ()> = self.try_update(hash, now, |_| Ok(entry));
     }
 
-    /// Replaces an entry by the one that `new` makes of it; `new` gets `None` if there is no entry
-    /// yet. In a full shard, other entries are removed for a new one: those that have expired at
-    /// `now`, then those that expire soonest.
+    /// Replaces an entry by the result of `update`, which gets `None` if there is no entry yet. In a
+    /// full shard, other entries are removed for a new one: those that have expired at `now`, then
+    /// those that expire soonest.
     ///
     /// # Errors
-    /// The error of `new`. The entry stays as it was.
-    pub fn change<E>(
+    /// The error of `update`. The entry stays as it was.
+    pub fn try_update<E>(
         &self,
         hash: u64,
-        now: V::Moment,
-        new: impl FnOnce(Option<&V>) -> Result<V, E>,
+        now: V::Time,
+        update: impl FnOnce(Option<&V>) -> Result<V, E>,
     ) -> Result<(), E> {
         let mut shard = self.shard(hash);
-        let entry = new(shard.get(&hash))?;
+        let entry = update(shard.get(&hash))?;
         if !shard.contains_key(&hash) {
-            self.count.fetch_sub(make_room(&mut shard, now), Relaxed);
+            self.count.fetch_sub(evict(&mut shard, now), Relaxed);
             self.count.fetch_add(1, Relaxed);
         }
         shard.insert(hash, entry);
@@ -141,28 +141,28 @@ impl<V: Ends> Bounded<V> {
         }
     }
 
-    /// Removes the entries that `keep` does not keep, and returns their number. One shard is locked
-    /// at a time.
+    /// Removes the entries for which `keep` returns false, and returns their number. One shard is
+    /// locked at a time.
     pub fn retain(&self, mut keep: impl FnMut(&V) -> bool) -> usize {
-        let mut gone = 0;
+        let mut removed = 0;
         for shard in &self.shards {
             let mut shard = lock(shard);
             let before = shard.len();
             shard.retain(|_, entry| keep(entry));
-            gone += before - shard.len();
+            removed += before - shard.len();
         }
-        self.count.fetch_sub(gone, Relaxed);
-        gone
+        self.count.fetch_sub(removed, Relaxed);
+        removed
     }
 
     /// The results of `pick` for all entries. One shard is locked at a time, so that a request
     /// waits for one at most.
     pub fn collect<T>(&self, pick: impl Fn(&V) -> Option<T>) -> Vec<T> {
-        self.collect_hashed(|_, entry| pick(entry))
+        self.collect_with_hash(|_, entry| pick(entry))
     }
 
-    /// [`Bounded::collect`] with the hash of each entry.
-    pub fn collect_hashed<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
+    /// [`BoundedTable::collect`] with the hash of each entry.
+    pub fn collect_with_hash<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
         let mut picked = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
@@ -188,22 +188,22 @@ impl<V: Ends> Bounded<V> {
     }
 }
 
-/// Makes room for one more entry, if the shard is full: removes the entries that have expired, and
-/// those that expire soonest until an eighth at least is removed, so that this is rare. Returns how
-/// many it removed.
-fn make_room<V: Ends>(shard: &mut Shard<V>, now: V::Moment) -> usize {
+/// Makes space for one more entry in a full shard: removes the entries that have expired, then those
+/// that expire soonest, at least an eighth in all, so that this is rare. Returns how many it
+/// removed.
+fn evict<V: Expires>(shard: &mut Shard<V>, now: V::Time) -> usize {
     let before = shard.len();
     if before < MAX_ENTRIES / SHARDS {
         return 0;
     }
-    shard.retain(|_, entry| entry.ends() > now);
-    let most = before - before.div_ceil(8);
-    if shard.len() > most {
-        let mut order: Vec<(V::Moment, u64)> = shard
+    shard.retain(|_, entry| entry.expires_at() > now);
+    let max_len = before - before.div_ceil(8);
+    if shard.len() > max_len {
+        let mut order: Vec<(V::Time, u64)> = shard
             .iter()
-            .map(|(hash, entry)| (entry.ends(), *hash))
+            .map(|(hash, entry)| (entry.expires_at(), *hash))
             .collect();
-        let surplus = order.len() - most;
+        let surplus = order.len() - max_len;
         order.select_nth_unstable(surplus - 1);
         for (_, hash) in &order[..surplus] {
             shard.remove(hash);
@@ -214,41 +214,43 @@ fn make_room<V: Ends>(shard: &mut Shard<V>, now: V::Moment) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounded, Ends, MAX_ENTRIES};
+    use super::{BoundedTable, Expires, MAX_ENTRIES};
 
-    impl Ends for u32 {
-        type Moment = u32;
+    impl Expires for u32 {
+        type Time = u32;
 
-        fn ends(&self) -> u32 {
+        fn expires_at(&self) -> u32 {
             *self
         }
     }
 
     #[test]
-    fn what_is_over_goes_first_and_then_what_is_over_the_soonest() {
-        let table = Bounded::<u32>::default();
-        let put = |name: u32, ends: u32, now: u32| table.insert(table.hash(name), ends, now);
-        let has = |name: u32| table.look(table.hash(name), |ends| Some(*ends)).is_some();
-        let most = u32::try_from(MAX_ENTRIES).expect("a small number");
-        (0..most / 2).for_each(|name| put(name, 10, 0));
-        (most / 2..most * 2).for_each(|name| put(name, 1_000 + name, 20));
+    fn full_table_removes_expired_entries_then_the_soonest() {
+        let table = BoundedTable::<u32>::default();
+        let put = |key: u32, expires_at: u32, now: u32| {
+            table.insert(table.hash(key), expires_at, now);
+        };
+        let has = |key: u32| table.get_with(table.hash(key), |_| Some(())).is_some();
+        let max = u32::try_from(MAX_ENTRIES).expect("a small number");
+        (0..max / 2).for_each(|key| put(key, 10, 0));
+        (max / 2..max * 2).for_each(|key| put(key, 1_000 + key, 20));
         assert!(
-            (0..most / 2).filter(|name| has(*name)).count() < MAX_ENTRIES / 16,
-            "over"
+            (0..max / 2).filter(|key| has(*key)).count() < MAX_ENTRIES / 16,
+            "expired"
         );
-        assert!((most * 2 - most / 8..most * 2).all(has), "over the last");
+        assert!((max * 2 - max / 8..max * 2).all(has), "expire last");
         assert!(table.len() <= MAX_ENTRIES);
-        let held = table.len();
-        assert_eq!(table.collect(|ends| Some(*ends)).len(), held);
-        assert_eq!((table.retain(|_| false), table.len()), (held, 0));
+        let len = table.len();
+        assert_eq!(table.collect(|entry| Some(*entry)).len(), len);
+        assert_eq!((table.retain(|_| false), table.len()), (len, 0));
     }
 
     #[test]
     fn tables_of_one_seed_share_their_hashes() {
-        let table = Bounded::<u32>::default();
-        let same = Bounded::<u32>::seeded(table.seed());
-        let of = ("shop.example", Some(7));
-        assert_eq!(table.hash(of), same.hash(of));
-        assert_ne!(table.hash(of), Bounded::<u32>::default().hash(of));
+        let table = BoundedTable::<u32>::default();
+        let same = BoundedTable::<u32>::seeded(table.seed());
+        let key = ("shop.example", Some(7));
+        assert_eq!(table.hash(key), same.hash(key));
+        assert_ne!(table.hash(key), BoundedTable::<u32>::default().hash(key));
     }
 }

@@ -1,9 +1,8 @@
-//! [`Clock`]: the clock of the running server. A [`Moment`] has two measures: the time of the wall
-//! clock, and the elapsed time, which a change of the system time does not affect. The two differ
-//! when the system time is set or the machine sleeps.
+//! [`Clock`]: the clock of the running server. A [`Moment`] has both the wall-clock time and the
+//! monotonic time, because the two drift apart when the system time is set or the machine sleeps.
 //!
-//! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server`
-//! refuses such a file unless every listener is on loopback.
+//! A clock file may shift both times (`crawlgate run --clock`), so that tests see a day pass. The
+//! module `server` rejects such a file unless every listener is on loopback.
 
 use crate::locks::lock;
 use crate::threads::spawn;
@@ -13,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How often a clock file is read.
-const LOOK: Duration = Duration::from_millis(20);
+const READ_EVERY: Duration = Duration::from_millis(20);
 
 /// Why a clock file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -23,11 +22,11 @@ pub enum ClockError {
     Read {
         /// The clock file.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The file has other words in it.
-    #[error("{file}: write `lived 25h`, `set -2h`, or both, with s, m, h or d")]
+    #[error("{file}: write `elapsed 25h`, `set -2h`, or both, with s, m, h or d")]
     Malformed {
         /// The clock file.
         file: String,
@@ -40,64 +39,69 @@ pub enum ClockError {
 /// Where the time comes from. Cheap to clone; all clones are one clock.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    began: Instant,
-    /// What was lived through before it was made, by another process.
-    before: Duration,
-    shift: Option<Arc<Shift>>,
+    started: Instant,
+    /// The monotonic time at the start: that of the process before, or zero.
+    start_offset: Duration,
+    shift: Option<Arc<Mutex<ClockShift>>>,
 }
 
-/// A moment by both measures.
+/// A moment by the wall clock and by the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// By the wall clock.
     pub now: Timestamp,
-    /// How much time crawlgate lived through since the clock was made, or since the process before
-    /// made its own.
-    pub lived: Duration,
+    /// Time since the start. An upgrade continues the time of the process before. Setting the
+    /// system time does not change it.
+    pub monotonic: Duration,
 }
 
 impl Moment {
-    /// The seconds by which the wall clock is ahead of the time lived through. They change when the
+    /// The seconds by which the wall clock is ahead of the monotonic time. They change when the
     /// wall clock is set, or the machine sleeps.
-    pub fn ahead(&self) -> i64 {
-        self.now.0.saturating_sub(self.lived.as_secs() as i64)
+    pub fn wall_clock_offset(&self) -> i64 {
+        self.now.0.saturating_sub(self.monotonic.as_secs() as i64)
     }
 }
 
-/// Seconds on top of the machine's own: on both measures, as if so much time had passed, and on the
-/// wall clock alone, as if it had been set.
-type Shift = Mutex<(i64, i64)>;
+/// The shift of a clock file, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ClockShift {
+    /// Added to both times, as if they had passed.
+    elapsed: i64,
+    /// Added to the wall clock alone, as if it had been set.
+    set: i64,
+}
 
 impl Default for Clock {
     fn default() -> Clock {
         Clock {
-            began: Instant::now(),
-            before: Duration::ZERO,
+            started: Instant::now(),
+            start_offset: Duration::ZERO,
             shift: None,
         }
     }
 }
 
 impl Clock {
-    /// A clock that a file shifts while the server runs: `lived 25h` lets a day and an hour pass,
+    /// A clock that a file shifts while the server runs: `elapsed 25h` lets a day and an hour pass,
     /// `set -2h` sets the wall clock back. The file may have both. For developers and tests.
     ///
     /// # Errors
     /// The file cannot be read or understood.
-    pub fn following(file: &Path) -> Result<Clock, ClockError> {
-        let shift = Arc::new(Shift::default());
-        read(file, &shift)?;
+    pub fn following_file(file: &Path) -> Result<Clock, ClockError> {
+        let shift = Arc::new(Mutex::<ClockShift>::default());
+        reload_shift(file, &shift)?;
         let followed = Arc::downgrade(&shift);
         let file = file.to_owned();
         let started = spawn("clock", move || {
             while let Some(shift) = followed.upgrade() {
                 // A file that is being written is read whole the next time.
-                if let Ok(true) = read(&file, &shift) {
-                    let (lived, set) = *lock(&shift);
-                    tracing::warn!(lived, set, "the developer's clock was moved");
+                if let Ok(true) = reload_shift(&file, &shift) {
+                    let ClockShift { elapsed, set } = *lock(&shift);
+                    tracing::warn!(elapsed, set, "the developer's clock was moved");
                 }
                 drop(shift);
-                std::thread::sleep(LOOK);
+                std::thread::sleep(READ_EVERY);
             }
         });
         started.map_err(ClockError::Thread)?;
@@ -107,48 +111,51 @@ impl Clock {
         })
     }
 
-    /// The same clock for a process that continues another one: its elapsed time is `lived` now and
-    /// goes on from there. It is never set back.
-    pub fn going_on(self, lived: Duration) -> Clock {
-        let before = lived.saturating_sub(self.moment().lived);
-        Clock { before, ..self }
+    /// The clock of a process that continues another one. Its monotonic time continues at
+    /// `monotonic`, and is never set back.
+    pub fn continued_from(self, monotonic: Duration) -> Clock {
+        let start_offset = monotonic.saturating_sub(self.moment().monotonic);
+        Clock {
+            start_offset,
+            ..self
+        }
     }
 
     /// The time of the wall clock.
     pub fn now(&self) -> SystemTime {
-        // The instant matters only for the elapsed time, which is dropped here.
-        self.read(self.began).0
+        // The instant matters only for the monotonic time, which is dropped here.
+        self.now_and_monotonic_at(self.started).0
     }
 
-    /// The present time of the wall clock, and the elapsed time until the instant `until`, which
-    /// the caller took a moment ago. A clock file shifts both.
-    pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
-        let lived = self
-            .before
-            .saturating_add(until.saturating_duration_since(self.began));
+    /// The present time of the wall clock, and the monotonic time of an instant that the caller
+    /// took a moment ago. A clock file shifts both.
+    pub fn now_and_monotonic_at(&self, instant: Instant) -> (SystemTime, Duration) {
+        let monotonic = self
+            .start_offset
+            .saturating_add(instant.saturating_duration_since(self.started));
         let Some(shift) = &self.shift else {
-            return (SystemTime::now(), lived);
+            return (SystemTime::now(), monotonic);
         };
-        let (more, set) = *lock(shift);
+        let ClockShift { elapsed, set } = *lock(shift);
         (
-            shifted(more + set),
-            lived.saturating_add(Duration::from_secs(u64::try_from(more).unwrap_or(0))),
+            shifted_system_time(elapsed + set),
+            monotonic.saturating_add(Duration::from_secs(u64::try_from(elapsed).unwrap_or(0))),
         )
     }
 
-    /// Now, by both measures.
+    /// The present moment.
     pub fn moment(&self) -> Moment {
-        let (now, lived) = self.read(Instant::now());
+        let (now, monotonic) = self.now_and_monotonic_at(Instant::now());
         Moment {
             now: Timestamp::from(now),
-            lived,
+            monotonic,
         }
     }
 }
 
 /// The machine's wall clock, shifted by so many seconds (negative: back); unshifted if the result
 /// is no time of the system.
-fn shifted(seconds: i64) -> SystemTime {
+fn shifted_system_time(seconds: i64) -> SystemTime {
     let now = SystemTime::now();
     let by = Duration::from_secs(seconds.unsigned_abs());
     let shifted = if seconds < 0 {
@@ -161,40 +168,39 @@ fn shifted(seconds: i64) -> SystemTime {
 
 /// Reads a clock file into `shift`. Returns whether the shift changed; it stays if the file cannot
 /// be used.
-fn read(file: &Path, shift: &Shift) -> Result<bool, ClockError> {
-    let read = crate::files::read(file);
+fn reload_shift(file: &Path, shift: &Mutex<ClockShift>) -> Result<bool, ClockError> {
+    let read = crate::files::read_bounded(file);
     let file = file.display().to_string();
     let text = match read {
         Ok(text) => text,
         Err(source) => return Err(ClockError::Read { file, source }),
     };
-    let Some(new) = parse(&String::from_utf8_lossy(&text)) else {
+    let Some(new) = parse_shift(&String::from_utf8_lossy(&text)) else {
         return Err(ClockError::Malformed { file });
     };
     Ok(std::mem::replace(&mut *lock(shift), new) != new)
 }
 
-/// Reads `lived 25h set -2h` as the two shifts in seconds: 90,000 and -7,200. Each may be missing
-/// (0), and the last one counts. `None` for other words, or if `lived` is negative.
-fn parse(text: &str) -> Option<(i64, i64)> {
-    let mut lived = 0;
-    let mut set = 0;
+/// Parses `elapsed 25h set -2h`. Each may be missing (0), and the last one counts. `None` for other
+/// words, or if `elapsed` is negative.
+fn parse_shift(text: &str) -> Option<ClockShift> {
+    let mut shift = ClockShift::default();
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {
-        let amount = seconds(words.next()?)?;
+        let amount = parse_seconds(words.next()?)?;
         match word {
-            "lived" if amount >= 0 => lived = amount,
-            "set" => set = amount,
+            "elapsed" if amount >= 0 => shift.elapsed = amount,
+            "set" => shift.set = amount,
             _ => return None,
         }
     }
-    Some((lived, set))
+    Some(shift)
 }
 
-/// Reads `25h` or `-2h` (units s, m, h, d) as seconds; `None` for anything else, or about 35,000
+/// Parses `25h` or `-2h` (units s, m, h, d) as seconds; `None` for anything else, or about 35,000
 /// years and more.
-fn seconds(written: &str) -> Option<i64> {
-    let unit = written.chars().last()?;
+fn parse_seconds(text: &str) -> Option<i64> {
+    let unit = text.chars().last()?;
     let factor = match unit {
         's' => 1,
         'm' => 60,
@@ -202,8 +208,7 @@ fn seconds(written: &str) -> Option<i64> {
         'd' => 86_400,
         _ => return None,
     };
-    written
-        .strip_suffix(unit)?
+    text.strip_suffix(unit)?
         .parse::<i64>()
         .ok()?
         .checked_mul(factor)
@@ -215,32 +220,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_file_says_what_passed_and_what_was_set() {
-        assert_eq!(parse("lived 25h\n"), Some((90_000, 0)));
-        assert_eq!(parse("set -2h lived 1d"), Some((86_400, -7_200)));
-        assert_eq!(parse(""), Some((0, 0)));
+    fn clock_file_is_parsed_or_rejected() {
+        let shift = |elapsed, set| Some(ClockShift { elapsed, set });
+        assert_eq!(parse_shift("elapsed 25h\n"), shift(90_000, 0));
+        assert_eq!(parse_shift("set -2h elapsed 1d"), shift(86_400, -7_200));
+        assert_eq!(parse_shift(""), shift(0, 0));
         for wrong in [
-            "lived",
-            "lived -1h",
-            "lived 3",
+            "elapsed",
+            "elapsed -1h",
+            "elapsed 3",
             "set x",
             "later 3h",
             "set 99999999999999999999d",
-            "lived é",
+            "elapsed é",
         ] {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert_eq!(parse_shift(wrong), None, "{wrong}");
         }
     }
 
     #[test]
-    fn a_shifted_clock_moves_both_measures_and_one_that_was_set_only_the_wall() {
+    fn elapsed_shifts_both_times_and_set_the_wall_clock() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("clock");
-        std::fs::write(&file, "lived 25h set -1h").expect("written");
-        let (real, clock) = (Clock::default(), Clock::following(&file).expect("a clock"));
+        std::fs::write(&file, "elapsed 25h set -1h").expect("written");
+        let real = Clock::default();
+        let clock = Clock::following_file(&file).expect("a clock");
         let (real, shifted) = (real.moment(), clock.moment());
         assert!(shifted.now.0 - real.now.0 - 24 * 3_600 <= 1);
-        assert!(shifted.lived >= Duration::from_secs(25 * 3_600));
-        assert!(Clock::following(&directory.path().join("none")).is_err());
+        assert!(shifted.monotonic >= Duration::from_secs(25 * 3_600));
+        assert!(Clock::following_file(&directory.path().join("none")).is_err());
     }
 }

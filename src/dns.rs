@@ -1,6 +1,7 @@
-//! Look-ups in DNS. [`Dns`] finds the records that prove a crawler's address. A timeout, SERVFAIL
-//! or a refusal proves nothing, and is [`DnsAnswer::Failed`]. [`addresses_of_host`] finds a server
-//! as other programs do, also in `/etc/hosts`. Nothing is cached here, so that each answer is new.
+//! DNS look-ups. [`DnsResolver`] finds the records that verify a crawler's IP address. A timeout,
+//! SERVFAIL or a refusal proves nothing; it is [`DnsAnswer::Failed`]. [`resolve_host`] finds a
+//! server's address as other programs do, also in `/etc/hosts`. Nothing is cached here, so each
+//! answer is fresh.
 
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
@@ -14,42 +15,43 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// How long one server has to answer, and how often it is asked.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// How long one server has to answer.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a server is asked.
 const ATTEMPTS: usize = 2;
 /// The limit for one look-up, with all servers and attempts.
-const TIME: Duration = Duration::from_secs(8);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(8);
 /// The time to live of an answer that states none. The caller bounds it.
 const NO_TTL: Duration = Duration::ZERO;
 /// The time to live of addresses that do not come from DNS.
-const UNTIMED: Duration = Duration::from_secs(30);
+const LOCAL_TTL: Duration = Duration::from_secs(30);
 
 /// The answer to a look-up.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DnsAnswer<T> {
     /// These records, with their time to live.
     Records(Vec<T>, Duration),
-    /// No such record exists, for this time to live.
-    Nothing(Duration),
+    /// No such record exists. The answer counts for this time to live.
+    NotFound(Duration),
     /// There was no definite answer, for this reason.
     Failed(String),
 }
 
 /// Asks name servers for records of one kind.
-pub struct Dns(TokioResolver);
+pub struct DnsResolver(TokioResolver);
 
-impl Dns {
+impl DnsResolver {
     /// A resolver that asks these servers; without any, those of the system (`/etc/resolv.conf`).
     ///
     /// # Errors
     /// The system's configuration cannot be read.
-    pub fn new(servers: &[SocketAddr]) -> Result<Dns, NetError> {
-        resolver(servers).map(Dns)
+    pub fn new(servers: &[SocketAddr]) -> Result<DnsResolver, NetError> {
+        build_resolver(servers).map(DnsResolver)
     }
 
     /// The names of an address.
-    pub async fn names_of(&self, address: IpAddr) -> DnsAnswer<String> {
-        self.ask(Name::from(address), RecordType::PTR, |data| match data {
+    pub async fn reverse_lookup(&self, address: IpAddr) -> DnsAnswer<String> {
+        self.lookup_records(Name::from(address), RecordType::PTR, |data| match data {
             RData::PTR(name) => Some(name.0.to_utf8()),
             _ => None,
         })
@@ -57,7 +59,7 @@ impl Dns {
     }
 
     /// The addresses of a name, of the same kind as `like`.
-    pub async fn addresses_of(&self, name: &str, like: IpAddr) -> DnsAnswer<IpAddr> {
+    pub async fn lookup_addresses(&self, name: &str, like: IpAddr) -> DnsAnswer<IpAddr> {
         let kind = if like.is_ipv4() {
             RecordType::A
         } else {
@@ -66,26 +68,30 @@ impl Dns {
         match Name::from_utf8(name) {
             Ok(mut name) => {
                 name.set_fqdn(true);
-                self.ask(name, kind, RData::ip_addr).await
+                self.lookup_records(name, kind, RData::ip_addr).await
             }
             // A name that DNS cannot have has no address.
-            Err(_) => DnsAnswer::Nothing(NO_TTL),
+            Err(_) => DnsAnswer::NotFound(NO_TTL),
         }
     }
 
-    /// Looks up records of one kind; `record` takes the value out of a record of that kind, and
-    /// skips others (such as CNAME) with `None`. The time to live is the shortest in the answer. A
-    /// name or record that does not exist is `Nothing`; everything else without an answer is
-    /// `Failed`.
-    async fn ask<T>(
+    /// Looks up records of one kind. `record` returns the value of a record, and `None` for other
+    /// kinds (such as CNAME). The time to live is the shortest in the answer. A name or record that
+    /// does not exist is `NotFound`; everything else without an answer is `Failed`.
+    async fn lookup_records<T>(
         &self,
         name: Name,
         kind: RecordType,
         record: impl Fn(&RData) -> Option<T>,
     ) -> DnsAnswer<T> {
-        let answer = match tokio::time::timeout(TIME, self.0.lookup(name, kind)).await {
+        let answer = match tokio::time::timeout(LOOKUP_TIMEOUT, self.0.lookup(name, kind)).await {
             Ok(answer) => answer,
-            Err(_) => return DnsAnswer::Failed(format!("no answer within {} s", TIME.as_secs())),
+            Err(_) => {
+                return DnsAnswer::Failed(format!(
+                    "no answer within {} s",
+                    LOOKUP_TIMEOUT.as_secs()
+                ));
+            }
         };
         match answer {
             Ok(found) => {
@@ -102,7 +108,7 @@ impl Dns {
                     .filter_map(|answer| record(&answer.data))
                     .collect();
                 if records.is_empty() {
-                    DnsAnswer::Nothing(ttl)
+                    DnsAnswer::NotFound(ttl)
                 } else {
                     DnsAnswer::Records(records, ttl)
                 }
@@ -113,7 +119,7 @@ impl Dns {
                     ResponseCode::NXDomain | ResponseCode::NoError
                 ) =>
             {
-                DnsAnswer::Nothing(
+                DnsAnswer::NotFound(
                     none.negative_ttl
                         .map_or(NO_TTL, |ttl| Duration::from_secs(ttl.into())),
                 )
@@ -142,8 +148,8 @@ pub enum HostLookupError {
     #[error("{0}")]
     System(#[from] io::Error),
     /// There was no answer in time.
-    #[error("no answer within {} s", TIME.as_secs())]
-    Time,
+    #[error("no answer within {} s", LOOKUP_TIMEOUT.as_secs())]
+    TimedOut,
     /// The answer has no address.
     #[error("the name has no address")]
     NoAddress,
@@ -156,38 +162,38 @@ pub enum HostLookupError {
 ///
 /// # Errors
 /// No address was found.
-pub async fn addresses_of_host(
+pub async fn resolve_host(
     host: &str,
     servers: &[SocketAddr],
 ) -> Result<HostAddresses, HostLookupError> {
-    if let Some(addresses) = in_hosts_file(host) {
+    if let Some(addresses) = find_in_hosts_file(host) {
         return Ok(HostAddresses {
             addresses,
-            ttl: UNTIMED,
+            ttl: LOCAL_TTL,
         });
     }
-    match asked(host, servers).await {
-        Err(_) if servers.is_empty() => of_system(host).await,
+    match resolve_by_name_servers(host, servers).await {
+        Err(_) if servers.is_empty() => resolve_by_system(host).await,
         result => result,
     }
 }
 
-/// [`addresses_of_host`] for a thread that may block.
+/// [`resolve_host`] for a thread that may block.
 ///
 /// # Errors
 /// No address was found.
-pub fn addresses_of_host_blocking(
+pub fn resolve_host_blocking(
     host: &str,
     servers: &[SocketAddr],
 ) -> Result<HostAddresses, HostLookupError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(addresses_of_host(host, servers))
+    runtime.block_on(resolve_host(host, servers))
 }
 
 /// The addresses of a host in `/etc/hosts`; `None` if it has none, or the file cannot be read.
-fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
+fn find_in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
     let hosts = Hosts::from_system().ok()?;
     let name = Name::from_utf8(host).ok()?;
     let mut addresses = Vec::new();
@@ -202,14 +208,17 @@ fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
 
 /// The addresses that name servers know for a host. With `servers` the host is a full name;
 /// without, the system's servers are asked, and its search domains tried.
-async fn asked(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
+async fn resolve_by_name_servers(
+    host: &str,
+    servers: &[SocketAddr],
+) -> Result<HostAddresses, HostLookupError> {
     let mut name = Name::from_utf8(host).map_err(NetError::from)?;
     // Only the configuration of the system has search domains.
     name.set_fqdn(!servers.is_empty());
-    let resolver = resolver(servers)?;
-    let lookup = tokio::time::timeout(TIME, resolver.lookup_ip(name))
+    let resolver = build_resolver(servers)?;
+    let lookup = tokio::time::timeout(LOOKUP_TIMEOUT, resolver.lookup_ip(name))
         .await
-        .map_err(|_| HostLookupError::Time)?;
+        .map_err(|_| HostLookupError::TimedOut)?;
     let found = lookup?;
     let ttl = found
         .as_lookup()
@@ -218,10 +227,10 @@ async fn asked(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, Host
         .map(|answer| answer.ttl)
         .min()
         .unwrap_or_default();
-    at_least_one(found.iter().collect(), Duration::from_secs(ttl.into()))
+    non_empty(found.iter().collect(), Duration::from_secs(ttl.into()))
 }
 
-fn at_least_one(addresses: Vec<IpAddr>, ttl: Duration) -> Result<HostAddresses, HostLookupError> {
+fn non_empty(addresses: Vec<IpAddr>, ttl: Duration) -> Result<HostAddresses, HostLookupError> {
     if addresses.is_empty() {
         Err(HostLookupError::NoAddress)
     } else {
@@ -230,27 +239,27 @@ fn at_least_one(addresses: Vec<IpAddr>, ttl: Duration) -> Result<HostAddresses, 
 }
 
 /// Asks the system's resolver, for eight seconds at most, because it may hang for minutes.
-async fn of_system(host: &str) -> Result<HostAddresses, HostLookupError> {
-    let lookup = tokio::time::timeout(TIME, tokio::net::lookup_host((host, 0))).await;
-    let found = lookup.map_err(|_| HostLookupError::Time)??;
-    at_least_one(found.map(|address| address.ip()).collect(), UNTIMED)
+async fn resolve_by_system(host: &str) -> Result<HostAddresses, HostLookupError> {
+    let lookup = tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host, 0))).await;
+    let found = lookup.map_err(|_| HostLookupError::TimedOut)??;
+    non_empty(found.map(|address| address.ip()).collect(), LOCAL_TTL)
 }
 
 /// A resolver that asks `servers`, or without any those of the system. It keeps no answers and does
 /// not read `/etc/hosts`.
-fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
+fn build_resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
     let mut builder = if servers.is_empty() {
         TokioResolver::builder_tokio()?
     } else {
-        let servers = servers.iter().copied().map(name_server).collect();
+        let servers = servers.iter().copied().map(name_server_config).collect();
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
         Resolver::builder_with_config(config, TokioRuntimeProvider::default())
     };
     let options = builder.options_mut();
-    options.timeout = TIMEOUT;
+    options.timeout = SERVER_TIMEOUT;
     options.attempts = ATTEMPTS;
     options.cache_size = 0;
-    // A line of /etc/hosts is no word of a crawler's operator. For servers it is read before.
+    // A line of /etc/hosts proves nothing about a crawler. For servers the file is read before.
     options.use_hosts_file = ResolveHosts::Never;
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
     options.edns0 = true;
@@ -258,7 +267,7 @@ fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
     builder.build()
 }
 
-fn name_server(address: SocketAddr) -> NameServerConfig {
+fn name_server_config(address: SocketAddr) -> NameServerConfig {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
         connection.port = address.port();
         connection
@@ -271,15 +280,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn host_of_the_hosts_file_needs_no_name_server() {
-        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-        let found = addresses_of_host("localhost", &[nobody])
+    async fn host_in_the_hosts_file_needs_no_name_server() {
+        let unreachable = SocketAddr::from(([127, 0, 0, 1], 1));
+        let found = resolve_host("localhost", &[unreachable])
             .await
             .expect("a line of the file");
         assert!(
-            found.addresses.iter().all(IpAddr::is_loopback) && found.ttl == UNTIMED,
+            found.addresses.iter().all(IpAddr::is_loopback) && found.ttl == LOCAL_TTL,
             "{found:?}"
         );
-        assert!(addresses_of_host("name.invalid", &[nobody]).await.is_err());
+        assert!(resolve_host("name.invalid", &[unreachable]).await.is_err());
     }
 }

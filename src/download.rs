@@ -1,8 +1,8 @@
-//! Downloads over HTTP, bounded in time and size. They block their thread. [`client`] begins the
-//! configuration of a client, [`conditional`] adds validators to a request, [`field`] and
-//! [`octets`] read the answer.
+//! HTTP downloads with limits for time and size, by the crate ureq. They block the calling thread.
+//! [`client_config`] starts the configuration of an HTTP client, and [`with_validators`] makes a
+//! request conditional. [`header_text`] and [`read_body`] read the response.
 
-use crate::heads::OWN_AGENT;
+use crate::heads::OWN_USER_AGENT;
 use std::io::{self, Read};
 use std::time::Duration;
 use ureq::config::ConfigBuilder;
@@ -12,24 +12,24 @@ use ureq::typestate::AgentScope;
 use ureq::{Agent, Body, RequestBuilder};
 
 /// The configuration of a client that trusts the roots of the system, follows no redirect, and
-/// takes an answer with any status. `limit` is for a request with its whole answer.
-pub fn client(limit: Duration) -> ConfigBuilder<AgentScope> {
+/// accepts every status. `timeout` is for a request with its whole response.
+pub fn client_config(timeout: Duration) -> ConfigBuilder<AgentScope> {
     Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
-        .timeout_global(Some(limit))
+        .timeout_global(Some(timeout))
         .tls_config(
             TlsConfig::builder()
                 .root_certs(RootCerts::PlatformVerifier)
                 .build(),
         )
-        .user_agent(OWN_AGENT)
+        .user_agent(OWN_USER_AGENT)
 }
 
-/// Makes a request conditional, by the validators of the copy that the caller has. An empty one
-/// does not count.
-pub fn conditional<B>(
+/// Makes a request conditional, by the validators of the copy that the caller has. Empty validators
+/// are left out.
+pub fn with_validators<B>(
     mut request: RequestBuilder<B>,
     etag: Option<&str>,
     last_modified: Option<&str>,
@@ -45,8 +45,8 @@ pub fn conditional<B>(
     request
 }
 
-/// A field of an answer, if it is text.
-pub fn field(response: &Response<Body>, name: &str) -> Option<String> {
+/// The value of a response header, if it is text.
+pub fn header_text(response: &Response<Body>, name: &str) -> Option<String> {
     response
         .headers()
         .get(name)?
@@ -55,14 +55,14 @@ pub fn field(response: &Response<Body>, name: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The body of an answer. Of a body with more than `most` octets, the first `most` and one more.
+/// The body of a response. Of a longer body it returns the first `max_bytes` and one more byte.
 ///
 /// # Errors
-/// The answer broke off.
-pub fn octets(body: Body, most: usize) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
+/// The connection failed before the end.
+pub fn read_body(body: Body, max_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     body.into_reader()
-        .take(most as u64 + 1)
-        .read_to_end(&mut octets)?;
-    Ok(octets)
+        .take(max_bytes as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

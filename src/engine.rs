@@ -1,16 +1,16 @@
-//! [`Engine`]: one policy, ready to judge requests. It is the interface for programs that judge
-//! requests themselves: it reads no clock and no file, and remembers nothing from one [`Request`]
-//! to the next.
+//! [`Engine`]: one policy, compiled to judge HTTP requests. It is the library's interface for
+//! programs that do not run the proxy but judge each [`Request`] themselves. It reads no clock and
+//! no file, and keeps no state between requests.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    self, Action, ActionReport, CachedVersions, Explanation, Facts, HistoryBasis, Identity, Kind,
-    ResponseFacts, Scratch, Surroundings, Verdict,
+    self, Action, ActionReport, CachedVersions, DecisionScratch, Explanation, HistoryBasis,
+    Identity, Kind, PolicySources, RequestFacts, ResponseFacts, Verdict,
 };
-use crate::yaml::{Diagnostics, Source};
+use crate::yaml::{Diagnostics, SourceFile};
 use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
@@ -18,16 +18,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 thread_local! {
-    /// Judging allocates nothing once this has grown.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    /// Reused buffers, so that judging does not allocate.
+    static SCRATCH: RefCell<DecisionScratch> = RefCell::default();
 }
 
-/// A policy, ready to judge requests.
+/// A policy, compiled to judge requests.
 ///
 /// ```
 /// use crawlgate::{Engine, Kind, Request, Verdict};
 ///
-/// # fn main() -> Result<(), crawlgate::Rejected> {
+/// # fn main() -> Result<(), crawlgate::PolicyError> {
 /// let text = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n";
 /// let engine = Engine::load(text)?.engine;
 /// assert!(String::from_utf8_lossy(engine.robots_txt()).contains("User-agent: GPTBot"));
@@ -50,22 +50,22 @@ pub struct Engine {
 /// An engine, and the warnings about its policy.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Loaded {
+pub struct LoadedEngine {
     /// The engine.
     pub engine: Engine,
     /// Warnings and notes about the policy.
     pub warnings: Diagnostics,
     /// The policy as text, for [`Diagnostic::render`](crate::yaml::Diagnostic::render).
-    pub source: Source,
+    pub source: SourceFile,
 }
 
-/// A policy with mistakes. As text it shows each mistake in its place, as rustc does.
+/// The error for a policy with mistakes. As text it shows each mistake in its place, as rustc does.
 #[non_exhaustive]
-pub struct Rejected {
+pub struct PolicyError {
     /// The mistakes, and the warnings beside them.
     pub diagnostics: Diagnostics,
     /// The policy as text.
-    pub source: Source,
+    pub source: SourceFile,
 }
 
 /// The options of an [`Engine`]. Begin with [`Engine::builder`].
@@ -74,15 +74,15 @@ pub struct Rejected {
 pub struct EngineBuilder {
     name: String,
     registry: &'static Registry,
-    origin: Origin,
+    origin: OriginAvailability,
     at: Option<Timestamp>,
 }
 
-/// A request as it came. Begin with [`Request::get`].
+/// A request to judge. Begin with [`Request::get`].
 #[must_use]
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    facts: Facts<'a>,
+    facts: RequestFacts<'a>,
     at: Option<Timestamp>,
     basis: HistoryBasis,
 }
@@ -90,12 +90,12 @@ pub struct Request<'a> {
 /// The decision of a policy about a request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Decided<'e> {
+pub struct EngineDecision<'e> {
     /// The verdict of the rules.
     pub verdict: Verdict,
     /// The kind of the request.
     pub kind: Kind,
-    /// The action that the application is to take.
+    /// The action for the application to take.
     pub action: ActionReport,
     /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
     pub would: Option<ActionReport>,
@@ -107,12 +107,12 @@ pub struct Decided<'e> {
 }
 
 impl Engine {
-    /// Reads a policy. `docs/policy.md` describes its language. [`Engine::builder`] has more
+    /// Compiles a policy. `docs/policy.md` describes its language. [`Engine::builder`] has more
     /// options.
     ///
     /// # Errors
-    /// [`Rejected`] when the text has a mistake.
-    pub fn load(text: &str) -> Result<Loaded, Rejected> {
+    /// [`PolicyError`] when the text has a mistake.
+    pub fn load(text: &str) -> Result<LoadedEngine, PolicyError> {
         Engine::builder().load(text)
     }
 
@@ -121,14 +121,13 @@ impl Engine {
         EngineBuilder {
             name: "policy.yaml".to_owned(),
             registry: Registry::builtin(),
-            origin: Origin::Unknown,
+            origin: OriginAvailability::Missing,
             at: None,
         }
     }
 
-    /// Judges a request. Where the policy has `hosts` and the request's host is not among them, the
-    /// request passes.
-    pub fn decide(&self, request: Request<'_>) -> Decided<'_> {
+    /// Judges a request. A request for a host that the policy's `hosts` do not have passes.
+    pub fn decide(&self, request: Request<'_>) -> EngineDecision<'_> {
         let facts = self.facts(&request);
         let cached_versions = CachedVersions {
             basis: request.basis,
@@ -147,7 +146,7 @@ impl Engine {
         let decided = decision.as_ref();
         let action = decided.map_or(Action::Pass, |decision| decision.action);
         let would = decided.and_then(|decision| decision.would);
-        Decided {
+        EngineDecision {
             verdict: decided.map(|decision| decision.verdict).unwrap_or_default(),
             kind: decided.map(|decision| decision.kind).unwrap_or_default(),
             action: verdict::action_report(action, site),
@@ -161,7 +160,7 @@ impl Engine {
     }
 
     /// Judges a request and says why. The user agent may be the bare name or token of a crawler.
-    /// `response` is what the origin answers: X-Robots-Tag depends on it.
+    /// X-Robots-Tag depends on `response`, the origin's.
     pub fn explain(&self, request: Request<'_>, response: &ResponseFacts<'_>) -> Explanation {
         verdict::explain(
             &self.snapshot,
@@ -176,8 +175,8 @@ impl Engine {
         &self.site().robots_txt.body
     }
 
-    /// When the policy changes by its own dates: rules are retired, or a pause ends and the next
-    /// one is computed. Load the policy again then, with [`EngineBuilder::at`].
+    /// When the policy next changes by its own dates: rules are retired, or a pause ends. Load the
+    /// policy again then, with [`EngineBuilder::evaluated_at`].
     pub fn next_switch(&self) -> Option<Timestamp> {
         self.snapshot.next_switch()
     }
@@ -186,8 +185,8 @@ impl Engine {
         &self.snapshot.sites()[0].site
     }
 
-    fn facts<'a>(&self, request: &Request<'a>) -> Facts<'a> {
-        Facts {
+    fn facts<'a>(&self, request: &Request<'a>) -> RequestFacts<'a> {
+        RequestFacts {
             now: request.at.unwrap_or(self.at),
             ..request.facts
         }
@@ -195,7 +194,7 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// The name of the policy in messages. `policy.yaml` unless said.
+    /// The name of the policy in messages. `policy.yaml` by default.
     pub fn name(self, name: impl Into<String>) -> EngineBuilder {
         EngineBuilder {
             name: name.into(),
@@ -203,46 +202,46 @@ impl EngineBuilder {
         }
     }
 
-    /// The known crawlers. [`Registry::builtin`] unless said.
+    /// The known crawlers. [`Registry::builtin`] by default.
     pub fn registry(self, registry: &'static Registry) -> EngineBuilder {
         EngineBuilder { registry, ..self }
     }
 
-    /// The robots.txt that the application has itself, for policies with `robots.origin: merge`
-    /// (the default) or `only`. Unless said, it is not known, and the policy stands alone.
+    /// The application's own robots.txt, for policies with `robots.origin: merge` (the default) or
+    /// `only`. By default it is unknown, and the policy counts alone.
     pub fn origin_robots_txt(self, bytes: &[u8]) -> EngineBuilder {
-        let file = OriginFile::new("(robots.txt of the application)", bytes);
+        let file = OriginRobotsTxt::new("(robots.txt of the application)", bytes);
         EngineBuilder {
-            origin: Origin::Read(Arc::new(file)),
+            origin: OriginAvailability::Available(Arc::new(file)),
             ..self
         }
     }
 
-    /// The moment that the engine is for. Unless said, pauses and retirements of the policy have
-    /// not begun.
-    pub fn at(self, now: Timestamp) -> EngineBuilder {
+    /// The time for which the policy is compiled. By default its pauses and retirements have not
+    /// begun.
+    pub fn evaluated_at(self, now: Timestamp) -> EngineBuilder {
         EngineBuilder {
             at: Some(now),
             ..self
         }
     }
 
-    /// Reads a policy.
+    /// Compiles a policy.
     ///
     /// # Errors
-    /// [`Rejected`] when the text has a mistake.
-    pub fn load(self, text: &str) -> Result<Loaded, Rejected> {
+    /// [`PolicyError`] when the text has a mistake.
+    pub fn load(self, text: &str) -> Result<LoadedEngine, PolicyError> {
         let EngineBuilder {
             name,
             registry,
             origin,
             at,
         } = self;
-        let source = Source {
+        let source = SourceFile {
             name: name.as_str().into(),
             text: text.into(),
         };
-        let surroundings = Surroundings {
+        let surroundings = PolicySources {
             origin: &origin,
             files: &IncludedFiles::default(),
         };
@@ -251,9 +250,9 @@ impl EngineBuilder {
             .rsplit_once('.')
             .map_or(name.as_str(), |(stem, _)| stem);
         let (site, diagnostics) =
-            verdict::load_with(site_name, &source, surroundings, registry, compiled_for);
+            verdict::load_site_at(site_name, &source, surroundings, registry, compiled_for);
         let Some(site) = site else {
-            return Err(Rejected {
+            return Err(PolicyError {
                 diagnostics,
                 source,
             });
@@ -266,7 +265,7 @@ impl EngineBuilder {
             registry,
             at: now,
         };
-        Ok(Loaded {
+        Ok(LoadedEngine {
             engine,
             warnings: diagnostics,
             source,
@@ -275,13 +274,12 @@ impl EngineBuilder {
 }
 
 impl<'a> Request<'a> {
-    /// A GET of `target`, which is path and query, at `host`, which may have a port. Both are
-    /// octets as they came: text or bytes.
+    /// A GET of `target` (path and query) at `host` (with or without a port), as text or bytes.
     pub fn get(
         host: &'a (impl AsRef<[u8]> + ?Sized),
         target: &'a (impl AsRef<[u8]> + ?Sized),
     ) -> Request<'a> {
-        let facts = Facts {
+        let facts = RequestFacts {
             host: host.as_ref(),
             target: target.as_ref(),
             method: b"GET",
@@ -297,47 +295,47 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Another method than GET.
+    /// Sets another method than GET.
     pub fn method(mut self, method: &'a (impl AsRef<[u8]> + ?Sized)) -> Request<'a> {
         self.facts.method = method.as_ref();
         self
     }
 
-    /// The value of `User-Agent`. Without one the request counts as a person's.
+    /// Sets the value of `User-Agent`. Without one the request counts as a visitor's.
     pub fn user_agent(mut self, user_agent: &'a (impl AsRef<[u8]> + ?Sized)) -> Request<'a> {
         self.facts.user_agent = user_agent.as_ref();
         self
     }
 
-    /// The address of the client, which the `networks` of a policy are about. The engine does not
-    /// prove with it who the client is: see [`Request::identity`].
+    /// Sets the client's address, for the `networks` of the policy. It does not prove the client's
+    /// identity: see [`Request::identity`].
     pub fn client(mut self, address: IpAddr) -> Request<'a> {
         self.facts.client = Some(address);
         self
     }
 
-    /// Whether the client is the crawler that it claims to be. [`Identity::Unverified`] unless
-    /// said.
+    /// Sets whether the client is the crawler that it claims to be. [`Identity::Unverified`] by
+    /// default.
     pub fn identity(mut self, identity: Identity) -> Request<'a> {
         self.facts.identity = identity;
         self
     }
 
-    /// When the request came. Unless said, at the moment of [`EngineBuilder::at`].
-    pub fn at(mut self, now: Timestamp) -> Request<'a> {
+    /// Sets the time of the request. By default it is that of [`EngineBuilder::evaluated_at`].
+    pub fn received_at(mut self, now: Timestamp) -> Request<'a> {
         self.at = Some(now);
         self
     }
 
-    /// No crawler can have another robots.txt cached than this policy's. Only then is a disallowed
-    /// request a violation.
+    /// Declares that no crawler can have another robots.txt cached than this policy's. Only then is
+    /// a disallowed request a violation.
     pub fn observed(mut self) -> Request<'a> {
         self.basis = HistoryBasis::Observed;
         self
     }
 }
 
-impl Decided<'_> {
+impl EngineDecision<'_> {
     /// The lines of X-Robots-Tag that the policy adds to a response with this status and content
     /// type, if the request passes.
     pub fn x_robots_tag(&self, status: u16, content_type: Option<&str>) -> Vec<String> {
@@ -353,7 +351,7 @@ impl Decided<'_> {
     }
 }
 
-impl fmt::Display for Rejected {
+impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, diagnostic) in self.diagnostics.items.iter().enumerate() {
             let gap = if place == 0 { "" } else { "\n\n" };
@@ -363,14 +361,14 @@ impl fmt::Display for Rejected {
     }
 }
 
-/// As text: `main` prints an error that it returns in this way, and the text has lines.
-impl fmt::Debug for Rejected {
+/// As `Display`, because `main` prints the error that it returns by `Debug`.
+impl fmt::Debug for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl Error for Rejected {}
+impl Error for PolicyError {}
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -387,7 +385,7 @@ mod tests {
     use crate::verdict::Verdict;
 
     #[test]
-    fn a_policy_with_mistakes_is_rejected_with_each_in_its_place() {
+    fn rejected_policy_shows_every_mistake() {
         let rejected = Engine::builder()
             .name("shop.yaml")
             .load("purposes: { trainin: disallow }\nhost: x\n");
@@ -401,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_another_host_passes() {
+    fn request_for_another_host_passes() {
         let engine = Engine::load("hosts: [shop.example]\npurposes: { training: disallow }\n")
             .expect("a policy")
             .engine;
@@ -414,11 +412,11 @@ mod tests {
     }
 
     #[test]
-    fn a_planned_pause_is_on_from_its_begin() {
+    fn planned_pause_starts_on_time() {
         let text = "pause: { from: 2026-12-01T01:00:00Z, until: 2026-12-01T02:00:00Z }\n";
         let moment = |text| Timestamp::parse(text).expect("a moment");
         let loaded = Engine::builder()
-            .at(moment("2026-12-01T00:00:00Z"))
+            .evaluated_at(moment("2026-12-01T00:00:00Z"))
             .load(text);
         let engine = loaded.expect("a policy").engine;
         assert_eq!(engine.next_switch(), Some(moment("2026-12-01T02:00:00Z")));
@@ -426,7 +424,7 @@ mod tests {
         assert_eq!(engine.decide(request).action.status, None);
         assert_eq!(
             engine
-                .decide(request.at(moment("2026-12-01T01:30:00Z")))
+                .decide(request.received_at(moment("2026-12-01T01:30:00Z")))
                 .action
                 .status,
             Some(503)

@@ -1,12 +1,12 @@
-//! [`Finding`]: a sentence about something that was found, for a person, with an id by which
-//! programs and tests know what it is about. The status, the control socket and reports carry it
-//! as `{ "id": ..., "message": ... }`.
+//! [`Finding`]: a sentence for people about something that crawlgate noticed, with an id by which
+//! programs and tests recognize it. The status, the control socket and reports have it as `{ "id":
+//! ..., "message": ... }`.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What was found.
+/// A sentence for a person, with an id.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Its id, in kebab case.
@@ -40,6 +40,6 @@ impl fmt::Debug for Finding {
 
 /// The ids of findings, for tests.
 #[cfg(test)]
-pub fn ids(findings: &[Finding]) -> Vec<&str> {
+pub fn finding_ids(findings: &[Finding]) -> Vec<&str> {
     findings.iter().map(|finding| &*finding.id).collect()
 }

@@ -1,39 +1,39 @@
-//! [`Hash`]: a SHA-256 sum, by which files, lists of networks and entries of logs are known. It has
-//! one spelling: lower-case hexadecimal digits.
+//! [`Hash`]: a SHA-256 sum. It identifies files, lists of networks and entries of logs. It has one
+//! spelling: lower-case hexadecimal digits.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// A SHA-256 sum. It is written as hexadecimal digits.
+/// A SHA-256 sum, serialized as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// What stands before the first entry of a chain.
-    pub const NONE: Hash = Hash([0; 32]);
+    /// Stands for the entry before the first one of a chain.
+    pub const ZERO: Hash = Hash([0; 32]);
 
-    /// The sum of these bytes, one piece after the other without a separator.
-    pub fn of(pieces: &[&[u8]]) -> Hash {
+    /// The sum of these pieces, joined without a separator.
+    pub fn digest(pieces: &[&[u8]]) -> Hash {
         let mut digest = Sha256::new();
         pieces.iter().for_each(|piece| digest.update(piece));
         Hash(digest.finalize().into())
     }
 
     /// Its first 16 hexadecimal digits.
-    pub fn short(&self) -> String {
+    pub fn short_hex(&self) -> String {
         hex(&self.0[..8])
     }
 
-    /// Reads 64 lower-case hexadecimal digits.
+    /// Parses 64 lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Option<Hash> {
         Some(Hash(parse_hex(text)?.try_into().ok()?))
     }
 
-    /// Reads 32 octets.
-    pub fn from_octets(octets: &[u8]) -> Option<Hash> {
-        Some(Hash(octets.try_into().ok()?))
+    /// A sum of 32 bytes; `None` for any other number.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Hash> {
+        Some(Hash(bytes.try_into().ok()?))
     }
 }
 
@@ -63,28 +63,28 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// Octets as lower-case hexadecimal digits.
-pub fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads what [`hex`] writes. `None` for upper-case digits, which are another spelling, for other
-/// characters, and for an odd number of digits.
+/// Parses the output of [`hex`]. `None` for upper-case digits, other characters, and an odd number
+/// of digits.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
     };
     pairs
         .iter()
-        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
+        .map(|[high, low]| Some(hex_digit_value(*high)? << 4 | hex_digit_value(*low)?))
         .collect()
 }
 
 /// The value of a lower-case hexadecimal digit.
-fn digit(written: u8) -> Option<u8> {
-    match written {
-        b'0'..=b'9' => Some(written - b'0'),
-        b'a'..=b'f' => Some(written - b'a' + 10),
+fn hex_digit_value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
         _ => None,
     }
 }
@@ -94,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_has_one_spelling() {
-        let hash = Hash::of(&[b"a", b"bc"]);
+    fn hash_has_one_spelling() {
+        let hash = Hash::digest(&[b"a", b"bc"]);
         assert_eq!(
             hash.to_string(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

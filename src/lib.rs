@@ -11,7 +11,7 @@
 //! ```
 //! use crawlgate::{Engine, Request, Verdict};
 //!
-//! # fn main() -> Result<(), crawlgate::Rejected> {
+//! # fn main() -> Result<(), crawlgate::PolicyError> {
 //! let engine = Engine::load("purposes: { training: disallow }\nenforcement: { mode: enforce }\n")?.engine;
 //! let request = Request::get("shop.example", "/prices").user_agent("GPTBot/1.2");
 //! let decided = engine.decide(request);
@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! A policy with mistakes is [`Rejected`]: an error that shows each mistake in its place.
+//! A policy with mistakes is [`PolicyError`]: an error that shows each mistake in its place.
 //!
 //! # The gate in an application
 //!
@@ -50,20 +50,20 @@
 //!
 //! | module | begin with |
 //! |---|---|
-//! | [`robots`] | [`robots::File`], [`robots::Reading`]: any robots.txt, with its verdicts |
+//! | [`robots`] | [`robots::RobotsFile`], [`robots::DialectRules`]: any robots.txt, with its verdicts |
 //! | [`crawlers`] | [`crawlers::Registry`]: which crawler a user agent claims to be |
 //! | [`indexing`] | [`indexing::parse_lines`]: lines of X-Robots-Tag as directives |
 //! | [`yaml`] | [`yaml::Diagnostics`]: what is wrong with a policy, and where |
 //!
-//! Times are [`time::Timestamp`]s (whole seconds since 1970) and [`std::time::Duration`]s. User agents, hosts and targets
-//! are octets as they came; no function fails because of what they hold.
+//! Times are [`time::Timestamp`]s (whole seconds since 1970) and [`std::time::Duration`]s. User
+//! agents, hosts and targets are bytes as they came; no function fails because of what they hold.
 //!
 //! `docs/library.md` says more about the layer. `docs/architecture.md` has the map of the source.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![deny(clippy::expect_used, clippy::unwrap_used)]
-// A build with some of the features uses a part of the shared rooms. The whole build uses them all.
+// A build with some of the features uses a part of the shared modules. The whole build uses them all.
 #![cfg_attr(
     not(all(feature = "proxy", feature = "tower")),
     allow(dead_code, unused_imports)
@@ -83,122 +83,162 @@ macro_rules! named {
     };
 }
 
-pub mod crawlers;
-mod engine;
+// The modules by layer, from below. A module imports only from layers below its own. The map is in
+// docs/architecture.md.
+
+// Layer: base.
+
+#[cfg(feature = "gate")]
+mod files;
+#[cfg(feature = "gate")]
+mod finding;
+#[cfg(feature = "gate")]
+mod hash;
+#[cfg(any(feature = "gate", feature = "html"))]
+mod locks;
+mod printable;
+#[cfg(feature = "gate")]
+mod threads;
+pub mod time;
+
+// Layer: formats.
+
+#[cfg(feature = "gate")]
+mod bounded;
+#[cfg(feature = "gate")]
+mod clock;
 pub mod indexing;
+#[cfg(feature = "gate")]
+mod local_pool;
+#[cfg(feature = "proxy")]
+mod numbers;
+pub mod robots;
+#[cfg(feature = "gate")]
+mod scheduler;
+pub mod yaml;
+
+// Layer: recognition.
+
+pub mod crawlers;
+#[cfg(feature = "gate")]
+mod heads;
+#[cfg(feature = "html")]
+mod html;
+
+// Layer: language.
+
+#[cfg(feature = "proxy")]
+mod download;
 mod logs;
 mod policy;
-mod printable;
+#[cfg(feature = "gate")]
+mod settings;
+
+// Layer: decision.
+
 mod publications;
-pub mod robots;
-pub mod time;
 mod verdict;
-pub mod yaml;
+
+// Layer: records.
+
+#[cfg(feature = "gate")]
+mod facts;
+#[cfg(feature = "gate")]
+mod record;
+
+// Layer: side effects.
+
+#[cfg(feature = "proxy")]
+mod dns;
+#[cfg(feature = "gate")]
+mod state;
+#[cfg(feature = "gate")]
+mod telemetry;
+
+// Layer: knowledge.
+
+#[cfg(feature = "gate")]
+mod identity;
+#[cfg(feature = "gate")]
+mod ledger;
+#[cfg(feature = "proxy")]
+mod origin;
+#[cfg(feature = "gate")]
+mod peers;
+#[cfg(feature = "proxy")]
+mod report;
+#[cfg(feature = "gate")]
+mod sites;
+#[cfg(feature = "proxy")]
+mod upstreams;
+
+// Layer: judging.
+
+#[cfg(feature = "gate")]
+mod judge;
+
+// Layer: answers.
+
+#[cfg(feature = "gate")]
+mod answers;
+#[cfg(feature = "gate")]
+mod forwarding;
+#[cfg(feature = "gate")]
+mod upkeep;
+
+// Layer: pipeline.
+
+#[cfg(feature = "gate")]
+mod requests;
+
+// Layer: entry points.
+
+#[cfg(feature = "proxy")]
+mod admin;
+#[cfg(feature = "proxy")]
+mod edge;
+mod engine;
+#[cfg(feature = "proxy")]
+mod gateway;
+
+// Layer: add-ons.
 
 #[cfg(feature = "proxy")]
 mod acme;
 #[cfg(feature = "proxy")]
-mod admin;
-#[cfg(feature = "gate")]
-mod answers;
-#[cfg(feature = "proxy")]
 mod audit;
-#[cfg(feature = "gate")]
-mod bounded;
-#[cfg(feature = "proxy")]
-mod cli;
-#[cfg(feature = "gate")]
-mod clock;
 #[cfg(feature = "proxy")]
 mod decisions;
 #[cfg(feature = "proxy")]
 mod diff;
-#[cfg(feature = "proxy")]
-mod dns;
-#[cfg(feature = "proxy")]
-mod download;
-#[cfg(feature = "proxy")]
-mod edge;
 #[cfg(feature = "proxy")]
 mod evidence;
 #[cfg(feature = "proxy")]
 mod exchange;
 #[cfg(feature = "proxy")]
 mod export;
-#[cfg(feature = "gate")]
-mod facts;
-#[cfg(feature = "gate")]
-mod files;
-#[cfg(feature = "gate")]
-mod finding;
-#[cfg(feature = "gate")]
-mod forwarding;
-#[cfg(feature = "proxy")]
-mod gateway;
-#[cfg(feature = "gate")]
-mod hash;
-#[cfg(feature = "gate")]
-mod heads;
-#[cfg(feature = "html")]
-mod html;
-#[cfg(feature = "gate")]
-mod identity;
-#[cfg(feature = "gate")]
-mod judge;
-#[cfg(feature = "gate")]
-mod ledger;
-#[cfg(any(feature = "gate", feature = "html"))]
-mod locks;
 #[cfg(feature = "tower")]
 pub mod middleware;
 #[cfg(feature = "proxy")]
-mod numbers;
+mod upgrade;
+
+// Layer: assembly.
+
 #[cfg(feature = "proxy")]
-mod origin;
-#[cfg(feature = "gate")]
-mod peers;
-#[cfg(feature = "gate")]
-mod record;
-#[cfg(feature = "proxy")]
-mod report;
-#[cfg(feature = "gate")]
-mod requests;
-#[cfg(feature = "gate")]
-mod reuse;
-#[cfg(feature = "gate")]
-mod scheduler;
+mod cli;
+/// What tests, benches and examples of crawlgate need beside the interface.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals;
 #[cfg(feature = "proxy")]
 mod server;
-#[cfg(feature = "gate")]
-mod settings;
-#[cfg(feature = "proxy")]
-mod shared_store;
-#[cfg(feature = "gate")]
-mod sites;
-#[cfg(feature = "gate")]
-mod state;
-#[cfg(feature = "gate")]
-mod telemetry;
-#[cfg(feature = "gate")]
-mod threads;
-#[cfg(feature = "proxy")]
-mod upgrade;
-#[cfg(feature = "gate")]
-mod upkeep;
-#[cfg(feature = "proxy")]
-mod upstreams;
 
-pub use engine::{Decided, Engine, EngineBuilder, Loaded, Rejected, Request};
+pub use engine::{Engine, EngineBuilder, EngineDecision, LoadedEngine, PolicyError, Request};
 pub use policy::{Kind, Verdict};
 pub use verdict::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, Identity,
     ResponseFacts, RuleReport,
 };
-
-/// What tests, benches and examples of crawlgate need beside the interface.
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod internals;
 
 /// The program `crawlgate`.
 #[cfg(feature = "proxy")]

@@ -7,7 +7,7 @@ use std::sync::{
 use std::time::{Duration, Instant};
 
 /// How often [`lock_within`] tries.
-const PAUSE: Duration = Duration::from_millis(5);
+const RETRY_EVERY: Duration = Duration::from_millis(5);
 
 /// Takes a mutex.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -22,7 +22,7 @@ pub fn lock_within<T>(mutex: &Mutex<T>, limit: Duration) -> Option<MutexGuard<'_
             Ok(guard) => return Some(guard),
             Err(TryLockError::Poisoned(error)) => return Some(error.into_inner()),
             Err(TryLockError::WouldBlock) if Instant::now() >= end => return None,
-            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(RETRY_EVERY),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The binary: picks the allocator and calls the command line (`cli`).
+//! The program `crawlgate`: picks the memory allocator and runs the command line (`cli`).
 
 #![forbid(unsafe_code)]
 #![deny(clippy::expect_used, clippy::unwrap_used)]

@@ -1,5 +1,5 @@
-//! Numbers for people. [`plural`] adds a word in the singular or the plural, [`thousands`] adds
-//! commas, [`size`] writes a number of bytes in KiB, MiB and so on, and [`span`] writes a time.
+//! Formats numbers for people: [`plural`] (`2 lines`), [`thousands`] (`1,234`), [`byte_size`]
+//! (`1.4 GiB`) and [`duration`] (`1 h 9 min`).
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ pub fn plural(number: impl Display, word: &str) -> String {
 }
 
 /// A number with commas and its word: `1 request`, `1,234 requests`.
-pub fn counted(number: impl Display, word: &str) -> String {
+pub fn plural_thousands(number: impl Display, word: &str) -> String {
     plural(thousands(number), word)
 }
 
@@ -28,13 +28,13 @@ pub fn thousands(number: impl Display) -> String {
     text
 }
 
-/// A number of octets: `1.4 GiB`.
-pub fn size(octets: u64) -> String {
-    let mut number = octets as f64;
+/// A number of bytes: `1.4 GiB`.
+pub fn byte_size(bytes: u64) -> String {
+    let mut number = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if number < 1024.0 {
             return if unit == "B" {
-                format!("{octets} B")
+                format!("{bytes} B")
             } else {
                 format!("{number:.1} {unit}")
             };
@@ -45,7 +45,7 @@ pub fn size(octets: u64) -> String {
 }
 
 /// A span of time, in its largest units: `12 s`, `9 min`, `1 h 9 min`, `3 d 4 h`.
-pub fn span(seconds: u64) -> String {
+pub fn duration(seconds: u64) -> String {
     match seconds {
         ..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min", seconds / 60),
@@ -56,20 +56,20 @@ pub fn span(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{size, span, thousands};
+    use super::{byte_size, duration, thousands};
 
     #[test]
-    fn numbers_are_written_for_people() {
+    fn numbers_are_formatted_for_people() {
         assert_eq!(
             [0, 999, 1_000, 1_234_567].map(thousands),
             ["0", "999", "1,000", "1,234,567"]
         );
         assert_eq!(
-            [1_023, 1_536, 5 << 40].map(size),
+            [1_023, 1_536, 5 << 40].map(byte_size),
             ["1023 B", "1.5 KiB", "5.0 TiB"]
         );
         assert_eq!(
-            [59, 60, 4_199, 90_000].map(span),
+            [59, 60, 4_199, 90_000].map(duration),
             ["59 s", "1 min", "1 h 9 min", "1 d 1 h"]
         );
     }

@@ -1,23 +1,23 @@
-//! Makes foreign text harmless before a terminal, a log or the runner of a job reads it: file
-//! names, lines of robots.txt, fields of requests. A [`Printer`] does so with everything that is
-//! printed. [`printable`] is for a text within a line.
+//! Makes foreign text (file names, lines of robots.txt, fields of requests) harmless before a
+//! terminal, a log or the runner of a CI job reads it. Commands print through a
+//! [`SanitizingWriter`]. [`printable`] is for a text within a line.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Whether a character moves a cursor, ends a line or turns the direction of writing. (Unicode's
-/// control characters, its `Bidi_Control`, and the separators of lines and paragraphs.)
-pub fn is_hidden(sign: char) -> bool {
-    let turns = matches!(sign, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || sign.is_control() || matches!(sign, '\u{2028}' | '\u{2029}' | '\u{feff}')
+/// Whether a character moves a cursor, ends a line or changes the direction of writing: Unicode's
+/// control characters, `Bidi_Control`, and the separators of lines and paragraphs.
+pub fn is_hidden(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// A text on one line, with U+FFFD in place of characters that are hidden.
+/// The text with U+FFFD in place of hidden characters, so that it stays on one line.
 pub fn printable(text: &[u8]) -> String {
     String::from_utf8_lossy(text)
         .chars()
-        .map(|sign| if is_hidden(sign) { '\u{fffd}' } else { sign })
+        .map(|c| if is_hidden(c) { '\u{fffd}' } else { c })
         .collect()
 }
 
@@ -27,8 +27,8 @@ pub fn printable_path(path: &Path) -> String {
 }
 
 /// The beginning of a text: at most so many bytes, whole characters.
-pub fn cut(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
+pub fn truncate(text: &str, max_bytes: usize) -> &str {
+    let mut end = text.len().min(max_bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -44,56 +44,56 @@ pub fn join(parts: impl IntoIterator<Item: ToString>, separator: &str) -> String
         .join(separator)
 }
 
-/// What reads the lines of a [`Printer`].
+/// Who reads the lines of a [`SanitizingWriter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum OutputStyle {
     /// A person, perhaps by the log of a job.
     Text {
         /// Whether sequences that set colours pass. The foreign parts of such a text must be
         /// [`printable`] already.
         colours: bool,
     },
-    /// The runner of a job: lines that begin with `::` are crawlgate's own commands.
+    /// The runner of a CI job: lines that begin with `::` are crawlgate's own commands.
     WorkflowCommands,
-    /// A program. What is hidden is escaped, and so not lost.
+    /// A program. Hidden characters are escaped, so nothing is lost.
     Json,
 }
 
-/// Writes whole lines, and makes them harmless.
+/// Writes whole lines without hidden characters and without commands to the runner of a CI job.
 #[derive(Debug)]
-pub struct Printer<W: Write> {
+pub struct SanitizingWriter<W: Write> {
     out: W,
-    style: Style,
-    /// What has no end of line yet.
+    style: OutputStyle,
+    /// The line whose end was not written yet.
     pending: Vec<u8>,
 }
 
-impl<W: Write> Printer<W> {
-    /// A printer that writes to `out`.
-    pub fn new(out: W, style: Style) -> Printer<W> {
-        Printer {
+impl<W: Write> SanitizingWriter<W> {
+    /// A writer in front of `out`.
+    pub fn new(out: W, style: OutputStyle) -> SanitizingWriter<W> {
+        SanitizingWriter {
             out,
             style,
             pending: Vec::new(),
         }
     }
 
-    /// Writes what is pending, made harmless, also if it has no end of line yet.
+    /// Sanitizes and writes the pending bytes, also an incomplete line.
     fn write_pending(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let text = String::from_utf8_lossy(&pending);
         let lines: String = text
             .split_inclusive('\n')
-            .map(|line| self.style.harmless(line))
+            .map(|line| self.style.sanitized(line))
             .collect();
         // In one piece, so that no line of another thread stands between these.
         self.out.write_all(lines.as_bytes())
     }
 }
 
-impl<W: Write> Write for Printer<W> {
-    /// Takes all bytes in, writes the whole lines, and keeps the rest until its line ends, or until
-    /// a flush or the end of the printer.
+impl<W: Write> Write for SanitizingWriter<W> {
+    /// Accepts all bytes and writes the whole lines. The rest waits for the end of its line, a
+    /// flush, or the drop of the writer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let whole = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
         self.pending.extend_from_slice(&bytes[..whole]);
@@ -110,53 +110,52 @@ impl<W: Write> Write for Printer<W> {
     }
 }
 
-impl<W: Write> Drop for Printer<W> {
+impl<W: Write> Drop for SanitizingWriter<W> {
     fn drop(&mut self) {
         let _ = self.write_pending();
     }
 }
 
-impl Style {
-    /// Makes a line of UTF-8 harmless in its place.
-    pub fn make_harmless(self, line: &mut Vec<u8>) {
-        if !is_harmless(line) {
+impl OutputStyle {
+    /// Sanitizes a line of UTF-8 in place.
+    pub fn sanitize(self, line: &mut Vec<u8>) {
+        if !is_plain_line(line) {
             *line = self
-                .harmless(&String::from_utf8_lossy(line))
+                .sanitized(&String::from_utf8_lossy(line))
                 .into_owned()
                 .into_bytes();
         }
     }
 
-    /// The line without what its reader would obey: hidden characters (other than line end and tab)
-    /// and commands to the runner of a job. They become U+FFFD, or `\u` escapes in JSON. Sequences
-    /// that set colours stay where the style lets them pass.
-    fn harmless(self, line: &str) -> Cow<'_, str> {
-        if is_harmless(line.as_bytes()) {
+    /// The line without hidden characters (other than line end and tab) and without commands to the
+    /// runner of a CI job. They become U+FFFD, or `\u` escapes in JSON. Sequences that set colours
+    /// stay where the style allows them.
+    fn sanitized(self, line: &str) -> Cow<'_, str> {
+        if is_plain_line(line.as_bytes()) {
             return Cow::Borrowed(line);
         }
         let mut out = String::with_capacity(line.len());
         let mut rest = line;
-        while let Some(sign) = rest.chars().next() {
-            let colour = colour_sequence(rest).filter(|_| self == Style::Text { colours: true });
-            let (shown, after) = rest.split_at(colour.unwrap_or(sign.len_utf8()));
+        while let Some(c) = rest.chars().next() {
+            let colour =
+                colour_sequence_len(rest).filter(|_| self == OutputStyle::Text { colours: true });
+            let (shown, after) = rest.split_at(colour.unwrap_or(c.len_utf8()));
             rest = after;
             match self {
-                _ if colour.is_some() || !is_hidden(sign) || matches!(sign, '\n' | '\t') => {
-                    out += shown
-                }
-                Style::Json => out += &format!("\\u{:04x}", u32::from(sign)),
-                Style::Text { .. } | Style::WorkflowCommands => out.push('\u{fffd}'),
+                _ if colour.is_some() || !is_hidden(c) || matches!(c, '\n' | '\t') => out += shown,
+                OutputStyle::Json => out += &format!("\\u{:04x}", u32::from(c)),
+                OutputStyle::Text { .. } | OutputStyle::WorkflowCommands => out.push('\u{fffd}'),
             }
         }
-        Cow::Owned(self.without_commands(&out))
+        Cow::Owned(self.escape_commands(&out))
     }
 
-    /// A line without commands to the runner of a job. GitHub's runner obeys `::NAME` at the
+    /// A line without commands to the runner of a CI job. GitHub's runner obeys `::NAME` at the
     /// beginning of a line, after blanks, and `##[NAME` everywhere (actions/runner,
     /// `ActionCommand.cs`), that of Azure `##vso[`. A `::NAME` stays in JSON, and where crawlgate
     /// writes such commands itself.
-    fn without_commands(self, line: &str) -> String {
-        let bracket = if self == Style::Json {
+    fn escape_commands(self, line: &str) -> String {
+        let bracket = if self == OutputStyle::Json {
             "\\u005b"
         } else {
             "\u{fffd}"
@@ -169,7 +168,7 @@ impl Style {
             .strip_prefix("::")
             .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
         match self {
-            Style::Text { .. } if is_command => line.replacen(':', "\u{fffd}", 1),
+            OutputStyle::Text { .. } if is_command => line.replacen(':', "\u{fffd}", 1),
             _ => line,
         }
     }
@@ -177,8 +176,8 @@ impl Style {
 
 /// Whether a line is printable ASCII without anything that looks like a command, as nearly all
 /// lines are.
-fn is_harmless(line: &[u8]) -> bool {
-    // Without a way out of the loop it is done for many bytes at once.
+fn is_plain_line(line: &[u8]) -> bool {
+    // Without an early return the compiler vectorizes the loop.
     let is_plain = line.iter().fold(true, |is_plain, byte| {
         is_plain & matches!(byte, b' '..=b'~' | b'\n' | b'\t')
     });
@@ -189,9 +188,9 @@ fn is_harmless(line: &[u8]) -> bool {
 
 /// The length of the sequence at the beginning of a text that sets colours (ECMA-48, SGR); `None`
 /// if the text begins with none.
-fn colour_sequence(text: &str) -> Option<usize> {
+fn colour_sequence_len(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
-    let end = parameters.find(|sign: char| !sign.is_ascii_digit() && sign != ';')?;
+    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     parameters[end..]
         .starts_with('m')
         .then_some("\x1b[".len() + end + 1)
@@ -205,11 +204,11 @@ mod tests {
         "\0", "\n", "\u{7f}", "\u{85}", "\u{9b}", "\u{61c}", "\u{200e}", "\u{200f}", "\u{202a}",
         "\u{202e}", "\u{2028}", "\u{2029}", "\u{2066}", "\u{2069}", "\u{feff}",
     ];
-    const TEXT: Style = Style::Text { colours: false };
+    const TEXT: OutputStyle = OutputStyle::Text { colours: false };
 
-    fn printed(style: Style, pieces: &[&str]) -> String {
+    fn printed(style: OutputStyle, pieces: &[&str]) -> String {
         let mut out = Vec::new();
-        let mut printer = Printer::new(&mut out, style);
+        let mut printer = SanitizingWriter::new(&mut out, style);
         pieces
             .iter()
             .for_each(|piece| printer.write_all(piece.as_bytes()).expect("written"));
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_characters_are_made_visible_and_others_stay() {
+    fn hidden_characters_are_replaced_and_others_stay() {
         for hidden in HIDDEN {
             assert_eq!(printable(hidden.as_bytes()), "\u{fffd}", "{hidden:?}");
         }
@@ -232,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn hidden_characters_are_printed_as_their_reader_needs_it() {
+    fn hidden_characters_are_replaced_or_escaped_by_style() {
         for hidden in HIDDEN.into_iter().filter(|hidden| *hidden != "\n") {
             let line = format!("a{hidden}b\tc\n");
             assert_eq!(printed(TEXT, &[&line]), "a\u{fffd}b\tc\n", "{hidden:?}");
             assert_eq!(
-                printed(Style::WorkflowCommands, &[&line]),
+                printed(OutputStyle::WorkflowCommands, &[&line]),
                 "a\u{fffd}b\tc\n",
                 "{hidden:?}"
             );
@@ -245,7 +244,7 @@ mod tests {
         for text in HIDDEN {
             let json =
                 serde_json::to_string(&format!("{text} ##[x] ##vso[y] ::z::")).expect("JSON");
-            let shown = printed(Style::Json, &[&json]);
+            let shown = printed(OutputStyle::Json, &[&json]);
             assert!(
                 shown.is_ascii() && !shown.bytes().any(|byte| byte < b' ' || byte == 0x7f),
                 "{shown:?}"
@@ -262,8 +261,8 @@ mod tests {
     }
 
     #[test]
-    fn colours_pass_where_they_are_ours_and_nothing_else_does() {
-        let coloured = Style::Text { colours: true };
+    fn only_colour_sequences_pass_where_allowed() {
+        let coloured = OutputStyle::Text { colours: true };
         assert_eq!(
             printed(coloured, &["\x1b[1;31merror\x1b[0m\n"]),
             "\x1b[1;31merror\x1b[0m\n"
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_to_the_runner_of_a_job_are_none() {
+    fn commands_to_a_ci_runner_are_escaped() {
         let is_command = |text: &str| {
             let starts = |line: &str| line.trim_start().starts_with("::");
             text.lines().any(starts) || text.contains("##[") || text.contains("##vso[")
@@ -305,7 +304,7 @@ mod tests {
         assert!(!is_command(&printed(TEXT, &["a\n:", ":error::x\n"])));
         assert_eq!(printed(TEXT, &["::1/128\n"]), "::1/128\n");
         assert_eq!(
-            printed(Style::WorkflowCommands, &["::error::x\n"]),
+            printed(OutputStyle::WorkflowCommands, &["::error::x\n"]),
             "::error::x\n"
         );
     }

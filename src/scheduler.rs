@@ -1,6 +1,6 @@
-//! [`Scheduler`]: runs jobs when they are due. One thread waits for the job that is due next, and
-//! each run has a thread of its own, so that a job that takes long delays no other one. A run
-//! returns when the job is due again; a [`Waker`] makes it due at once.
+//! [`Scheduler`]: runs background jobs when they are due. One thread waits for the next job, and
+//! each run has a thread of its own, so that a slow job delays no other one. The function of a job
+//! returns the time until its next run; a [`JobWaker`] starts the job at once.
 
 use crate::locks::lock;
 use crate::threads::spawn;
@@ -8,42 +8,42 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a job waits if the system starts no thread for it.
-const WITHOUT_THREAD: Duration = Duration::from_secs(1);
+/// The wait before a job is tried again for which no thread could be started.
+const SPAWN_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How long the thread waits if no job is due.
-const WITHOUT_JOB: Duration = Duration::from_secs(3_600);
+const IDLE_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The jobs and the thread that waits for them. Both end when this is dropped, which waits for no
 /// run.
-pub struct Scheduler(Arc<Shared>);
+pub struct Scheduler(Arc<SchedulerState>);
 
 /// Makes a job due. It does nothing when the scheduler has ended.
 #[derive(Clone)]
-pub struct Waker {
-    shared: Arc<Shared>,
+pub struct JobWaker {
+    scheduler: Arc<SchedulerState>,
     job: usize,
 }
 
 #[derive(Default)]
-struct Shared {
-    plan: Mutex<Plan>,
+struct SchedulerState {
+    jobs: Mutex<JobList>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Plan {
-    jobs: Vec<Job>,
-    is_over: bool,
+struct JobList {
+    list: Vec<Job>,
+    is_stopped: bool,
 }
 
-type Run = Box<dyn FnMut(&Waker) -> Option<Duration> + Send>;
+type JobFn = Box<dyn FnMut(&JobWaker) -> Option<Duration> + Send>;
 
 struct Job {
     name: &'static str,
     /// `None` until it is woken.
     due: Option<Instant>,
     is_running: bool,
-    run: Arc<Mutex<Run>>,
+    run: Arc<Mutex<JobFn>>,
 }
 
 impl Scheduler {
@@ -52,112 +52,112 @@ impl Scheduler {
     /// # Errors
     /// The system starts no more threads.
     pub fn start() -> io::Result<Scheduler> {
-        let shared = Arc::<Shared>::default();
-        let followed = shared.clone();
-        spawn("scheduler", move || followed.follow())?;
-        Ok(Scheduler(shared))
+        let scheduler = Arc::<SchedulerState>::default();
+        let state = scheduler.clone();
+        spawn("scheduler", move || state.run_until_stopped())?;
+        Ok(Scheduler(scheduler))
     }
 
     /// Adds a job, which is due at once. `run` returns the time until the job is due again, or
-    /// `None` if only its [`Waker`] makes it due. It never runs twice at the same time, and a wake
+    /// `None` if only its [`JobWaker`] makes it due. It never runs twice at the same time, and a wake
     /// during a run causes another one. A job that panics does not run again.
     pub fn add(
         &self,
         name: &'static str,
-        run: impl FnMut(&Waker) -> Option<Duration> + Send + 'static,
-    ) -> Waker {
+        run: impl FnMut(&JobWaker) -> Option<Duration> + Send + 'static,
+    ) -> JobWaker {
         let job = self.add_idle(name, run);
         job.wake();
         job
     }
 
-    /// Adds a job that is due when it is woken.
+    /// Adds a job that runs only when it is woken.
     pub fn add_idle(
         &self,
         name: &'static str,
-        run: impl FnMut(&Waker) -> Option<Duration> + Send + 'static,
-    ) -> Waker {
-        let mut plan = lock(&self.0.plan);
-        plan.jobs.push(Job {
+        run: impl FnMut(&JobWaker) -> Option<Duration> + Send + 'static,
+    ) -> JobWaker {
+        let mut jobs = lock(&self.0.jobs);
+        jobs.list.push(Job {
             name,
             due: None,
             is_running: false,
             run: Arc::new(Mutex::new(Box::new(run))),
         });
-        Waker {
-            shared: self.0.clone(),
-            job: plan.jobs.len() - 1,
+        JobWaker {
+            scheduler: self.0.clone(),
+            job: jobs.list.len() - 1,
         }
     }
 }
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        let mut plan = lock(&self.0.plan);
-        plan.is_over = true;
-        let jobs = std::mem::take(&mut plan.jobs);
+        let mut guard = lock(&self.0.jobs);
+        guard.is_stopped = true;
+        let jobs = std::mem::take(&mut guard.list);
         self.0.changed.notify_one();
-        drop(plan);
+        drop(guard);
         // Without the lock: what a job owns may wake another one when it is dropped.
         drop(jobs);
     }
 }
 
-impl Waker {
+impl JobWaker {
     /// Makes the job due now.
     pub fn wake(&self) {
-        self.change(|job| job.due = Some(Instant::now()));
+        self.update_job(|job| job.due = Some(Instant::now()));
     }
 
     /// Plans the next run after one has ended.
-    fn finish(&self, pause: Option<Duration>) {
+    fn schedule_next_run(&self, pause: Option<Duration>) {
         let next = pause.and_then(|pause| Instant::now().checked_add(pause));
-        self.change(|job| {
+        self.update_job(|job| {
             job.is_running = false;
             // It may have been woken meanwhile.
             job.due = job.due.into_iter().chain(next).min();
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Job)) {
-        if let Some(job) = lock(&self.shared.plan).jobs.get_mut(self.job) {
-            change(job);
-            self.shared.changed.notify_one();
+    fn update_job(&self, update: impl FnOnce(&mut Job)) {
+        if let Some(job) = lock(&self.scheduler.jobs).list.get_mut(self.job) {
+            update(job);
+            self.scheduler.changed.notify_one();
         }
     }
 }
 
-impl Shared {
-    /// The work of the thread.
-    fn follow(self: Arc<Shared>) {
-        let mut plan = lock(&self.plan);
-        while !plan.is_over {
-            let wait = self.begin_due(&mut plan.jobs).unwrap_or(WITHOUT_JOB);
-            let woken = self.changed.wait_timeout(plan, wait);
-            plan = woken.unwrap_or_else(PoisonError::into_inner).0;
+impl SchedulerState {
+    /// Starts jobs as they become due, until the scheduler is dropped.
+    fn run_until_stopped(self: Arc<SchedulerState>) {
+        let mut jobs = lock(&self.jobs);
+        while !jobs.is_stopped {
+            let wait = self.start_due_jobs(&mut jobs.list).unwrap_or(IDLE_WAIT);
+            let woken = self.changed.wait_timeout(jobs, wait);
+            jobs = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Starts the runs that are due. Returns the time until the next one is.
-    fn begin_due(self: &Arc<Shared>, jobs: &mut [Job]) -> Option<Duration> {
+    fn start_due_jobs(self: &Arc<SchedulerState>, jobs: &mut [Job]) -> Option<Duration> {
         let now = Instant::now();
         for (place, job) in jobs.iter_mut().enumerate() {
             if job.is_running || job.due.is_none_or(|due| due > now) {
                 continue;
             }
-            let waker = Waker {
-                shared: self.clone(),
+            let waker = JobWaker {
+                scheduler: self.clone(),
                 job: place,
             };
             let run = job.run.clone();
             let started = spawn(job.name, move || {
                 let pause = lock(&run)(&waker);
-                waker.finish(pause);
+                waker.schedule_next_run(pause);
             });
             job.is_running = started.is_ok();
             job.due = started.err().map(|error| {
                 tracing::warn!(job = job.name, %error, "no thread can be started; trying again in a second");
-                now + WITHOUT_THREAD
+                now + SPAWN_RETRY_DELAY
             });
         }
         let waiting = jobs.iter().filter(|job| !job.is_running);
@@ -174,12 +174,16 @@ mod tests {
     const SOON: Duration = Duration::from_millis(5);
     const LATE: Duration = Duration::from_secs(10);
 
-    fn received<T>(runs: &Receiver<T>) -> T {
+    fn receive<T>(runs: &Receiver<T>) -> T {
         runs.recv_timeout(LATE).expect("a run")
     }
 
     /// A job that sends, and is due again after `pause`.
-    fn sending(scheduler: &Scheduler, sender: Sender<Instant>, pause: Option<Duration>) -> Waker {
+    fn add_sending_job(
+        scheduler: &Scheduler,
+        sender: Sender<Instant>,
+        pause: Option<Duration>,
+    ) -> JobWaker {
         scheduler.add("sending", move |_| {
             let _ = sender.send(Instant::now());
             pause
@@ -190,25 +194,25 @@ mod tests {
     fn job_runs_at_once_and_again_after_its_pause() {
         let scheduler = Scheduler::start().expect("a thread");
         let (sender, runs) = channel();
-        sending(&scheduler, sender, Some(SOON));
-        let first = received(&runs);
-        assert!(received(&runs) - first >= SOON);
-        received(&runs);
+        add_sending_job(&scheduler, sender, Some(SOON));
+        let first = receive(&runs);
+        assert!(receive(&runs) - first >= SOON);
+        receive(&runs);
     }
 
     #[test]
-    fn job_without_a_time_runs_when_it_is_woken() {
+    fn job_without_a_time_runs_when_woken() {
         let scheduler = Scheduler::start().expect("a thread");
         let (sender, runs) = channel();
-        let waker = sending(&scheduler, sender, None);
-        received(&runs);
+        let waker = add_sending_job(&scheduler, sender, None);
+        receive(&runs);
         assert!(runs.recv_timeout(SOON * 4).is_err());
         waker.wake();
-        received(&runs);
+        receive(&runs);
     }
 
     #[test]
-    fn stuck_job_delays_no_other_one() {
+    fn stuck_job_delays_no_other() {
         let scheduler = Scheduler::start().expect("a thread");
         let (release, released) = channel::<()>();
         scheduler.add("stuck", move |_| {
@@ -216,9 +220,9 @@ mod tests {
             None
         });
         let (sender, runs) = channel();
-        sending(&scheduler, sender, Some(SOON));
+        add_sending_job(&scheduler, sender, Some(SOON));
         for _ in 0..3 {
-            received(&runs);
+            receive(&runs);
         }
         drop(release);
     }
@@ -233,12 +237,12 @@ mod tests {
             let _ = released.recv();
             None
         });
-        received(&runs);
+        receive(&runs);
         waker.wake();
         waker.wake();
         assert!(runs.recv_timeout(SOON * 4).is_err(), "one run at a time");
         drop(release);
-        received(&runs);
+        receive(&runs);
         assert!(runs.recv_timeout(SOON * 4).is_err(), "one run for both");
     }
 
@@ -252,10 +256,10 @@ mod tests {
             let _ = released.recv();
             Some(SOON)
         });
-        received(&runs);
+        receive(&runs);
         drop(scheduler);
         drop(release);
-        // The run ends, and the job with it: nobody can send any more.
+        // The run ends, and the job and its sender with it.
         assert!(matches!(
             runs.recv_timeout(LATE),
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected)

@@ -1,4 +1,4 @@
-//! Threads with a name: [`spawn`].
+//! [`spawn`] starts a thread with a name, and returns an error if the system can start no more.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};

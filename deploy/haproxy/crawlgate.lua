@@ -22,7 +22,7 @@ local fields = {
 
 -- Fields of the client's request that the question needs. What a client sends besides cannot spoil the question.
 local needed = { "accept", "authorization", "referer", "signature", "signature-agent", "signature-input", "user-agent" }
--- Octets of these fields. Client requests have a few hundred.
+-- Bytes of these fields. Client requests have a few hundred.
 local longest = 8192
 
 -- HAProxy has the lines of a field as a table that begins with 0.
@@ -37,18 +37,18 @@ local function lines(values)
 end
 
 -- One line for each field: HAProxy does not survive a question of more lines than `tune.http.maxhdr` (101). A client with two
--- names, or with more octets than a question may have, is refused.
+-- names, or with more bytes than a question may have, is refused.
 local function question(txn, sent)
-    local headers, octets = {}, 0
+    local headers, bytes = {}, 0
     for _, name in ipairs(needed) do
         if sent[name] then
             local values = lines(sent[name])
             assert(name ~= "user-agent" or #values == 1)
             headers[name] = { table.concat(values, ", ") }
-            octets = octets + #headers[name][1]
+            bytes = bytes + #headers[name][1]
         end
     end
-    assert(octets <= longest)
+    assert(bytes <= longest)
     headers["x-forwarded-method"] = { txn.sf:method() }
     headers["x-forwarded-uri"] = { txn.sf:pathq() }
     headers["x-forwarded-host"] = { txn.sf:req_fhdr("host") }

@@ -6,15 +6,20 @@
 //! reading, the input.
 
 use crawlgate::crawlers::{Claim, Registry};
-use crawlgate::indexing::{Scope, parse_lines};
-use crawlgate::internals::crawlers::{SiteMarkers, read_list};
-use crawlgate::internals::logs::{FormatString, Line, LineFormat};
+use crawlgate::indexing::{TagScope, parse_lines};
+use crawlgate::internals::crawlers::{SiteMarkers, parse_network_list};
+use crawlgate::internals::logs::{LineFormat, LogFormatString, LogLine};
 use crawlgate::internals::policy::{Site, SiteEntry, Snapshot};
-use crawlgate::internals::robots::{LITERAL_STAR, RuleSet, TargetScratch, path_of_url};
-use crawlgate::internals::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
-use crawlgate::robots::{Bound, Dialect, File, FileVerdict, Key, LineEnd, Pattern, Reading, Rule};
+use crawlgate::internals::robots::{LITERAL_STAR, RuleSet, TargetScratch, url_path};
+use crawlgate::internals::verdict::{
+    CachedVersions, DecisionScratch, Identity, RequestFacts, decide, load_site,
+};
+use crawlgate::robots::{
+    Dialect, DialectRules, FileVerdict, GroupMatch, LineEnd, PathPattern, RobotsFile, RobotsKey,
+    Rule,
+};
 use crawlgate::time::Timestamp;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 
 /// Questions asked about one file: enough to meet its rules, few enough to be quick.
 const TOKENS: usize = 12;
@@ -23,7 +28,7 @@ const URLS: usize = 40;
 /// Any bytes as a robots.txt: nothing is lost, and both readings agree with one that tries every
 /// rule.
 pub fn robots_file(data: &[u8]) {
-    let file = File::parse(data);
+    let file = RobotsFile::parse(data);
     let mut together = Vec::new();
     for (number, line) in (1..).zip(file.lines()) {
         assert_eq!(line.number, number);
@@ -33,16 +38,16 @@ pub fn robots_file(data: &[u8]) {
         };
         assert!(line.comment.as_ref().is_none_or(inside));
         assert!(
-            line.record
+            line.key_value
                 .as_ref()
                 .is_none_or(|record| inside(&record.name) && inside(&record.value))
         );
         assert!(
-            line.record
+            line.key_value
                 .as_ref()
                 .is_none_or(|record| record.name.end <= record.value.start)
         );
-        together.extend_from_slice(file.octets(&line.text));
+        together.extend_from_slice(file.slice(&line.text));
         together.extend_from_slice(match line.end {
             LineEnd::Lf => b"\n",
             LineEnd::Cr => b"\r",
@@ -53,25 +58,28 @@ pub fn robots_file(data: &[u8]) {
     assert_eq!(together, data, "the lines put together are not the bytes");
 
     let spaced = ["Sogou web spider", "Sogou inst spider"];
-    let values = |keys: &'static [Key]| {
-        let records = file.lines().iter().filter_map(|line| line.record.as_ref());
+    let values = |keys: &'static [RobotsKey]| {
+        let records = file
+            .lines()
+            .iter()
+            .filter_map(|line| line.key_value.as_ref());
         records
             .filter(|record| keys.contains(&record.key))
-            .map(|record| file.octets(&record.value).to_vec())
+            .map(|record| file.slice(&record.value).to_vec())
     };
     let mut urls: Vec<Vec<u8>> = vec![
         b"/".to_vec(),
         b"".to_vec(),
         b"https://shop.example/robots.txt?a".to_vec(),
     ];
-    for value in values(&[Key::Allow, Key::Disallow, Key::Sitemap]).take(URLS) {
+    for value in values(&[RobotsKey::Allow, RobotsKey::Disallow, RobotsKey::Sitemap]).take(URLS) {
         urls.push(met_by(&value));
         urls.push([b"https://shop.example", value.as_slice()].concat());
     }
     for dialect in Dialect::ALL {
-        let reading = Reading::new(&file, dialect, &spaced);
+        let reading = DialectRules::new(&file, dialect, &spaced);
         let mut tokens: Vec<Vec<u8>> = vec![b"GPTBot".to_vec(), b"".to_vec(), b"*".to_vec()];
-        tokens.extend(values(&[Key::UserAgent]).take(TOKENS));
+        tokens.extend(values(&[RobotsKey::UserAgent]).take(TOKENS));
         let read = reading.groups().iter().flat_map(|group| &group.agents);
         tokens.extend(
             read.take(TOKENS)
@@ -95,7 +103,7 @@ pub fn robots_file(data: &[u8]) {
 /// Any bytes as a published list of networks: what is read can be written in two shapes, and is
 /// read from both alike.
 pub fn network_list(data: &[u8]) {
-    let Ok(networks) = read_list(data) else {
+    let Ok(networks) = parse_network_list(data) else {
         return;
     };
     assert!(!networks.is_empty());
@@ -105,13 +113,13 @@ pub fn network_list(data: &[u8]) {
     );
     let texts: Vec<String> = networks.iter().map(ToString::to_string).collect();
     assert_eq!(
-        read_list(texts.join("\n").as_bytes()).as_ref(),
+        parse_network_list(texts.join("\n").as_bytes()).as_ref(),
         Ok(&networks),
         "as lines"
     );
     let strings: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
     assert_eq!(
-        read_list(format!("[{}]", strings.join(",")).as_bytes()).as_ref(),
+        parse_network_list(format!("[{}]", strings.join(",")).as_bytes()).as_ref(),
         Ok(&networks),
         "as JSON"
     );
@@ -122,12 +130,17 @@ fn met_by(pattern: &[u8]) -> Vec<u8> {
     let pattern = pattern.strip_suffix(b"$").unwrap_or(pattern);
     pattern
         .iter()
-        .map(|octet| if *octet == b'*' { b'x' } else { *octet })
+        .map(|byte| if *byte == b'*' { b'x' } else { *byte })
         .collect()
 }
 
 /// The verdict by looking at every group and trying every rule.
-fn naive_verdict(reading: &Reading, dialect: Dialect, token: &[u8], url: &[u8]) -> FileVerdict {
+fn naive_verdict(
+    reading: &DialectRules,
+    dialect: Dialect,
+    token: &[u8],
+    url: &[u8],
+) -> FileVerdict {
     let may_be_named = dialect == Dialect::Google || !token.is_empty();
     let naming = |star: bool| {
         reading.groups().iter().filter(move |group| {
@@ -139,22 +152,22 @@ fn naive_verdict(reading: &Reading, dialect: Dialect, token: &[u8], url: &[u8]) 
     };
     let (bound, rules): (_, Vec<_>) = if naming(false).next().is_some() {
         (
-            Bound::Named,
+            GroupMatch::Named,
             naming(false).flat_map(|group| &group.rules).collect(),
         )
     } else if naming(true).next().is_some() {
         (
-            Bound::Star,
+            GroupMatch::Star,
             naming(true).flat_map(|group| &group.rules).collect(),
         )
     } else {
         return FileVerdict {
             allowed: true,
             line: None,
-            bound: Bound::Nothing,
+            bound: GroupMatch::Nothing,
         };
     };
-    let path = path_of_url(url);
+    let path = url_path(url);
     let mut scratch = TargetScratch::default();
     let normalised = scratch.normalise(&path);
     let target = match dialect {
@@ -166,7 +179,7 @@ fn naive_verdict(reading: &Reading, dialect: Dialect, token: &[u8], url: &[u8]) 
             };
         }
         Dialect::Rfc9309 => normalised.sent,
-        Dialect::Google => path.split(|octet| *octet == 0).next().unwrap_or_default(),
+        Dialect::Google => path.split(|byte| *byte == 0).next().unwrap_or_default(),
     };
     // The first of the longest; of equally long ones an Allow. `max_by_key` would take the last, so
     // backwards.
@@ -197,7 +210,7 @@ fn naive_verdict(reading: &Reading, dialect: Dialect, token: &[u8], url: &[u8]) 
 /// A target in the first line, rules in the others (`+` allows): the indexes find what trying each
 /// rule finds, and a pattern matches what a textbook glob matches.
 pub fn robots_pattern(data: &[u8]) {
-    let mut lines = data.split(|octet| *octet == b'\n');
+    let mut lines = data.split(|byte| *byte == b'\n');
     let path = lines.next().unwrap_or_default();
     let written: Vec<(bool, &[u8])> = lines
         .map(|line| match line.strip_prefix(b"+") {
@@ -215,7 +228,7 @@ pub fn robots_pattern(data: &[u8]) {
             .iter()
             .map(|(allow, pattern)| Rule {
                 allow: *allow,
-                pattern: dialect.pattern(pattern),
+                pattern: dialect.parse_pattern(pattern),
             })
             .collect();
         for rule in &rules {
@@ -234,10 +247,10 @@ pub fn robots_pattern(data: &[u8]) {
             if dialect == Dialect::Rfc9309 {
                 assert!(
                     text.bytes()
-                        .all(|octet| octet.is_ascii_graphic() && octet != b'#'),
+                        .all(|byte| byte.is_ascii_graphic() && byte != b'#'),
                     "{text:?} leaves its line"
                 );
-                assert_eq!(Pattern::new(text), rule.pattern);
+                assert_eq!(PathPattern::new(text), rule.pattern);
             }
         }
         let matching = rules
@@ -262,21 +275,21 @@ fn glob(pattern: &str, dialect: Dialect, target: &[u8]) -> bool {
         .strip_suffix('$')
         .map_or((pattern, false), |body| (body, true));
     let body = match dialect {
-        // The characters `*` and `$` are one octet each in a target.
+        // The characters `*` and `$` are one byte each in a target.
         Dialect::Rfc9309 => body.replace("%24", "$").replace("%2A", "\u{1}"),
         Dialect::Google => body.to_owned(),
     };
-    // reached[n]: the pattern so far matches exactly the first n octets.
+    // reached[n]: the pattern so far matches exactly the first n bytes.
     let mut reached = vec![false; target.len() + 1];
     reached[0] = true;
-    for octet in body.bytes() {
-        if octet == b'*' {
+    for byte in body.bytes() {
+        if byte == b'*' {
             for place in 1..reached.len() {
                 reached[place] |= reached[place - 1];
             }
         } else {
             for place in (1..reached.len()).rev() {
-                reached[place] = reached[place - 1] && target[place - 1] == octet;
+                reached[place] = reached[place - 1] && target[place - 1] == byte;
             }
             reached[0] = false;
         }
@@ -305,14 +318,14 @@ pub fn robots_target(data: &[u8]) {
     check_normal(&sent);
     assert!(
         sent.len() <= data.len() * 3 + 1,
-        "{} octets out of {}",
+        "{} bytes out of {}",
         sent.len(),
         data.len()
     );
-    let spelled = |octets: &[u8]| -> Vec<u8> {
-        octets
+    let spelled = |bytes: &[u8]| -> Vec<u8> {
+        bytes
             .iter()
-            .map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet })
+            .map(|byte| if *byte == LITERAL_STAR { b'*' } else { *byte })
             .collect()
     };
     let written = spelled(&sent);
@@ -333,17 +346,14 @@ pub fn robots_target(data: &[u8]) {
         assert_eq!((again.sent, again.resolved), (resolved.as_slice(), None));
     }
 
-    let path = path_of_url(data);
+    let path = url_path(data);
     assert!(path.starts_with(b"/") && !path.contains(&b'#'));
     assert!(path.len() <= data.len() + 1);
     // A path after an authority is that path.
     if data.starts_with(b"/") {
         let whole = [b"https://shop.example", data].concat();
-        let path = data
-            .split(|octet| *octet == b'#')
-            .next()
-            .unwrap_or_default();
-        assert_eq!(&*path_of_url(&whole), path);
+        let path = data.split(|byte| *byte == b'#').next().unwrap_or_default();
+        assert_eq!(&*url_path(&whole), path);
     }
 }
 
@@ -352,8 +362,7 @@ fn check_normal(target: &[u8]) {
     assert!(
         target
             .iter()
-            .all(|octet| *octet == LITERAL_STAR
-                || octet.is_ascii_graphic() && !b"#*".contains(octet)),
+            .all(|byte| *byte == LITERAL_STAR || byte.is_ascii_graphic() && !b"#*".contains(byte)),
         "{target:?}"
     );
 }
@@ -362,11 +371,11 @@ fn check_normal(target: &[u8]) {
 /// judges by.
 pub fn policy(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let source = Source {
+    let source = SourceFile {
         name: "site.yaml".into(),
         text: text.as_ref().into(),
     };
-    let (site, findings) = load("site", &source, Registry::builtin());
+    let (site, findings) = load_site("site", &source, Registry::builtin());
     assert_eq!(
         site.is_none(),
         findings.has_errors(),
@@ -403,7 +412,7 @@ pub fn policy(data: &[u8]) {
             "Mozilla/5.0 Firefox/140.0",
             "",
         ] {
-            let facts = Facts {
+            let facts = RequestFacts {
                 host: b"shop.example",
                 target: b"/a/../private/?b",
                 method: b"GET",
@@ -417,7 +426,7 @@ pub fn policy(data: &[u8]) {
                 Registry::builtin(),
                 &facts,
                 &CachedVersions::default(),
-                &mut Scratch::default(),
+                &mut DecisionScratch::default(),
             );
             let Some(decision) = decision else { continue };
             let tags = &snapshot.sites()[0].site.tags;
@@ -436,7 +445,7 @@ pub fn policy(data: &[u8]) {
 
 /// The bytes of a robots.txt, read again, say what the matcher says.
 fn published_is_judged(site: &Site) {
-    let file = File::parse(site.robots_txt.body.clone());
+    let file = RobotsFile::parse(site.robots_txt.body.clone());
     let spaced: Vec<&str> = Registry::builtin()
         .crawlers()
         .iter()
@@ -444,7 +453,7 @@ fn published_is_judged(site: &Site) {
         .map(String::as_str)
         .filter(|token| token.contains(' '))
         .collect();
-    let reading = Reading::new(&file, Dialect::Rfc9309, &spaced);
+    let reading = DialectRules::new(&file, Dialect::Rfc9309, &spaced);
     let rules = site.document.groups.iter().flat_map(|group| &group.rules);
     let mut paths: Vec<String> = rules
         .take(URLS)
@@ -467,9 +476,9 @@ fn published_is_judged(site: &Site) {
         .take(TOKENS)
     {
         let group = if agent == "*" {
-            site.matcher.star()
+            site.matcher.star_group()
         } else {
-            site.matcher.named(agent)
+            site.matcher.named_group(agent)
         };
         let group = group.expect("the group of an agent of the document");
         for path in &paths {
@@ -497,7 +506,7 @@ fn published_is_judged(site: &Site) {
 pub fn tags(data: &[u8]) {
     // The room reads at most 1,000 members; what it sends on must fit as well.
     let data = &data[..data.len().min(2_048)];
-    let read = parse_lines(data.split(|octet| *octet == b'\n'));
+    let read = parse_lines(data.split(|byte| *byte == b'\n'));
     let sent = read.lines();
     for line in &sent {
         assert!(
@@ -509,8 +518,8 @@ pub fn tags(data: &[u8]) {
     assert_eq!(again, read, "sent as {sent:?}");
     assert_eq!(read.is_empty(), sent.is_empty());
     let names = read.iter().map(|(scope, _)| match scope {
-        Scope::All => "somebot",
-        Scope::Bot(name) => name,
+        TagScope::All => "somebot",
+        TagScope::Bot(name) => name,
     });
     for bot in names {
         assert_eq!(again.effective(bot), read.effective(bot), "{bot}");
@@ -521,15 +530,15 @@ pub fn tags(data: &[u8]) {
 /// beyond the bound do not matter, and a token is found only where it stands.
 pub fn user_agent(data: &[u8]) {
     let registry = Registry::builtin();
-    let (first, user_agent) = match data.iter().position(|octet| *octet == b'\n') {
+    let (first, user_agent) = match data.iter().position(|byte| *byte == b'\n') {
         Some(place) => (&data[..place], &data[place + 1..]),
         None => (&b""[..], data),
     };
     let claim = registry.identify(user_agent);
     match claim {
         Claim::Known(index) => assert!(!registry.get(index).id.is_empty()),
-        Claim::Token(_) => panic!("a token without tokens"),
-        Claim::Nobody | Claim::Other | Claim::Tool => {}
+        Claim::PolicyToken(_) => panic!("a token without tokens"),
+        Claim::Visitor | Claim::UnknownBot | Claim::Tool => {}
     }
     assert_eq!(registry.identify(&user_agent.to_ascii_uppercase()), claim);
     assert_eq!(registry.identify(&user_agent.to_ascii_lowercase()), claim);
@@ -540,8 +549,8 @@ pub fn user_agent(data: &[u8]) {
         .map(str::to_owned)
         .collect();
     let marks = SiteMarkers::new(tokens.clone());
-    match registry.identify_with(user_agent, &marks) {
-        Claim::Token(index) => {
+    match registry.identify_on_site(user_agent, &marks) {
+        Claim::PolicyToken(index) => {
             let token = tokens[usize::from(index)].as_bytes();
             assert!(
                 user_agent
@@ -556,8 +565,8 @@ pub fn user_agent(data: &[u8]) {
 /// Any bytes as a robots.txt that is imported: the policy is accepted, and what it serves gives the
 /// verdicts of the file to every token that is not said to be left out.
 pub fn import(data: &[u8]) {
-    use crawlgate::internals::policy::import::{ImportOptions, LeftOut, import};
-    let file = File::parse(data);
+    use crawlgate::internals::policy::import::{ImportNote, ImportOptions, import};
+    let file = RobotsFile::parse(data);
     let options = ImportOptions {
         host: None,
         purposes: data.len() % 2 == 1,
@@ -565,11 +574,11 @@ pub fn import(data: &[u8]) {
     let imported = import(&file, &options, Registry::builtin());
     // What a policy has to say that keeps Googlebot out stands there as a comment.
     let text = imported.text.replace("# acknowledge:", "acknowledge:");
-    let source = Source {
+    let source = SourceFile {
         name: "imported.yaml".into(),
         text: text.into(),
     };
-    let (site, findings) = load("imported", &source, Registry::builtin());
+    let (site, findings) = load_site("imported", &source, Registry::builtin());
     let Some(site) = site else {
         panic!(
             "the imported policy is refused: {findings:?}\n{}",
@@ -577,9 +586,9 @@ pub fn import(data: &[u8]) {
         )
     };
     let spaced = Registry::builtin().tokens_with_blanks();
-    let before = Reading::new(&file, Dialect::Rfc9309, &spaced);
-    let after = Reading::new(
-        &File::parse(site.robots_txt.body.clone()),
+    let before = DialectRules::new(&file, Dialect::Rfc9309, &spaced);
+    let after = DialectRules::new(
+        &RobotsFile::parse(site.robots_txt.body.clone()),
         Dialect::Rfc9309,
         &spaced,
     );
@@ -587,12 +596,12 @@ pub fn import(data: &[u8]) {
         imported
             .notes
             .iter()
-            .any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token))
+            .any(|(_, left)| matches!(left, ImportNote::Group(left) if left == token))
     };
     let dropped = imported
         .notes
         .iter()
-        .any(|(_, left)| matches!(left, LeftOut::PathTooLong(_)));
+        .any(|(_, left)| matches!(left, ImportNote::PathTooLong(_)));
     let agents = before
         .groups()
         .iter()
@@ -630,25 +639,25 @@ const PAGE: usize = 2_000;
 /// into it can be taken out again.
 #[cfg(feature = "html")]
 pub fn html(data: &[u8]) {
-    use crawlgate::internals::html::{Page, RewriteResult};
+    use crawlgate::internals::html::{PageRewriter, RewriteResult};
     const METAS: [&str; 2] = [
         "<meta name=\"robots\" content=\"noindex\">",
         "<meta name=\"examplebot\" content=\"nofollow\">",
     ];
     let end = data
         .iter()
-        .position(|octet| *octet == b'\n')
+        .position(|byte| *byte == b'\n')
         .unwrap_or(data.len());
     let (first, html) = (&data[..end], data.get(end + 1..).unwrap_or_default());
     let html = &html[..html.len().min(PAGE)];
-    let mut words = first.splitn(2, |octet| *octet == b' ');
+    let mut words = first.splitn(2, |byte| *byte == b' ');
     let label = words.next().filter(|label| !label.is_empty());
     let sizes = words
         .next()
         .filter(|sizes| !sizes.is_empty())
         .unwrap_or(b"\x01");
     let tags = parse_lines([b"noindex".as_slice(), b"examplebot: nofollow"]);
-    let page = || Page::new(&tags, label).expect("something to say");
+    let page = || PageRewriter::new(&tags, label).expect("something to say");
     let mut whole = page();
     let mut at_once = whole.write(html);
     at_once.extend(whole.end());
@@ -664,7 +673,7 @@ pub fn html(data: &[u8]) {
     assert_eq!(together, at_once, "it matters where pieces end");
     assert_eq!(pieces.outcome(), whole.outcome());
 
-    if whole.outcome() != RewriteResult::Read {
+    if whole.outcome() != RewriteResult::Rewritten {
         assert_eq!(at_once, html, "what cannot be read is changed");
     }
     let lower = html.to_ascii_lowercase();
@@ -686,13 +695,13 @@ pub fn html(data: &[u8]) {
 /// A format in the first line, then a line of an access log: what is read of it stands in it, and
 /// what is written as Combined again says the same.
 pub fn log_line(data: &[u8]) {
-    let (format, line) = match data.iter().position(|octet| *octet == b'\n') {
+    let (format, line) = match data.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&data[..end], &data[end + 1..]),
         None => (b"".as_slice(), data),
     };
     let pattern = std::str::from_utf8(format)
         .ok()
-        .and_then(|format| FormatString::parse(format).ok());
+        .and_then(|format| LogFormatString::parse(format).ok());
     for format in [
         Some(LineFormat::Detect),
         pattern.map(LineFormat::FormatString),
@@ -700,11 +709,11 @@ pub fn log_line(data: &[u8]) {
     .into_iter()
     .flatten()
     {
-        let Ok(Line::Request(record)) = format.read(line) else {
+        let Ok(LogLine::Request(record)) = format.parse(line) else {
             continue;
         };
-        assert!(!record.target.is_empty() && record.time.writable().is_some());
-        // Signs in place of octets that are no UTF-8 take three octets each.
+        assert!(!record.target.is_empty() && record.time.within_rfc3339().is_some());
+        // Signs in place of bytes that are no UTF-8 take three bytes each.
         let fields = [
             Some(&record.method),
             Some(&record.target),
@@ -717,9 +726,8 @@ pub fn log_line(data: &[u8]) {
                 .flatten()
                 .all(|field| field.len() <= 3 * line.len())
         );
-        let hex = |text: &[u8]| -> String {
-            text.iter().map(|octet| format!("\\x{octet:02X}")).collect()
-        };
+        let hex =
+            |text: &[u8]| -> String { text.iter().map(|byte| format!("\\x{byte:02X}")).collect() };
         let written = format!(
             r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET {}" {} {} "-" "{}""#,
             hex(&record.target),
@@ -731,7 +739,7 @@ pub fn log_line(data: &[u8]) {
         if record.target.windows(6).any(|part| part == b" HTTP/") {
             continue;
         }
-        let Ok(Line::Request(again)) = LineFormat::Detect.read(written.as_bytes()) else {
+        let Ok(LogLine::Request(again)) = LineFormat::Detect.parse(written.as_bytes()) else {
             panic!("{written}")
         };
         assert_eq!(
@@ -747,12 +755,12 @@ pub fn log_line(data: &[u8]) {
     }
 }
 
-/// Any octets as what a client sends: a head that is taken is one that a plain reader of lines
+/// Any bytes as what a client sends: a head that is taken is one that a plain reader of lines
 /// understands in the same way, and where it ends does not depend on the pieces that it comes in.
 #[cfg(feature = "proxy")]
 pub fn head(data: &[u8]) {
-    use crawlgate::internals::edge::{MOST_FIELDS, Request, Scanner};
-    use crawlgate::internals::requests::Framing;
+    use crawlgate::internals::edge::{HeadScanner, Http1Request, MAX_FIELDS};
+    use crawlgate::internals::requests::BodyFraming;
     use crawlgate::internals::settings::Limits;
     let limits = Limits {
         target: 256,
@@ -760,8 +768,8 @@ pub fn head(data: &[u8]) {
         fields: 16,
         ..Limits::DEFAULT
     };
-    let whole = Scanner::new(&limits).scan(data);
-    let mut scanner = Scanner::new(&limits);
+    let whole = HeadScanner::new(&limits).scan(data);
+    let mut scanner = HeadScanner::new(&limits);
     let singly = (0..=data.len())
         .find_map(|end| scanner.scan(&data[..end]).transpose())
         .transpose();
@@ -778,18 +786,18 @@ pub fn head(data: &[u8]) {
         return;
     };
     let head = &data[place];
-    let mut room = [const { std::mem::MaybeUninit::uninit() }; MOST_FIELDS];
-    let Ok(request) = Request::read(head, &mut room, &limits) else {
+    let mut room = [const { std::mem::MaybeUninit::uninit() }; MAX_FIELDS];
+    let Ok(request) = Http1Request::parse(head, &mut room, &limits) else {
         return;
     };
     assert_eq!(singly, whole);
     assert!(head.ends_with(b"\r\n\r\n") && !head.contains(&0));
     let lines: Vec<&[u8]> = head[..head.len() - 4]
-        .split(|octet| *octet == b'\n')
+        .split(|byte| *byte == b'\n')
         .map(|line| line.trim_ascii_end())
         .collect();
     let (line, rest) = lines.split_first().expect("a request line");
-    let words: Vec<&[u8]> = line.split(|octet| *octet == b' ').collect();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let version: &[u8] = if request.is_http10 {
         b"HTTP/1.0"
     } else {
@@ -802,7 +810,7 @@ pub fn head(data: &[u8]) {
     assert_eq!(request.lines.len(), rest.len());
     let of = |name: &str| -> Vec<&[u8]> {
         let pairs = rest.iter().filter_map(|line| {
-            let colon = line.iter().position(|octet| *octet == b':')?;
+            let colon = line.iter().position(|byte| *byte == b':')?;
             line[..colon]
                 .eq_ignore_ascii_case(name.as_bytes())
                 .then(|| line[colon + 1..].trim_ascii())
@@ -820,13 +828,13 @@ pub fn head(data: &[u8]) {
             .fields
             .host
             .iter()
-            .any(|octet| octet.is_ascii_whitespace() || b"/@,?#\\".contains(octet))
+            .any(|byte| byte.is_ascii_whitespace() || b"/@,?#\\".contains(byte))
     );
     match (
         of("content-length").as_slice(),
         of("transfer-encoding").as_slice(),
     ) {
-        ([], []) => assert_eq!(request.framing, Framing::None),
+        ([], []) => assert_eq!(request.framing, BodyFraming::None),
         ([length], []) => {
             let length: u64 = std::str::from_utf8(length)
                 .expect("digits")
@@ -835,33 +843,35 @@ pub fn head(data: &[u8]) {
             assert_eq!(
                 request.framing,
                 if length == 0 {
-                    Framing::None
+                    BodyFraming::None
                 } else {
-                    Framing::Length(length)
+                    BodyFraming::Length(length)
                 }
             );
         }
         ([], [coding]) => {
             assert!(coding.eq_ignore_ascii_case(b"chunked") && !request.is_http10);
-            assert_eq!(request.framing, Framing::Chunked);
+            assert_eq!(request.framing, BodyFraming::Chunked);
         }
         framing => panic!("two framings were taken: {framing:?}"),
     }
 }
 
-/// Any octets as a body in chunks: it ends in the same place in whatever pieces, and is what a
+/// Any bytes as a body in chunks: it ends in the same place in whatever pieces, and is what a
 /// plain reader reads.
 #[cfg(feature = "proxy")]
 pub fn chunks(data: &[u8]) {
-    use crawlgate::internals::edge::Chunks;
-    let mut together = Chunks::default();
-    let whole = together.read(data).map(|count| (count, together.is_over()));
-    let mut chunks = Chunks::default();
+    use crawlgate::internals::edge::ChunkedDecoder;
+    let mut together = ChunkedDecoder::default();
+    let whole = together
+        .read(data)
+        .map(|count| (count, together.is_finished()));
+    let mut chunks = ChunkedDecoder::default();
     let mut count = 0;
     let singly = data
         .iter()
-        .try_for_each(|octet| chunks.read(&[*octet]).map(|read| count += read));
-    assert_eq!(singly.map(|()| (count, chunks.is_over())), whole);
+        .try_for_each(|byte| chunks.read(&[*byte]).map(|read| count += read));
+    assert_eq!(singly.map(|()| (count, chunks.is_finished())), whole);
     let Ok((count, true)) = whole else { return };
     // A reader of lines: sizes in hexadecimal, data, and an empty line after the last chunk.
     let mut rest = &data[..count];
@@ -876,12 +886,12 @@ pub fn chunks(data: &[u8]) {
     };
     loop {
         let size = line(&mut rest);
-        let digits = size.split(|octet| *octet == b';').next().expect("a size");
+        let digits = size.split(|byte| *byte == b';').next().expect("a size");
         let size = usize::from_str_radix(std::str::from_utf8(digits).expect("digits"), 16)
             .expect("a size");
         if size == 0 {
             while !line(&mut rest).is_empty() {}
-            assert!(rest.is_empty(), "octets after the body");
+            assert!(rest.is_empty(), "bytes after the body");
             return;
         }
         assert_eq!(&rest[size..size + 2], b"\r\n");
@@ -889,27 +899,24 @@ pub fn chunks(data: &[u8]) {
     }
 }
 
-/// Any octets as what follows the last chunk of a body: no field of a head comes through, and what
+/// Any bytes as what follows the last chunk of a body: no field of a head comes through, and what
 /// comes through was there.
 #[cfg(feature = "proxy")]
 pub fn trailers(data: &[u8]) {
-    use crawlgate::internals::edge::{Chunks, read_trailers};
-    let mut body = Chunks::of_response();
-    let octets = [b"0\r\n", data].concat();
-    let Ok(count) = body.read(&octets) else {
+    use crawlgate::internals::edge::{ChunkedDecoder, read_trailers};
+    let mut body = ChunkedDecoder::for_response();
+    let bytes = [b"0\r\n", data].concat();
+    let Ok(count) = body.read(&bytes) else {
         return;
     };
     assert!(
-        octets[3..count].starts_with(body.trailers()),
+        bytes[3..count].starts_with(body.trailers()),
         "trailers are kept as they came"
     );
-    if !body.is_over() {
+    if !body.is_finished() {
         return;
     }
-    assert_eq!(
-        octets[3..count].strip_suffix(b"\r\n"),
-        Some(body.trailers())
-    );
+    assert_eq!(bytes[3..count].strip_suffix(b"\r\n"), Some(body.trailers()));
     let passed = read_trailers(body.trailers(), |fields| {
         fields
             .iter()
@@ -918,7 +925,7 @@ pub fn trailers(data: &[u8]) {
     });
     let lines: Vec<&[u8]> = body
         .trailers()
-        .split(|octet| *octet == b'\n')
+        .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .collect();
     let Ok(passed) = passed else { return };
@@ -939,13 +946,13 @@ pub fn trailers(data: &[u8]) {
                 && !name.starts_with("x-forwarded-"),
             "{name}"
         );
-        assert!(!value.iter().any(|octet| b"\r\n\0".contains(octet)));
+        assert!(!value.iter().any(|byte| b"\r\n\0".contains(byte)));
         // In their order, each as one line.
         let line = [name.as_bytes(), b":", &value].concat();
         let is_it = |other: &&[u8]| {
             let colon = other
                 .iter()
-                .position(|octet| *octet == b':')
+                .position(|byte| *byte == b':')
                 .expect("a field");
             [
                 other[..colon].to_ascii_lowercase().as_slice(),
@@ -959,31 +966,31 @@ pub fn trailers(data: &[u8]) {
     }
 }
 
-/// Any octets as a response that comes in pieces: the first octet says how. It is read as in one
+/// Any bytes as a response that comes in pieces: the first byte says how. It is read as in one
 /// piece, also where a part of it waits for the client.
 #[cfg(feature = "proxy")]
 pub fn incoming(data: &[u8]) {
-    use crawlgate::internals::edge::Incoming;
-    let Some((cut, octets)) = data.split_first() else {
+    use crawlgate::internals::edge::ResponseReader;
+    let Some((cut, bytes)) = data.split_first() else {
         return;
     };
     let (whole, pieces) = (
-        read_incoming(&[octets], 0),
-        octets.chunks(1 + usize::from(cut % 32)).collect::<Vec<_>>(),
+        read_incoming(&[bytes], 0),
+        bytes.chunks(1 + usize::from(cut % 32)).collect::<Vec<_>>(),
     );
     let in_pieces = read_incoming(&pieces, usize::from(cut / 32));
     assert_eq!(whole, in_pieces);
 
-    /// The body, whether it is over, and its trailers; `None` if it is malformed. So many octets at
+    /// The body, whether it is over, and its trailers; `None` if it is malformed. So many bytes at
     /// a time are passed on; 0 is all.
     fn read_incoming(pieces: &[&[u8]], stall: usize) -> Option<(Vec<u8>, bool, Vec<u8>)> {
-        let (mut response, mut body) = (Incoming::default(), Vec::new());
+        let (mut response, mut body) = (ResponseReader::default(), Vec::new());
         for piece in pieces {
-            response.room().reserve(32 * 1024);
-            response.room().extend_from_slice(piece);
-            response.received();
+            response.input_buffer().reserve(32 * 1024);
+            response.input_buffer().extend_from_slice(piece);
+            response.mark_read();
             while response.is_before_body() {
-                match response.take_head(false, |_| ()) {
+                match response.parse_head(false, |_| ()) {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(_) => return None,
@@ -991,7 +998,7 @@ pub fn incoming(data: &[u8]) {
             }
             while !response.is_before_body() {
                 loop {
-                    let waiting = response.piece().0;
+                    let waiting = response.data().0;
                     let count = if stall == 0 {
                         waiting.len()
                     } else {
@@ -1001,23 +1008,27 @@ pub fn incoming(data: &[u8]) {
                         break;
                     }
                     body.extend_from_slice(&waiting[..count]);
-                    response.passed_on(count);
-                    response.settle();
+                    response.consume(count);
+                    response.shrink_buffer();
                 }
-                if response.is_body_over() || !response.next_piece().ok()? {
+                if response.is_body_finished() || !response.decode_more().ok()? {
                     break;
                 }
             }
         }
-        Some((body, response.is_body_over(), response.trailers().to_vec()))
+        Some((
+            body,
+            response.is_body_finished(),
+            response.trailers().to_vec(),
+        ))
     }
 }
 
-/// Any octets as headers of the PROXY protocol: one that is taken says what was written.
+/// Any bytes as headers of the PROXY protocol: one that is taken says what was written.
 #[cfg(feature = "proxy")]
 pub fn proxy_header(data: &[u8]) {
-    use crawlgate::internals::edge::{parse_binary, parse_line};
-    if let Ok(Some(client)) = parse_line(data) {
+    use crawlgate::internals::edge::{parse_v1, parse_v2};
+    if let Ok(Some(client)) = parse_v1(data) {
         let text = std::str::from_utf8(data).expect("text");
         let words: Vec<&str> = text.trim_end().split(' ').collect();
         assert_eq!((words.len(), words[0]), (6, "PROXY"));
@@ -1026,7 +1037,7 @@ pub fn proxy_header(data: &[u8]) {
         assert_eq!(words[1] == "TCP4", client.is_ipv4());
     }
     if let [command, family, rest @ ..] = data
-        && let Ok(Some(client)) = parse_binary(*command, *family, rest)
+        && let Ok(Some(client)) = parse_v2(*command, *family, rest)
     {
         assert_eq!(*command, 0x21);
         let (address, port) = match client.ip() {
@@ -1038,7 +1049,7 @@ pub fn proxy_header(data: &[u8]) {
     }
 }
 
-/// Any octets as a key directory: each key is called by its thumbprint, and the keys written again
+/// Any bytes as a key directory: each key is called by its thumbprint, and the keys written again
 /// are read alike.
 #[cfg(feature = "proxy")]
 pub fn key_directory(data: &[u8]) {
@@ -1049,9 +1060,9 @@ pub fn key_directory(data: &[u8]) {
     assert!((1..=64).contains(&keys.len()));
     let mut written = Vec::new();
     for key in &keys {
-        assert_eq!(key.octets.len(), 32);
-        assert_eq!(key.names[0], thumbprint(&key.octets));
-        let mut json = serde_json::json!({"kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(&key.octets)});
+        assert_eq!(key.bytes.len(), 32);
+        assert_eq!(key.names[0], thumbprint(&key.bytes));
+        let mut json = serde_json::json!({"kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(&key.bytes)});
         for (name, value) in [
             ("kid", key.names.get(1).map(|name| name.as_str().into())),
             ("nbf", key.not_before.map(Into::into)),
@@ -1084,7 +1095,9 @@ pub fn signature(data: &[u8]) {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use crawlgate::internals::heads::SignatureFields;
-    use crawlgate::internals::identity::{PublicKey, Signed, VerifiedSignature, verify};
+    use crawlgate::internals::identity::{
+        PublicKey, SignedRequest, VerifiedSignature, verify_signature,
+    };
     use ring::signature::{Ed25519KeyPair, KeyPair as _};
     const NOW: i64 = 1_800_000_000;
     const ORIGIN: &str = "https://agent.example";
@@ -1096,9 +1109,9 @@ pub fn signature(data: &[u8]) {
         return;
     };
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
-    let octets = pair.public_key().as_ref().to_vec();
+    let bytes = pair.public_key().as_ref().to_vec();
     let keys = [PublicKey {
-        octets,
+        bytes,
         names: vec!["key".to_owned()],
         not_before: None,
         expires: None,
@@ -1113,14 +1126,14 @@ pub fn signature(data: &[u8]) {
     };
     let ask = |host: &str, origin: &str, now: i64| {
         let (host, target) = (host.as_bytes(), target.as_bytes());
-        let signed = Signed {
+        let signed = SignedRequest {
             host,
             target,
             method: b"GET",
             user_agent: b"Agent/1.0",
             fields,
         };
-        verify(&signed, origin, &keys, Timestamp(now))
+        verify_signature(&signed, origin, &keys, Timestamp(now))
     };
     let Ok(VerifiedSignature { expires, .. }) = ask(host, ORIGIN, NOW) else {
         return;
@@ -1172,12 +1185,12 @@ fn plain_base(host: &str, target: &str, agent: &str, params: &str) -> Option<Str
     Some(format!("{base}\"@signature-params\": {params}"))
 }
 
-/// Any octets as an origin's response: its head ends in one place, and a plain reader of lines sees
+/// Any bytes as an origin's response: its head ends in one place, and a plain reader of lines sees
 /// the same end of its body.
 #[cfg(feature = "proxy")]
-pub fn lane(data: &[u8]) {
-    use crawlgate::internals::edge::{ResponseFraming, read_response};
-    let read = |octets: &[u8], is_head| read_response(octets, is_head, |parsed| parsed.head);
+pub fn origin_response(data: &[u8]) {
+    use crawlgate::internals::edge::{ResponseFraming, parse_response_head};
+    let read = |bytes: &[u8], is_head| parse_response_head(bytes, is_head, |parsed| parsed.head);
     let Ok(Some(head)) = read(data, false) else {
         return;
     };
@@ -1197,9 +1210,9 @@ pub fn lane(data: &[u8]) {
         (ResponseFraming::None, head.length)
     );
     let values = |name: &[u8]| -> Vec<Vec<u8>> {
-        let lines = data[..head.length].split(|octet| *octet == b'\n').skip(1);
+        let lines = data[..head.length].split(|byte| *byte == b'\n').skip(1);
         let fields = lines.filter_map(|line| {
-            let colon = line.iter().position(|octet| *octet == b':')?;
+            let colon = line.iter().position(|byte| *byte == b':')?;
             line[..colon]
                 .eq_ignore_ascii_case(name)
                 .then(|| line[colon + 1..].trim_ascii().to_ascii_lowercase())
@@ -1225,19 +1238,19 @@ const CASE: &[u8] = include_bytes!("../seeds/evidence_case/whole.tar");
 #[cfg(feature = "proxy")]
 const CASE_KEY: &str = include_str!("../evidence.vkey");
 
-/// The path of a file of a known case in the first line, then other octets for it; or a whole
+/// The path of a file of a known case in the first line, then other bytes for it; or a whole
 /// archive: every change is noticed, and in files that the chains cover without the manifest too.
 #[cfg(feature = "proxy")]
 pub fn evidence_case(data: &[u8]) {
-    use crawlgate::internals::evidence::{VerifyKey, verify};
+    use crawlgate::internals::evidence::{VerifyKey, verify_case};
     let key = [VerifyKey::parse(CASE_KEY).expect("the key of the seeds")];
-    let replaced = data.split(|octet| *octet == b'\n').next().and_then(|path| {
+    let replaced = data.split(|byte| *byte == b'\n').next().and_then(|path| {
         let (header, content) = file_of(CASE, path)?;
         Some((path, header, content))
     });
     let Some((path, header, content)) = replaced else {
         assert_eq!(
-            verify(data, &key).faults.is_empty(),
+            verify_case(data, &key).faults.is_empty(),
             data == CASE,
             "another archive holds"
         );
@@ -1249,7 +1262,7 @@ pub fn evidence_case(data: &[u8]) {
     archive.extend(fresh);
     archive.resize(archive.len().next_multiple_of(512), 0);
     archive.extend(&CASE[(header + 512 + content.len()).next_multiple_of(512)..]);
-    let found = verify(&archive, &key);
+    let found = verify_case(&archive, &key);
     if fresh == content {
         assert!(found.faults.is_empty(), "{:?}", found.faults);
         return;
@@ -1261,13 +1274,12 @@ pub fn evidence_case(data: &[u8]) {
     );
     // What is only shown, and what may be withdrawn, line by line.
     let is_shown = [b"report.html".as_slice(), b"case.json", b"manifest.txt"].contains(&path);
-    let known: Vec<&[u8]> = content.split_inclusive(|octet| *octet == b'\n').collect();
+    let known: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     let is_shorter = fresh
-        .split_inclusive(|octet| *octet == b'\n')
+        .split_inclusive(|byte| *byte == b'\n')
         .all(|line| known.contains(&line));
-    let proofs = |octets: &[u8]| {
-        serde_json::from_slice::<Vec<serde_json::Value>>(octets).unwrap_or_default()
-    };
+    let proofs =
+        |bytes: &[u8]| serde_json::from_slice::<Vec<serde_json::Value>>(bytes).unwrap_or_default();
     let has_fewer = fresh.starts_with(b"[")
         && proofs(fresh)
             .iter()
@@ -1291,7 +1303,7 @@ fn file_of<'a>(archive: &'a [u8], path: &[u8]) -> Option<(usize, &'a [u8])> {
     while !path.is_empty() && archive.get(at)? != &0 {
         let header = &archive[at..at + 512];
         let size = usize::from_str_radix(std::str::from_utf8(&header[124..135]).ok()?, 8).ok()?;
-        if header[..100].split(|octet| *octet == 0).next() == Some(path) {
+        if header[..100].split(|byte| *byte == 0).next() == Some(path) {
             return Some((at, &archive[at + 512..at + 512 + size]));
         }
         at += (512 + size).next_multiple_of(512);
@@ -1305,17 +1317,17 @@ fn resized(header: &[u8], size: usize) -> Vec<u8> {
     let mut header = header.to_vec();
     header[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
     header[148..156].copy_from_slice(b"        ");
-    let sum: u32 = header.iter().map(|octet| u32::from(*octet)).sum();
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     header
 }
 
-/// Any octets as a response of an authority for timestamps: what is read of it stands in it, and no
-/// octet may be missing or follow.
+/// Any bytes as a response of an authority for timestamps: what is read of it stands in it, and no
+/// byte may be missing or follow.
 #[cfg(feature = "proxy")]
 pub fn timestamp(data: &[u8]) {
-    use crawlgate::internals::evidence::read_stamp;
-    let Some(stamp) = read_stamp(data) else {
+    use crawlgate::internals::evidence::parse_timestamp_response;
+    let Some(stamp) = parse_timestamp_response(data) else {
         return;
     };
     let hash = stamp.hash.0;
@@ -1326,22 +1338,22 @@ pub fn timestamp(data: &[u8]) {
         !places.is_empty()
             && data
                 .windows(stamp.time.len())
-                .any(|octets| octets == stamp.time.as_bytes())
+                .any(|bytes| bytes == stamp.time.as_bytes())
     );
     assert_eq!(
-        read_stamp(&data[..data.len() - 1]),
+        parse_timestamp_response(&data[..data.len() - 1]),
         None,
-        "the last octet is missing"
+        "the last byte is missing"
     );
     assert_eq!(
-        read_stamp(&[data, b"\0"].concat()),
+        parse_timestamp_response(&[data, b"\0"].concat()),
         None,
-        "an octet follows"
+        "a byte follows"
     );
     let others = places.iter().map(|place| {
         let mut other = data.to_vec();
         other[*place] ^= 1;
-        read_stamp(&other)
+        parse_timestamp_response(&other)
     });
     assert!(
         others

@@ -1,16 +1,16 @@
-//! [`Attempt`]: one attempt to get or to renew the certificate of a host. [`Attempt::run`] asks the
-//! certificate authority when it suggests to renew, and orders a certificate if one is due. Orders,
-//! certificates and failures are stored before crawlgate acts on them, so that crawlgate continues
-//! from there after a restart.
+//! [`OrderAttempt`]: one attempt to get or renew the TLS certificate of one host by ACME.
+//! [`OrderAttempt::run`] asks the certificate authority when to renew, and orders a certificate if
+//! one is due. Each order, certificate and failure is written to disk before crawlgate acts on it.
+//! So after a restart or an upgrade, the new process can continue the order.
 
-use super::authority::BoundedHttp;
+use super::authority::AuthorityClient;
 use super::certificate::IssuedCertificate;
-use super::failure::{OrderError, text};
-use super::issued::{Answering, Issued};
-use super::progress::{ChallengeKind, Progress, RunningOrder};
-use super::reach::{Reach, Reachable};
+use super::failure::{OrderError, problem_text};
+use super::issued::{IssuedCertificates, OpenChallenge};
+use super::progress::{ChallengeKind, HostProgress, RunningOrder};
+use super::reach::{ChallengeListeners, ReachCheck};
 use super::renewal;
-use super::storage::{Storage, StoredAccount};
+use super::storage::{AcmeStorage, StoredAccount};
 use crate::clock::Clock;
 use crate::settings::{AcmeSettings, ChallengeChoice};
 use crate::time::Timestamp;
@@ -24,65 +24,67 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// The limit for an attempt.
-const TIME: Duration = Duration::from_secs(600);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long the authority may take to check, and to issue.
-const PATIENCE: RetryPolicy = RetryPolicy::new()
+const POLL_POLICY: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(250))
     .backoff(1.5)
     .timeout(Duration::from_secs(180));
 
-/// What all attempts share.
-pub struct Shared {
+/// The settings and state that all attempts share.
+pub struct AcmeContext {
     pub settings: AcmeSettings,
-    pub storage: Storage,
-    pub issued: Arc<Issued>,
-    /// Held while the account is opened, so that two hosts do not make two.
-    pub opening: Mutex<()>,
+    pub storage: AcmeStorage,
+    pub issued: Arc<IssuedCertificates>,
+    /// Locked while the account is opened, so that two hosts do not create two.
+    pub account_lock: Mutex<()>,
     pub clock: Clock,
-    pub reachable: Reachable,
+    pub reachable: ChallengeListeners,
 }
 
 /// A running attempt.
-pub struct Attempt {
-    shared: Arc<Shared>,
+pub struct OrderAttempt {
+    shared: Arc<AcmeContext>,
     host: String,
-    progress: Progress,
-    http: BoundedHttp,
+    progress: HostProgress,
+    http: AuthorityClient,
 }
 
-pub struct EndedAttempt {
+/// The result of an attempt.
+pub struct FinishedAttempt {
     pub host: String,
-    pub progress: Progress,
-    /// After a failure, the pause is in the progress.
-    pub outcome: Result<Attempted, OrderError>,
+    pub progress: HostProgress,
+    /// After a failure the progress has the pause.
+    pub outcome: Result<AttemptOutcome, OrderError>,
 }
 
-pub enum Attempted {
+pub enum AttemptOutcome {
     /// A certificate was issued, is stored and in use.
     Obtained,
     /// No certificate is due.
-    Asked,
+    NotDue,
 }
 
-impl Attempt {
-    pub fn new(shared: Arc<Shared>, host: String, progress: Progress) -> Attempt {
-        Attempt {
+impl OrderAttempt {
+    pub fn new(shared: Arc<AcmeContext>, host: String, progress: HostProgress) -> OrderAttempt {
+        OrderAttempt {
             shared,
             host,
             progress,
-            http: BoundedHttp::new(),
+            http: AuthorityClient::new(),
         }
     }
 
-    /// Runs the attempt for ten minutes at most; longer counts as a failure `Away`. After a failure
-    /// the progress has the pause. Stores the progress; if that fails, only the log says so.
-    pub async fn run(mut self) -> EndedAttempt {
-        let taken = timeout(TIME, self.work()).await;
-        let outcome = taken.unwrap_or_else(|_| Err(OrderError::Away("it takes too long".into())));
+    /// Runs the attempt for at most ten minutes, and stores the progress. A timeout is a failure
+    /// `Unavailable`.
+    pub async fn run(mut self) -> FinishedAttempt {
+        let attempt = timeout(ATTEMPT_TIMEOUT, self.attempt()).await;
+        let outcome =
+            attempt.unwrap_or_else(|_| Err(OrderError::Unavailable("it takes too long".into())));
         if let Err(error) = &outcome {
             let now = self.now();
-            self.progress.fail(error, self.http.retry_after(), now);
+            self.progress
+                .record_failure(error, self.http.retry_after(), now);
         }
         if let Err(error) = self
             .shared
@@ -94,7 +96,7 @@ impl Attempt {
                 "cannot store how the order stands: {error}"
             );
         }
-        EndedAttempt {
+        FinishedAttempt {
             host: self.host,
             progress: self.progress,
             outcome,
@@ -105,50 +107,49 @@ impl Attempt {
         self.shared.clock.moment().now
     }
 
-    /// Asks for a suggestion if the host has a certificate, and obtains a certificate if none is in
-    /// use, an order is running, or the renewal is due; else returns `Asked`. If the authority does
-    /// not know the account, forgets the account and the order and tries once more with a new
-    /// account.
-    async fn work(&mut self) -> Result<Attempted, OrderError> {
-        self.shared.storage.prepare()?;
+    /// Updates the renewal suggestion, and obtains a certificate if none is in use, an order is
+    /// running, or the renewal is due. If the authority does not know the account, tries once more
+    /// with a new one.
+    async fn attempt(&mut self) -> Result<AttemptOutcome, OrderError> {
+        self.shared.storage.create_directory()?;
         let certificate = self.shared.issued.get(&self.host);
         if let Some(certificate) = &certificate {
-            self.ask_for_suggestion(certificate).await;
+            self.update_suggestion(certificate).await;
             if self.progress.order.is_none()
-                && self.now() < renewal::due(certificate, self.progress.suggestion.as_ref())
+                && self.now()
+                    < renewal::renewal_time(certificate, self.progress.suggestion.as_ref())
             {
-                return Ok(Attempted::Asked);
+                return Ok(AttemptOutcome::NotDue);
             }
         }
-        match self.obtain(certificate.as_deref()).await {
-            Err(OrderError::NoAccount(_)) => {
-                // An authority that lost its accounts, as a test authority does at each start.
+        match self.obtain_certificate(certificate.as_deref()).await {
+            Err(OrderError::UnknownAccount(_)) => {
+                // Test authorities lose their accounts at each start.
                 self.shared.storage.remove_account();
                 self.progress.order = None;
-                self.obtain(certificate.as_deref()).await
+                self.obtain_certificate(certificate.as_deref()).await
             }
             outcome => outcome,
         }
-        .map(|()| Attempted::Obtained)
+        .map(|()| AttemptOutcome::Obtained)
     }
 
-    /// The account at the authority, which all hosts share: the stored one, whose contact is
-    /// updated if the settings have another email address, or a new one, which is stored.
-    async fn account(&self) -> Result<Account, OrderError> {
-        let Shared {
+    /// The stored account, updated if the settings have another email address, or a new one.
+    async fn open_account(&self) -> Result<Account, OrderError> {
+        let AcmeContext {
             settings,
             storage,
-            opening,
+            account_lock,
             ..
         } = &*self.shared;
-        let _one = opening.lock().await;
+        let _one = account_lock.lock().await;
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
         let contact = settings
             .email
             .as_ref()
             .map(|email| format!("mailto:{email}"));
         let contact: Vec<&str> = contact.as_deref().into_iter().collect();
-        if let Some(stored) = storage.account()?
+        if let Some(stored) = storage.read_account()?
             && let Ok(credentials) =
                 serde_json::from_value::<AccountCredentials>(stored.credentials.clone())
         {
@@ -162,7 +163,7 @@ impl Attempt {
             }
             return Ok(account);
         }
-        // Who writes `acme` into the settings agrees; docs/settings.md says so.
+        // By the setting `acme` the operator agrees; docs/settings.md says so.
         let new = NewAccount {
             contact: &contact,
             terms_of_service_agreed: true,
@@ -172,7 +173,7 @@ impl Attempt {
             .create(&new, settings.directory.clone(), None)
             .await?;
         let credentials = serde_json::to_value(credentials)
-            .map_err(|error| OrderError::Away(error.to_string()))?;
+            .map_err(|error| OrderError::Unavailable(error.to_string()))?;
         storage.write_account(&StoredAccount {
             email: settings.email.clone(),
             credentials,
@@ -181,16 +182,15 @@ impl Attempt {
         Ok(account)
     }
 
-    /// Asks the authority when it suggests to renew the certificate, if it is time to ask. A
-    /// failure is stored as a suggestion without a window: two thirds of the lifetime decide then,
-    /// and crawlgate asks again in six hours.
-    async fn ask_for_suggestion(&mut self, certificate: &IssuedCertificate) {
+    /// Asks the authority when to renew the certificate, if it is time to ask. A failure is stored as
+    /// a suggestion without a window: then two thirds of the lifetime decide.
+    async fn update_suggestion(&mut self, certificate: &IssuedCertificate) {
         let now = self.now();
         let Some(id) = &certificate.id else { return };
-        if !renewal::is_to_be_asked(certificate, self.progress.suggestion.as_ref(), now) {
+        if !renewal::should_ask_suggestion(certificate, self.progress.suggestion.as_ref(), now) {
             return;
         }
-        let answer = match self.account().await {
+        let answer = match self.open_account().await {
             Ok(account) => account.renewal_info(id).await.map_err(OrderError::from),
             Err(error) => Err(error),
         };
@@ -207,19 +207,21 @@ impl Attempt {
                 (None, None)
             }
         };
-        self.progress.suggestion = Some(renewal::suggestion(certificate, window, again, now));
+        self.progress.suggestion = Some(renewal::new_suggestion(certificate, window, again, now));
     }
 
-    /// Obtains a certificate for the host: by the stored order if there is one, else (or if the
-    /// authority refuses that order or does not know it) by a new order for each possible challenge
-    /// in turn, until one succeeds or fails in another way than by a refusal. `former` is the
-    /// certificate in use, which the new one replaces.
-    async fn obtain(&mut self, former: Option<&IssuedCertificate>) -> Result<(), OrderError> {
+    /// Obtains a certificate by the stored order. Without one, or if the authority refuses it or does
+    /// not know it, makes a new order for each usable challenge in turn, as long as they are refused.
+    /// `former` is the certificate in use.
+    async fn obtain_certificate(
+        &mut self,
+        former: Option<&IssuedCertificate>,
+    ) -> Result<(), OrderError> {
         if let Some(running) = self.progress.order.clone() {
-            let account = self.account().await?;
+            let account = self.open_account().await?;
             match account.order(running.url.clone()).await {
-                Ok(order) => match self.complete(order, &running).await {
-                    // The authority may have asked while no crawlgate answered.
+                Ok(order) => match self.complete_order(order, &running).await {
+                    // Perhaps crawlgate was not running when the authority checked.
                     Err(OrderError::Refused(reason)) => {
                         tracing::info!(
                             host = self.host,
@@ -230,17 +232,17 @@ impl Attempt {
                 },
                 Err(error @ Error::Api(_)) => {
                     tracing::debug!(host = self.host, %error, "the authority does not know the order any more");
-                    self.set_order(None)?;
+                    self.store_order(None)?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        let challenges = self.challenges().await?;
-        let account = self.account().await?;
+        let challenges = self.usable_challenges().await?;
+        let account = self.open_account().await?;
         let last = challenges.len().saturating_sub(1);
         for (place, kind) in challenges.into_iter().enumerate() {
-            let (order, running) = self.order(&account, former, kind).await?;
-            match self.complete(order, &running).await {
+            let (order, running) = self.create_order(&account, former, kind).await?;
+            match self.complete_order(order, &running).await {
                 Err(OrderError::Refused(reason)) if place < last => {
                     tracing::warn!(host = self.host, challenge = ?kind, "{reason}; crawlgate tries the other challenge");
                 }
@@ -250,8 +252,8 @@ impl Attempt {
         Err(OrderError::Refused("there is no challenge to try".into()))
     }
 
-    /// The challenges by which the authority may reach this crawlgate, the most likely one first.
-    async fn challenges(&self) -> Result<Vec<ChallengeKind>, OrderError> {
+    /// The challenges by which the authority can reach this crawlgate, the most likely one first.
+    async fn usable_challenges(&self) -> Result<Vec<ChallengeKind>, OrderError> {
         let kinds: &[ChallengeKind] = match (
             self.shared.settings.challenge,
             self.shared.reachable.has_clear_text,
@@ -262,23 +264,23 @@ impl Attempt {
             }
             (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
         };
-        let Shared {
+        let AcmeContext {
             settings,
             issued,
             reachable,
             ..
         } = &*self.shared;
-        let reach = Reach {
+        let reach = ReachCheck {
             issued,
             resolvers: &settings.resolvers,
             ports: reachable.ports,
         };
-        reach.challenges(&self.host, kinds).await
+        reach.usable_challenges(&self.host, kinds).await
     }
 
-    /// Makes a key and a new order at the authority, and stores both in the progress. The order
-    /// says that it replaces `former` if the authority suggested a window for its renewal.
-    async fn order(
+    /// Creates a key and an order, and stores both. The order replaces `former` if the authority
+    /// suggested a window for its renewal.
+    async fn create_order(
         &mut self,
         account: &Account,
         former: Option<&IssuedCertificate>,
@@ -295,15 +297,14 @@ impl Attempt {
             .filter(|_| has_suggestion)
             .and_then(|former| former.id.clone());
         let order = match replaced {
-            // An authority may refuse this of a certificate that was replaced already, and then
-            // takes the order without.
+            // An authority may refuse `replaces` for a certificate that was replaced already.
             Some(id) => match account
                 .new_order(&NewOrder::new(&identifiers).replaces(id))
                 .await
             {
                 Ok(order) => order,
                 Err(error) => match OrderError::from(error) {
-                    error @ OrderError::Limited(_) => return Err(error),
+                    error @ OrderError::RateLimited(_) => return Err(error),
                     _ => account.new_order(&NewOrder::new(&identifiers)).await?,
                 },
             },
@@ -314,47 +315,48 @@ impl Attempt {
             key,
             challenge,
         };
-        self.set_order(Some(running.clone()))?;
+        self.store_order(Some(running.clone()))?;
         Ok((order, running))
     }
 
-    /// Brings an order to its end: the certificate is stored and taken into use, and the progress
-    /// starts anew. After a failure `Away`, `Limited` or `Storage` the next attempt goes on with
-    /// the order; after any other failure crawlgate forgets it.
-    async fn complete(
+    /// Finishes an order, stores the certificate and takes it into use. The next attempt continues the
+    /// order after a failure `Unavailable`, `RateLimited` or `Storage`; other failures drop it.
+    async fn complete_order(
         &mut self,
         mut order: Order,
         running: &RunningOrder,
     ) -> Result<(), OrderError> {
         let host = &self.host;
-        let finished = finish(&mut order, running, host, &self.shared.issued).await;
-        let taken = finished.and_then(|pem| {
+        let finished = finish_order(&mut order, running, host, &self.shared.issued).await;
+        let obtained = finished.and_then(|pem| {
             let storage = &self.shared.storage;
             let now = self.now();
             let mut certificate =
-                IssuedCertificate::read(host, &pem, storage.certificate_file(host))?
-                    .valid_at(now)?;
+                IssuedCertificate::from_pem(host, &pem, storage.certificate_file(host))?
+                    .check_not_expired(now)?;
             storage.write_certificate(host, &pem)?;
             certificate.obtained = Some(now);
             Ok(certificate)
         });
-        match taken {
+        match obtained {
             Ok(certificate) => {
                 self.shared.issued.insert(certificate);
-                self.progress = Progress::default();
+                self.progress = HostProgress::default();
                 Ok(())
             }
             Err(
-                error @ (OrderError::Away(_) | OrderError::Limited(_) | OrderError::Storage(_)),
+                error @ (OrderError::Unavailable(_)
+                | OrderError::RateLimited(_)
+                | OrderError::Storage(_)),
             ) => Err(error),
             Err(error) => {
-                self.set_order(None)?;
+                self.store_order(None)?;
                 Err(error)
             }
         }
     }
 
-    fn set_order(&mut self, order: Option<RunningOrder>) -> Result<(), OrderError> {
+    fn store_order(&mut self, order: Option<RunningOrder>) -> Result<(), OrderError> {
         self.progress.order = order;
         Ok(self
             .shared
@@ -363,21 +365,20 @@ impl Attempt {
     }
 }
 
-/// Takes an order from its present status to the issued certificate: answers the challenges if it
-/// is pending, sends the request for the certificate if it is ready, and waits for the chain.
-/// Returns the private key and the chain, both in PEM.
-async fn finish(
+/// Takes an order from its present status to the issued certificate. Returns the private key and the
+/// chain in PEM.
+async fn finish_order(
     order: &mut Order,
     running: &RunningOrder,
     host: &str,
-    issued: &Arc<Issued>,
+    issued: &Arc<IssuedCertificates>,
 ) -> Result<String, OrderError> {
     if order.state().status == OrderStatus::Pending {
-        let answering = answer(order, running.challenge, host, issued).await?;
-        let ready = order.poll_ready(&PATIENCE).await;
+        let answering = answer_challenges(order, running.challenge, host, issued).await?;
+        let ready = order.poll_ready(&POLL_POLICY).await;
         drop(answering);
         if !matches!(ready, Ok(OrderStatus::Ready)) {
-            let refused = refusal(order).await;
+            let refused = challenge_failure(order).await;
             return Err(refused.unwrap_or_else(|| match ready {
                 Err(error) => error.into(),
                 Ok(_) => OrderError::Refused("the order became invalid".into()),
@@ -393,25 +394,25 @@ async fn finish(
             .await?;
     }
     if order.state().status == OrderStatus::Invalid {
-        return Err(refusal(order)
+        return Err(challenge_failure(order)
             .await
             .unwrap_or_else(|| OrderError::Refused("the order is invalid".into())));
     }
-    let chain = order.poll_certificate(&PATIENCE).await?;
+    let chain = order.poll_certificate(&POLL_POLICY).await?;
     Ok(format!("{}{chain}", running.key))
 }
 
-/// Answers the challenges of one kind, for each authorization of the order that is not valid yet,
-/// and tells the authority to check them. The answers stay until the returned values are dropped.
+/// Answers the challenges of one kind for each pending authorization, and asks the authority to check
+/// them. The answers stay until the returned values are dropped.
 ///
 /// # Errors
 /// An earlier check of the order failed, or the authority does not offer this kind of challenge.
-async fn answer(
+async fn answer_challenges(
     order: &mut Order,
     kind: ChallengeKind,
     host: &str,
-    issued: &Arc<Issued>,
-) -> Result<Vec<Answering>, OrderError> {
+    issued: &Arc<IssuedCertificates>,
+) -> Result<Vec<OpenChallenge>, OrderError> {
     let mut answering = Vec::new();
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
@@ -439,8 +440,8 @@ async fn answer(
         } else {
             host
         };
-        answering.push(issued.answer(kind, name, proof)?.0);
-        // Of an order that goes on, the authority may be told already.
+        answering.push(issued.open_challenge(kind, name, proof)?.0);
+        // A continued order may be past this step.
         if challenge.status == ChallengeStatus::Pending {
             challenge.set_ready().await?;
         }
@@ -448,9 +449,9 @@ async fn answer(
     Ok(answering)
 }
 
-/// The problem of the challenge that failed, read anew from the authority: the order itself does
-/// not say it. `None` if no challenge has a problem or the authority does not answer.
-async fn refusal(order: &mut Order) -> Option<OrderError> {
+/// The problem of the failed challenge, fetched from the authority: the order does not have it.
+/// `None` if no challenge has a problem, or the authority does not answer.
+async fn challenge_failure(order: &mut Order) -> Option<OrderError> {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.ok()?;
@@ -460,7 +461,7 @@ async fn refusal(order: &mut Order) -> Option<OrderError> {
             .iter()
             .find_map(|challenge| challenge.error.as_ref());
         if let Some(problem) = problem {
-            return Some(OrderError::Refused(text(problem)));
+            return Some(OrderError::Refused(problem_text(problem)));
         }
     }
     None

@@ -1,6 +1,6 @@
-//! [`IssuedCertificate`]: a certificate chain and its key. [`IssuedCertificate::read`] refuses a
-//! chain for another host or another key, before it is stored or used: crawlgate does not trust
-//! what an authority sends.
+//! [`IssuedCertificate`]: a certificate chain from a certificate authority, with its private key.
+//! [`IssuedCertificate::from_pem`] checks that the chain fits the host and the key before crawlgate
+//! stores or uses it: crawlgate does not trust what an authority sends.
 
 use crate::time::Timestamp;
 use instant_acme::CertificateIdentifier;
@@ -15,12 +15,12 @@ use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// The longest chain.
-const MOST_CERTIFICATES: usize = 10;
+const MAX_CERTIFICATES: usize = 10;
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// It is no chain of certificates with a key in PEM.
+    /// It is not a certificate chain with a key in PEM.
     #[error("it cannot be read")]
     Unreadable,
     /// It names another host.
@@ -43,31 +43,30 @@ pub struct IssuedCertificate {
     pub key: Arc<CertifiedKey>,
     pub not_before: Timestamp,
     pub not_after: Timestamp,
-    /// The name of the certificate in requests for a suggested renewal (RFC 9773 section 4.1).
+    /// The identifier in requests for a renewal suggestion (RFC 9773 section 4.1).
     pub id: Option<CertificateIdentifier<'static>>,
     /// Where it is stored.
     pub file: PathBuf,
-    /// When crawlgate got it; `None`: before this start.
+    /// When crawlgate got it; `None` if it was before this start.
     pub obtained: Option<Timestamp>,
 }
 
 impl IssuedCertificate {
-    /// Reads a private key and a chain, both in PEM. Takes the first ten certificates. The first
-    /// one must name exactly this host and fit the key; its validity is not checked (see
-    /// [`IssuedCertificate::valid_at`]). `file` is only kept: where the certificate is stored.
-    pub fn read(
+    /// Parses a private key and a chain of at most ten certificates. The first one must name exactly
+    /// this host and fit the key. Its validity is not checked. `file` is where it is stored.
+    pub fn from_pem(
         host: &str,
         pem: &str,
         file: PathBuf,
     ) -> Result<IssuedCertificate, CertificateError> {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())
-            .take(MOST_CERTIFICATES)
+            .take(MAX_CERTIFICATES)
             .collect::<Result<_, _>>()
             .map_err(|_| CertificateError::Unreadable)?;
         let first = chain.first().ok_or(CertificateError::Unreadable)?.clone();
         let (_, parsed) =
             X509Certificate::from_der(&first).map_err(|_| CertificateError::Unreadable)?;
-        if !is_for(&parsed, host) {
+        if !names_host(&parsed, host) {
             return Err(CertificateError::OtherHost);
         }
         let key = PrivateKeyDer::from_pem_slice(pem.as_bytes())
@@ -79,15 +78,14 @@ impl IssuedCertificate {
             key: Arc::new(key),
             not_before: Timestamp(parsed.validity().not_before.timestamp()),
             not_after: Timestamp(parsed.validity().not_after.timestamp()),
-            id: id(&parsed),
+            id: renewal_id(&parsed),
             file,
             obtained: None,
         })
     }
 
-    /// Returns the certificate itself, or an error if it has expired at `now`. One that is not
-    /// valid yet passes.
-    pub fn valid_at(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
+    /// An error if the certificate has expired. One that is not valid yet passes.
+    pub fn check_not_expired(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
         if now > self.not_after {
             Err(CertificateError::Expired(self.not_after.to_http_date()))
         } else {
@@ -95,15 +93,13 @@ impl IssuedCertificate {
         }
     }
 
-    /// The time from `not_before` to `not_after`.
     pub fn lifetime(&self) -> Duration {
         self.not_after.since(self.not_before)
     }
 }
 
-/// Whether the host is one of the certificate's DNS names, in upper or lower case. A wildcard does
-/// not match.
-fn is_for(certificate: &X509Certificate<'_>, host: &str) -> bool {
+/// Whether a DNS name of the certificate is this host. Ignores case; wildcards do not match.
+fn names_host(certificate: &X509Certificate<'_>, host: &str) -> bool {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let mut names = extension
         .iter()
@@ -111,9 +107,9 @@ fn is_for(certificate: &X509Certificate<'_>, host: &str) -> bool {
     names.any(|name| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host)))
 }
 
-/// The certificate's identifier in requests for a suggested renewal (RFC 9773 section 4.1): the key
-/// identifier of its authority and its serial number. `None` if it does not have the former.
-fn id(certificate: &X509Certificate<'_>) -> Option<CertificateIdentifier<'static>> {
+/// The RFC 9773 section 4.1 identifier: the key identifier of the authority, and the serial number.
+/// `None` without the former.
+fn renewal_id(certificate: &X509Certificate<'_>) -> Option<CertificateIdentifier<'static>> {
     let authority = certificate.extensions().iter().find_map(|extension| {
         match extension.parsed_extension() {
             ParsedExtension::AuthorityKeyIdentifier(authority) => {

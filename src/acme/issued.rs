@@ -1,10 +1,11 @@
-//! [`Issued`]: the certificates in use, by host, and the answers to the open challenges of the
-//! authority. Attempts to get certificates write it; TLS handshakes and the authority's requests
-//! read it. Finding a certificate takes no lock.
+//! [`IssuedCertificates`]: the certificates from a certificate authority that are in use, by host,
+//! and the answers to the authority's open ACME challenges. Order attempts write both; TLS
+//! handshakes and the authority's requests read them. A handshake finds its certificate without
+//! taking a lock.
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;
-use crate::edge::OrderedCertificates;
+use crate::edge::AcmeCertificates;
 use crate::locks::lock;
 use crate::settings::TlsSettings;
 use arc_swap::ArcSwap;
@@ -17,87 +18,85 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The certificates in use, and the answers to the open challenges of the authority.
+/// The certificates in use, and the answers to open challenges.
 #[derive(Debug, Default)]
-pub struct Issued {
+pub struct IssuedCertificates {
     by_host: ArcSwap<BTreeMap<String, Arc<IssuedCertificate>>>,
-    open: Mutex<HashMap<Challenge, ChallengeAnswer>>,
-    /// Hosts that are to get a certificate and have none. `true` after the log said that a client
-    /// asked for it.
+    challenges: Mutex<HashMap<ChallengeKey, ChallengeAnswer>>,
+    /// Hosts that wait for a certificate. `true` after a client's failed handshake was logged.
     missing: Mutex<BTreeMap<String, bool>>,
 }
 
-/// A challenge: its kind, and the token of its file or the host of its handshake.
-type Challenge = (ChallengeKind, String);
+/// The kind of a challenge, and the token of its file or the host of its handshake.
+type ChallengeKey = (ChallengeKind, String);
 
-/// What proves a host to an authority.
+/// The answer that proves a host to an authority.
 #[derive(Debug)]
 struct ChallengeAnswer {
-    /// The content of the file, or what the certificate is made from.
+    /// The key authorization: the content of the file, or hashed in the certificate.
     proof: String,
-    /// The certificate for a handshake.
+    /// The certificate for a TLS-ALPN handshake.
     key: Option<Arc<CertifiedKey>>,
 }
 
-/// The answers to the open challenges, for the next process: the authority may reach that one.
+/// The answers to the open challenges, which the next process gives, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedQuestions {
-    /// Tokens, with the content of their files.
+pub struct PassedChallenges {
+    /// Tokens with key authorizations.
     files: Vec<(String, String)>,
-    /// Hosts, with the proofs.
+    /// Hosts with key authorizations.
     handshakes: Vec<(String, String)>,
 }
 
-/// An open challenge. It is answered until this value is dropped.
-pub struct Answering {
-    issued: Arc<Issued>,
-    question: Challenge,
+/// A guard: the challenge is answered until it is dropped.
+pub struct OpenChallenge {
+    issued: Arc<IssuedCertificates>,
+    challenge: ChallengeKey,
 }
 
-impl Issued {
-    /// These certificates for a listener whose settings have `acme`; `None` for another.
+impl IssuedCertificates {
+    /// These certificates, if the listener's settings have `acme`.
     pub fn for_listener(
-        self: &Arc<Issued>,
+        self: &Arc<IssuedCertificates>,
         tls: &TlsSettings,
-    ) -> Option<Arc<dyn OrderedCertificates>> {
+    ) -> Option<Arc<dyn AcmeCertificates>> {
         tls.acme.as_ref()?;
         Some(self.clone())
     }
 
-    /// The content of the file that an authority asks for by its token (RFC 8555 section 8.3).
-    pub fn file(&self, token: &str) -> Option<String> {
-        self.questions()
+    /// The content of the http challenge's file with this token (RFC 8555 section 8.3).
+    pub fn challenge_file(&self, token: &str) -> Option<String> {
+        self.lock_challenges()
             .get(&(ChallengeKind::Http, token.to_owned()))
             .map(|answer| answer.proof.clone())
     }
 
-    /// The answers to all open challenges.
-    pub fn pass(&self) -> PassedQuestions {
-        let mut passed = PassedQuestions::default();
-        for ((kind, name), answer) in &*self.questions() {
-            let PassedQuestions { files, handshakes } = &mut passed;
-            let of_kind = if *kind == ChallengeKind::Http {
+    /// The answers to all open challenges, for the next process.
+    pub fn passed_challenges(&self) -> PassedChallenges {
+        let mut passed = PassedChallenges::default();
+        for ((kind, name), answer) in &*self.lock_challenges() {
+            let PassedChallenges { files, handshakes } = &mut passed;
+            let requests_of_kind = if *kind == ChallengeKind::Http {
                 files
             } else {
                 handshakes
             };
-            of_kind.push((name.clone(), answer.proof.clone()));
+            requests_of_kind.push((name.clone(), answer.proof.clone()));
         }
         passed
     }
 
-    /// Answers the open challenges of the process before. An order that goes on answers its
-    /// challenge anew and removes it at its end. The other ones stay: they are few, and good for
-    /// one order each. One whose certificate cannot be made is left out.
-    pub fn answer_passed(&self, passed: PassedQuestions) {
-        let PassedQuestions { files, handshakes } = passed;
-        for (kind, of_kind) in [
+    /// Answers the open challenges of the previous process. Continued orders replace and remove their
+    /// answers; others stay: they are few, and valid for one order each.
+    pub fn restore_challenges(&self, passed: PassedChallenges) {
+        let PassedChallenges { files, handshakes } = passed;
+        for (kind, requests_of_kind) in [
             (ChallengeKind::Http, files),
             (ChallengeKind::TlsAlpn, handshakes),
         ] {
-            for (name, proof) in of_kind {
+            for (name, proof) in requests_of_kind {
                 if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
-                    self.questions().insert((kind, name), answer);
+                    self.lock_challenges().insert((kind, name), answer);
                 }
             }
         }
@@ -122,54 +121,52 @@ impl Issued {
         lock(&self.missing).remove(&certificate.host);
     }
 
-    /// Sets the hosts that are to get a certificate, in place of those of the last call. Returns
-    /// those that have none and were not waiting for one before.
-    pub(super) fn expect(&self, hosts: &BTreeSet<String>) -> Vec<String> {
+    /// Replaces the hosts that should have a certificate. Returns those that begin to wait for one.
+    pub(super) fn set_expected_hosts(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         let mut missing = lock(&self.missing);
         missing.retain(|host, _| hosts.contains(host));
         let new: Vec<String> = hosts
             .iter()
-            .filter(|host| !self.has(host) && !missing.contains_key(*host))
+            .filter(|host| !self.has_certificate(host) && !missing.contains_key(*host))
             .cloned()
             .collect();
         missing.extend(new.iter().map(|host| (host.clone(), false)));
         new
     }
 
-    /// Answers a challenge with a proof until the returned [`Answering`] is dropped. The second
-    /// value is the certificate for a handshake. `name` is the token of a file, or the host of a
-    /// handshake.
-    pub(super) fn answer(
-        self: &Arc<Issued>,
+    /// Answers a challenge until the returned guard is dropped. `name` is the token of a file, or the
+    /// host of a handshake. The second value is the certificate for a handshake.
+    pub(super) fn open_challenge(
+        self: &Arc<IssuedCertificates>,
         kind: ChallengeKind,
         name: &str,
         proof: String,
-    ) -> Result<(Answering, Option<Arc<CertifiedKey>>), rcgen::Error> {
+    ) -> Result<(OpenChallenge, Option<Arc<CertifiedKey>>), rcgen::Error> {
         let answer = ChallengeAnswer::new(kind, name, proof)?;
         let key = answer.key.clone();
-        let question = (kind, name.to_owned());
-        self.questions().insert(question.clone(), answer);
+        let challenge = (kind, name.to_owned());
+        self.lock_challenges().insert(challenge.clone(), answer);
         Ok((
-            Answering {
+            OpenChallenge {
                 issued: self.clone(),
-                question,
+                challenge,
             },
             key,
         ))
     }
 
-    fn questions(&self) -> MutexGuard<'_, HashMap<Challenge, ChallengeAnswer>> {
-        lock(&self.open)
+    fn lock_challenges(&self) -> MutexGuard<'_, HashMap<ChallengeKey, ChallengeAnswer>> {
+        lock(&self.challenges)
     }
 }
 
-impl OrderedCertificates for Issued {
+impl AcmeCertificates for IssuedCertificates {
     fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
         Some(self.get(host)?.key.clone())
     }
 
-    /// The certificate for clients that name no host: that of the alphabetically first host.
-    fn any(&self) -> Option<Arc<CertifiedKey>> {
+    /// For clients that name no host: the certificate of the alphabetically first host.
+    fn fallback_certificate(&self) -> Option<Arc<CertifiedKey>> {
         self.by_host
             .load()
             .values()
@@ -177,11 +174,11 @@ impl OrderedCertificates for Issued {
             .map(|certificate| certificate.key.clone())
     }
 
-    fn has(&self, host: &str) -> bool {
+    fn has_certificate(&self, host: &str) -> bool {
         self.by_host.load().contains_key(host)
     }
 
-    fn ends(&self) -> Vec<(String, i64)> {
+    fn expiries(&self) -> Vec<(String, i64)> {
         self.by_host
             .load()
             .iter()
@@ -189,19 +186,18 @@ impl OrderedCertificates for Issued {
             .collect()
     }
 
-    fn handshake(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.questions()
+    fn challenge_certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
+        self.lock_challenges()
             .get(&(ChallengeKind::TlsAlpn, host.to_owned()))?
             .key
             .clone()
     }
 
-    /// Logs once for each host that a client asks for a certificate which crawlgate does not have
-    /// yet.
-    fn note_missing(&self, host: &str) {
+    /// Logs once for each host that a client's handshake fails.
+    fn log_missing(&self, host: &str) {
         let mut missing = lock(&self.missing);
-        if let Some(told @ false) = missing.get_mut(host) {
-            *told = true;
+        if let Some(is_logged @ false) = missing.get_mut(host) {
+            *is_logged = true;
             tracing::warn!(
                 host,
                 "a client asks for https, and the host has no certificate yet; the handshake fails. `crawlgate status` says \
@@ -219,21 +215,21 @@ impl ChallengeAnswer {
     ) -> Result<ChallengeAnswer, rcgen::Error> {
         let key = match kind {
             ChallengeKind::Http => None,
-            ChallengeKind::TlsAlpn => Some(challenge_key(name, proof.as_bytes())?),
+            ChallengeKind::TlsAlpn => Some(challenge_certificate(name, proof.as_bytes())?),
         };
         Ok(ChallengeAnswer { proof, key })
     }
 }
 
-impl Drop for Answering {
+impl Drop for OpenChallenge {
     fn drop(&mut self) {
-        self.issued.questions().remove(&self.question);
+        self.issued.lock_challenges().remove(&self.challenge);
     }
 }
 
-/// The certificate that proves a host in a handshake of an authority: it has the hash of the proof
-/// (RFC 8737 section 3).
-fn challenge_key(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::Error> {
+/// The certificate for a TLS-ALPN challenge, with the hash of the key authorization (RFC 8737
+/// section 3).
+fn challenge_certificate(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::Error> {
     let digest: [u8; 32] = Sha256::digest(proof).into();
     let mut params = CertificateParams::new(vec![host.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();
@@ -243,7 +239,7 @@ fn challenge_key(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::E
     let key = PrivateKeyDer::try_from(key.serialize_der())
         .map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
     let key = any_ecdsa_type(&key).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
-    // Not `from_der`, which reads the certificate, and refuses the critical extension.
+    // Not `from_der`, which rejects the critical extension.
     Ok(Arc::new(CertifiedKey::new(
         vec![certificate.der().clone()],
         key,

@@ -1,23 +1,23 @@
-//! Automatic certificates. [`Acme`] gets certificates from an authority (RFC 8555) and renews them.
-//! [`Issued`] holds the certificates in use and the answers to open challenges, for TLS handshakes
-//! and requests.
+//! Automatic TLS certificates by ACME (RFC 8555). [`AcmeScheduler`] gets certificates from a
+//! certificate authority and renews them. [`IssuedCertificates`] has the certificates in use and
+//! the answers to open challenges, for TLS handshakes and requests.
 //!
-//! Each host has an order of its own, so that one bad name hurts no other. A host is in one of
+//! Each host has its own order, so that one bad name does not fail the others. A host is in one of
 //! these states:
 //! - Due: it has no certificate, or its certificate is to be renewed. An attempt moves it to
 //!   running.
 //! - Running: crawlgate checks that the host leads to it, orders, answers the challenge, and
-//!   fetches the certificate. The order is stored before crawlgate acts on it: a restart continues
-//!   it. The certificate moves the host to certified, a failure to paused.
-//! - Paused: the last attempt failed; a certificate that the host has stays in use. The pause is
-//!   stored, and its end moves the host to due.
-//! - Certified: its certificate is in use. Two thirds of its life, or the window that the authority
-//!   suggests (RFC 9773), move the host to due.
+//!   fetches the certificate. The order is stored first, so that it survives a restart. A
+//!   certificate moves the host to certified, a failure to paused.
+//! - Paused: the last attempt failed; a present certificate stays in use. The pause is stored, and
+//!   its end moves the host to due.
+//! - Certified: its certificate is in use. The host becomes due after two thirds of the
+//!   certificate's lifetime, or in the window that the authority suggests (RFC 9773).
 //!
-//! In an upgrade another process takes over from the running one. The running process stops its
-//! attempts ([`Acme::hand_over`]) and passes the answers to open challenges to the next process,
-//! which gives the same answers. The next process continues the stored orders once no other process
-//! accepts connections.
+//! In an upgrade a new process takes over from the running one. The running process stops its
+//! attempts ([`AcmeScheduler::hand_over`]) and passes the answers to open challenges, which both
+//! processes then give. The new process continues the stored orders once it alone accepts
+//! connections.
 
 mod attempt;
 mod authority;
@@ -30,6 +30,6 @@ mod renewal;
 mod scheduler;
 mod storage;
 
-pub use issued::Issued;
-pub use reach::{Ports, Reachable};
-pub use scheduler::Acme;
+pub use issued::IssuedCertificates;
+pub use reach::{ChallengeListeners, ChallengePorts};
+pub use scheduler::AcmeScheduler;

@@ -1,5 +1,6 @@
-//! [`Progress`]: what crawlgate stores about one host between attempts to get a certificate: the
-//! running order, the pause after a failure, and the renewal window that the authority suggests.
+//! [`HostProgress`]: what crawlgate stores about one host between attempts to get a TLS
+//! certificate: the unfinished order, the pause after a failure, and the renewal window that the
+//! certificate authority suggests.
 
 use super::failure::OrderError;
 use crate::telemetry::FailedOrder;
@@ -7,26 +8,26 @@ use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The stored state of a host between attempts.
+/// The stored state of a host. Its JSON is read by later versions.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
-    /// The order that is not finished.
+pub struct HostProgress {
+    /// The unfinished order.
     #[serde(default)]
     pub order: Option<RunningOrder>,
     /// The failure of the last attempt.
     #[serde(default)]
     pub failure: Option<FailedOrder>,
-    /// The suggestion of the authority for the certificate in use.
+    /// For the certificate in use.
     #[serde(default)]
-    pub suggestion: Option<Suggestion>,
+    pub suggestion: Option<RenewalSuggestion>,
 }
 
+/// An order that is not finished.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningOrder {
     pub url: String,
-    /// The private key of the certificate to be, in PEM.
+    /// The private key of the future certificate, in PEM.
     pub key: String,
-    /// The challenge by which the authority checks the host.
     pub challenge: ChallengeKind,
 }
 
@@ -34,29 +35,28 @@ pub struct RunningOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChallengeKind {
-    /// It asks for a file on port 80.
+    /// It requests a file on port 80.
     Http,
-    /// It shakes hands on port 443.
+    /// It makes a TLS handshake on port 443.
     TlsAlpn,
 }
 
 /// When the authority suggests to renew a certificate (RFC 9773).
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct Suggestion {
-    /// The certificate that it is for, as the authority names it.
+pub struct RenewalSuggestion {
+    /// The RFC 9773 identifier of the certificate.
     pub certificate: String,
-    /// The window, in seconds since 1970; `None` where the authority makes no suggestion.
+    /// In seconds since 1970; `None` if the authority makes no suggestion.
     pub window: Option<(i64, i64)>,
     /// When to ask again.
     #[serde(serialize_with = "rfc3339")]
     pub next: Timestamp,
 }
 
-impl Progress {
-    /// Records a failed attempt with the end of the pause after it, and returns it. The number of
-    /// failures in a row starts anew if the last failure was of another kind. `retry_after` is what
-    /// the authority asked for.
-    pub fn fail(
+impl HostProgress {
+    /// Records a failed attempt with the end of its pause. A failure of another kind than the last one
+    /// is the first in a row.
+    pub fn record_failure(
         &mut self,
         error: &OrderError,
         retry_after: Option<Duration>,
@@ -78,9 +78,9 @@ impl Progress {
         })
     }
 
-    /// Whether the host waits after a failure. It does not if the failure is later than `now`.
+    /// Whether the host waits after a failure.
     pub fn is_paused(&self, now: Timestamp) -> bool {
-        // A clock that was set back must not make a pause longer than it can be.
+        // A failure later than `now` (the clock was set back) does not make the pause longer.
         self.failure
             .as_ref()
             .is_some_and(|failure| failure.at <= now && now < failure.next)
@@ -89,7 +89,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::{Progress, RunningOrder};
+    use super::{HostProgress, RunningOrder};
     use crate::acme::failure::OrderError;
     use crate::acme::progress::ChallengeKind;
     use crate::time::Timestamp;
@@ -97,22 +97,22 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_750_000_000);
 
-    fn refused() -> OrderError {
+    fn refused_error() -> OrderError {
         OrderError::Refused("no".into())
     }
 
     #[test]
     fn pauses_get_longer_and_end() {
-        let (mut progress, mut now, mut pauses) = (Progress::default(), NOW, Vec::new());
+        let (mut progress, mut now, mut pauses) = (HostProgress::default(), NOW, Vec::new());
         for _ in 0..10 {
-            let next = progress.fail(&refused(), None, now).next;
+            let next = progress.record_failure(&refused_error(), None, now).next;
             assert!(progress.is_paused(now) && !progress.is_paused(next));
             pauses.push(next.since(now).as_secs() / 60);
             now = next;
         }
         assert_eq!(pauses[..4], [20, 40, 80, 160]);
         assert_eq!(pauses[9], 24 * 60, "never longer than a day");
-        let other = progress.fail(&OrderError::Elsewhere("no".into()), None, now);
+        let other = progress.record_failure(&OrderError::HostNotReached("no".into()), None, now);
         assert_eq!(
             (other.times, other.next.since(now)),
             (1, Duration::from_secs(60)),
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn pause_that_the_authority_wants_is_kept_within_bounds() {
+    fn retry_after_is_clamped() {
         let pause = |retry_after| {
-            let error = OrderError::Limited("too many".into());
-            Progress::default()
-                .fail(&error, retry_after, NOW)
+            let error = OrderError::RateLimited("too many".into());
+            HostProgress::default()
+                .record_failure(&error, retry_after, NOW)
                 .next
                 .since(NOW)
         };
@@ -142,29 +142,29 @@ mod tests {
     }
 
     #[test]
-    fn clock_that_was_set_back_does_not_make_a_pause_longer() {
-        let mut progress = Progress::default();
-        progress.fail(&refused(), None, NOW);
+    fn clock_set_back_does_not_lengthen_a_pause() {
+        let mut progress = HostProgress::default();
+        progress.record_failure(&refused_error(), None, NOW);
         assert!(!progress.is_paused(Timestamp(NOW.0 - 86_400)));
     }
 
     #[test]
-    fn progress_is_read_as_it_was_written() {
+    fn progress_survives_its_json() {
         let order = RunningOrder {
             url: "https://ca.example/o/1".into(),
             key: "PEM".into(),
             challenge: ChallengeKind::TlsAlpn,
         };
-        let mut progress = Progress {
+        let mut progress = HostProgress {
             order: Some(order),
-            ..Progress::default()
+            ..HostProgress::default()
         };
-        progress.fail(&refused(), None, NOW);
+        progress.record_failure(&refused_error(), None, NOW);
         let text = serde_json::to_string(&progress).expect("JSON");
         assert!(
             text.contains("\"tls-alpn\"") && text.contains("2025-06-15T"),
             "{text}"
         );
-        assert!(serde_json::from_str::<Progress>(&text).expect("progress") == progress);
+        assert!(serde_json::from_str::<HostProgress>(&text).expect("progress") == progress);
     }
 }

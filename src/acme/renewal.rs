@@ -1,88 +1,86 @@
-//! [`due`]: the time at which a certificate is to be renewed. It lies in the window that the
-//! authority suggests (RFC 9773), or without a suggestion after two thirds of the certificate's
-//! lifetime. It is not later than nine tenths of that lifetime. A new certificate is kept for a day
-//! in any case, or for a twentieth of its lifetime if that is shorter. [`is_to_be_asked`]: whether
-//! crawlgate is to ask the authority for a suggestion now.
+//! [`renewal_time`] computes when to renew a TLS certificate: in the window that the certificate
+//! authority suggests (RFC 9773), or else after two thirds of its lifetime, and never later than
+//! nine tenths. A new certificate is kept for a day, or for a twentieth of its lifetime if that is
+//! shorter. [`should_ask_suggestion`] says whether to ask the authority for a suggestion now.
 
 use super::certificate::IssuedCertificate;
-use super::progress::Suggestion;
+use super::progress::RenewalSuggestion;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// How often crawlgate asks for a suggestion where the authority does not say it, and the bounds
-/// for what it says.
-const ASK: Duration = Duration::from_secs(6 * 3_600);
-const ASK_LEAST: Duration = Duration::from_secs(3_600);
-const ASK_MOST: Duration = Duration::from_secs(86_400);
+/// How often crawlgate asks for a suggestion if the authority does not say it.
+const DEFAULT_ASK_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
+const MIN_ASK_INTERVAL: Duration = Duration::from_secs(3_600);
+const MAX_ASK_INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// How long a new certificate is kept at least, or a twentieth of its life if that is shorter:
-/// authorities limit how often they issue the same certificate.
-const KEPT: Duration = Duration::from_secs(86_400);
+/// The least age of a certificate that is renewed: authorities limit how often they issue the same
+/// one.
+const MIN_AGE: Duration = Duration::from_secs(86_400);
 
-/// When the certificate is to be renewed (see the module). A suggestion for another certificate is
-/// ignored. The least time applies only to a certificate obtained since the start.
-pub fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> Timestamp {
+/// Ignores a suggestion for another certificate. The least age applies only to a certificate that was
+/// obtained since the start.
+pub fn renewal_time(
+    certificate: &IssuedCertificate,
+    suggestion: Option<&RenewalSuggestion>,
+) -> Timestamp {
     let two_thirds = certificate.not_before.plus(certificate.lifetime() * 2 / 3);
     let window = suggestion
-        .filter(|suggestion| is_for(suggestion, certificate))
+        .filter(|suggestion| is_suggestion_for(suggestion, certificate))
         .and_then(|suggestion| suggestion.window);
     let due = match window {
-        // A moment of the window that stays the same: RFC 9773 section 4.2 wants a random one.
+        // RFC 9773 section 4.2 wants a random time in the window. This one is always the same.
         Some((from, until)) => {
             let span = until.saturating_sub(from).max(1);
-            Timestamp(from.saturating_add(i64::from(fraction(certificate)) * (span / 256)))
+            Timestamp(from.saturating_add(i64::from(window_fraction(certificate)) * (span / 256)))
         }
         None => two_thirds,
     };
-    // A suggestion may come early, but never so late that the certificate could end meanwhile.
+    // A suggestion must not let the certificate expire.
     let due = due.min(certificate.not_before.plus(certificate.lifetime() * 9 / 10));
-    // A new certificate is kept for a while, whatever is said of it.
     let least = certificate
         .obtained
-        .map(|obtained| obtained.plus((certificate.lifetime() / 20).min(KEPT)));
+        .map(|obtained| obtained.plus((certificate.lifetime() / 20).min(MIN_AGE)));
     least.map_or(due, |least| due.max(least))
 }
 
-/// Whether the authority is to be asked for a suggestion: nothing is known for this certificate, or
-/// the time to ask again has come (or lies more than a day ahead, after the clock was set back).
-/// Never for a certificate without an `id`.
-pub fn is_to_be_asked(
+/// Whether there is no suggestion for this certificate yet, or it is time to ask again (or that time
+/// is more than a day ahead, after the clock was set back). Never for a certificate without an `id`.
+pub fn should_ask_suggestion(
     certificate: &IssuedCertificate,
-    known: Option<&Suggestion>,
+    known: Option<&RenewalSuggestion>,
     now: Timestamp,
 ) -> bool {
     certificate.id.is_some()
         && known
-            .filter(|known| is_for(known, certificate))
-            .is_none_or(|known| {
-                // A clock that was set back.
-                now >= known.next || known.next.since(now) > ASK_MOST
-            })
+            .filter(|known| is_suggestion_for(known, certificate))
+            .is_none_or(|known| now >= known.next || known.next.since(now) > MAX_ASK_INTERVAL)
 }
 
-/// Makes a suggestion from the answer of the authority. `window` is kept if its start is before its
-/// end. `again` is when to ask again: within one hour and a day, six hours if `None`.
-pub fn suggestion(
+/// The suggestion in an answer of the authority. A window that ends before it begins is ignored.
+/// `again` is when to ask again, clamped to one hour and one day.
+pub fn new_suggestion(
     certificate: &IssuedCertificate,
     window: Option<(i64, i64)>,
     again: Option<Duration>,
     now: Timestamp,
-) -> Suggestion {
-    let again = again.unwrap_or(ASK).clamp(ASK_LEAST, ASK_MOST);
+) -> RenewalSuggestion {
+    let again = again
+        .unwrap_or(DEFAULT_ASK_INTERVAL)
+        .clamp(MIN_ASK_INTERVAL, MAX_ASK_INTERVAL);
     let window = window.filter(|(from, until)| from < until);
-    Suggestion {
-        certificate: name(certificate),
+    RenewalSuggestion {
+        certificate: renewal_id(certificate),
         window,
         next: now.plus(again),
     }
 }
 
-fn is_for(suggestion: &Suggestion, certificate: &IssuedCertificate) -> bool {
-    suggestion.certificate == name(certificate)
+fn is_suggestion_for(suggestion: &RenewalSuggestion, certificate: &IssuedCertificate) -> bool {
+    suggestion.certificate == renewal_id(certificate)
 }
 
-/// The RFC 9773 identifier of the certificate as text; empty if it has none.
-fn name(certificate: &IssuedCertificate) -> String {
+/// The RFC 9773 identifier of a certificate as text; empty if it has none.
+fn renewal_id(certificate: &IssuedCertificate) -> String {
     certificate
         .id
         .as_ref()
@@ -90,9 +88,9 @@ fn name(certificate: &IssuedCertificate) -> String {
         .unwrap_or_default()
 }
 
-/// A number that is as good as random and stays the same for a certificate: the last octet of its
-/// signature. Its 256ths of the window are the time to renew.
-fn fraction(certificate: &IssuedCertificate) -> u8 {
+/// A constant that is as good as random: the last byte of the certificate's signature. The renewal is
+/// at this many 256ths of the window.
+fn window_fraction(certificate: &IssuedCertificate) -> u8 {
     certificate
         .key
         .cert
@@ -103,7 +101,7 @@ fn fraction(certificate: &IssuedCertificate) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{ASK_MOST, due, is_to_be_asked, suggestion};
+    use super::{MAX_ASK_INTERVAL, new_suggestion, renewal_time, should_ask_suggestion};
     use crate::acme::certificate::{CertificateError, IssuedCertificate};
     use crate::time::Timestamp;
     use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
@@ -113,7 +111,7 @@ mod tests {
     const DAY: i64 = 86_400;
 
     /// A certificate of ninety days, and its PEM.
-    fn certificate() -> (IssuedCertificate, String) {
+    fn test_certificate() -> (IssuedCertificate, String) {
         let authority = CertificateParams::new(Vec::new()).expect("no names");
         let authority =
             CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key"))
@@ -128,38 +126,42 @@ mod tests {
             .pem();
         let pem = format!("{}{pem}", key.serialize_pem());
         (
-            IssuedCertificate::read("shop.example", &pem, PathBuf::new()).expect("readable"),
+            IssuedCertificate::from_pem("shop.example", &pem, PathBuf::new()).expect("readable"),
             pem,
         )
     }
 
-    fn after(certificate: &IssuedCertificate, days: i64) -> Timestamp {
+    fn days_after_start(certificate: &IssuedCertificate, days: i64) -> Timestamp {
         Timestamp(certificate.not_before.0 + days * DAY)
     }
 
     #[test]
-    fn certificate_is_renewed_after_two_thirds_or_in_the_suggested_window() {
-        let (mut certificate, _) = certificate();
-        let day = |days| after(&certificate, days);
-        assert_eq!(due(&certificate, None), day(60));
+    fn renewal_is_after_two_thirds_or_in_the_window() {
+        let (mut certificate, _) = test_certificate();
+        let day = |days| days_after_start(&certificate, days);
+        assert_eq!(renewal_time(&certificate, None), day(60));
         let suggested = |window: (Timestamp, Timestamp)| {
-            suggestion(&certificate, Some((window.0.0, window.1.0)), None, day(0))
+            new_suggestion(&certificate, Some((window.0.0, window.1.0)), None, day(0))
         };
         let early = suggested((day(20), day(22)));
-        let moment = due(&certificate, Some(&early));
+        let moment = renewal_time(&certificate, Some(&early));
         assert!(day(20) <= moment && moment < day(22), "{moment}");
         assert_eq!(
-            due(&certificate, Some(&early)),
+            renewal_time(&certificate, Some(&early)),
             moment,
             "the same each time"
         );
         let late = suggested((day(200), day(300)));
-        assert_eq!(due(&certificate, Some(&late)), day(81), "before it ends");
+        assert_eq!(
+            renewal_time(&certificate, Some(&late)),
+            day(81),
+            "before it ends"
+        );
         let turned = suggested((day(22), day(20)));
-        assert_eq!(due(&certificate, Some(&turned)), day(60));
+        assert_eq!(renewal_time(&certificate, Some(&turned)), day(60));
         let obtained = day(30);
         certificate.obtained = Some(obtained);
-        let at_once = due(&certificate, Some(&early));
+        let at_once = renewal_time(&certificate, Some(&early));
         assert!(
             at_once > obtained,
             "a new certificate is not renewed at once: {at_once}"
@@ -167,26 +169,34 @@ mod tests {
     }
 
     #[test]
-    fn suggestion_is_asked_for_again_when_it_is_old_or_of_another_certificate() {
-        let (first, _) = certificate();
-        let (second, _) = certificate();
-        let now = after(&first, 1);
-        let known = suggestion(&first, None, Some(Duration::ZERO), now);
-        assert!(is_to_be_asked(&first, None, now) && !is_to_be_asked(&first, Some(&known), now));
+    fn old_or_foreign_suggestion_is_asked_again() {
+        let (first, _) = test_certificate();
+        let (second, _) = test_certificate();
+        let now = days_after_start(&first, 1);
+        let known = new_suggestion(&first, None, Some(Duration::ZERO), now);
         assert!(
-            is_to_be_asked(&first, Some(&known), now.plus(Duration::from_secs(3_600))),
+            should_ask_suggestion(&first, None, now)
+                && !should_ask_suggestion(&first, Some(&known), now)
+        );
+        assert!(
+            should_ask_suggestion(&first, Some(&known), now.plus(Duration::from_secs(3_600))),
             "not more often than hourly"
         );
-        assert!(is_to_be_asked(&second, Some(&known), now));
-        let rare = suggestion(&first, None, Some(Duration::MAX), now);
-        assert!(is_to_be_asked(&first, Some(&rare), now.plus(ASK_MOST)));
+        assert!(should_ask_suggestion(&second, Some(&known), now));
+        let rare = new_suggestion(&first, None, Some(Duration::MAX), now);
+        assert!(should_ask_suggestion(
+            &first,
+            Some(&rare),
+            now.plus(MAX_ASK_INTERVAL)
+        ));
     }
 
     #[test]
-    fn certificate_of_another_host_or_key_is_refused() {
-        let (certificate, pem) = certificate();
-        let read =
-            |host: &str, pem: &str| IssuedCertificate::read(host, pem, PathBuf::new()).map(drop);
+    fn certificate_of_another_host_or_key_is_rejected() {
+        let (certificate, pem) = test_certificate();
+        let read = |host: &str, pem: &str| {
+            IssuedCertificate::from_pem(host, pem, PathBuf::new()).map(drop)
+        };
         assert!(matches!(
             read("blog.example", &pem),
             Err(CertificateError::OtherHost)
@@ -215,7 +225,7 @@ mod tests {
         }
         let end = certificate.not_after.plus(Duration::from_secs(1));
         assert!(matches!(
-            certificate.valid_at(end),
+            certificate.check_not_expired(end),
             Err(CertificateError::Expired(_))
         ));
     }

@@ -1,23 +1,21 @@
-//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second
-//! which hosts need one. At most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure
-//! come first. No attempt runs while another process takes over in an upgrade.
-//!
-//! For operators, [`Acme::orders`] returns the status of each host that is to have a certificate,
-//! and [`Acme::certificates`] returns the status of each certificate in use.
+//! [`AcmeScheduler`] starts the attempts to get and to renew TLS certificates. Its thread checks
+//! every second which hosts need one. At most [`MAX_ATTEMPTS`] attempts run at once; hosts whose
+//! last attempt did not fail come first. During an upgrade, while a new process takes over, no
+//! attempt runs.
 
-use super::attempt::{Attempt, Attempted, EndedAttempt, Shared};
+use super::attempt::{AcmeContext, AttemptOutcome, FinishedAttempt, OrderAttempt};
 use super::certificate::IssuedCertificate;
 use super::failure::OrderError;
-use super::issued::{Issued, PassedQuestions};
-use super::progress::Progress;
-use super::reach::Reachable;
+use super::issued::{IssuedCertificates, PassedChallenges};
+use super::progress::HostProgress;
+use super::reach::ChallengeListeners;
 use super::renewal;
-use super::storage::Storage;
+use super::storage::AcmeStorage;
 use crate::clock::Clock;
-use crate::edge::OrderedCertificates;
+use crate::edge::AcmeCertificates;
 use crate::locks::lock;
 use crate::settings::AcmeSettings;
-use crate::telemetry::{CertificateStatus, FailedOrder, FailureKind, Metrics, OrderStatus};
+use crate::telemetry::{CertificateStatus, FailedOrder, Metrics, OrderFailureKind, OrderStatus};
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,208 +29,207 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{self, JoinSet};
 
-/// How often the thread checks the hosts.
-const TICK: Duration = Duration::from_secs(1);
-/// The most attempts that run at once.
-const MOST_ATTEMPTS: usize = 8;
-/// How long a hand-over waits until all attempts are broken off. A slow disk can delay them.
-const HOLDING: Duration = Duration::from_secs(2);
-/// Seconds.
-const DAY: i64 = 86_400;
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_ATTEMPTS: usize = 8;
+/// How long a hand-over waits until all attempts are cancelled. A slow disk can delay them.
+const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
+const SECONDS_PER_DAY: i64 = 86_400;
 
-pub struct Acme {
-    shared: Arc<Shared>,
-    hosts: Mutex<BTreeMap<String, Host>>,
+/// Gets and renews the certificates of the hosts that the settings or policies name.
+pub struct AcmeScheduler {
+    shared: Arc<AcmeContext>,
+    hosts: Mutex<BTreeMap<String, HostState>>,
     metrics: Arc<Metrics>,
-    is_hurried: AtomicBool,
+    is_retry_requested: AtomicBool,
     /// Commands to the thread; `None` before it is started.
-    thread: Mutex<Option<UnboundedSender<Command>>>,
+    thread: Mutex<Option<UnboundedSender<SchedulerCommand>>>,
 }
 
-enum Command {
-    /// Break all attempts off, begin no other one, and confirm it.
-    Hold(Sender<()>),
-    /// Begin attempts again.
-    GoOn,
+/// A command to the thread.
+enum SchedulerCommand {
+    /// Cancel all attempts, start no others, and confirm it.
+    Pause(Sender<()>),
+    /// Start attempts again.
+    Resume,
 }
 
-/// A host that is to have a certificate.
-struct Host {
-    progress: Progress,
+/// A host that should have a certificate.
+struct HostState {
+    progress: HostProgress,
     /// Its attempt, while one runs.
     attempt: Option<task::Id>,
 }
 
-impl Acme {
-    /// Makes an `Acme` that is not started, and takes the stored certificates of this authority
-    /// into use. Sends no request and writes nothing. `state` is the state directory;
-    /// `has_clear_text`: whether a listener speaks clear text, so that the http challenge can be
-    /// answered.
+impl AcmeScheduler {
+    /// Takes the stored certificates of this authority into use. Sends no request and writes nothing.
+    /// `state` is the state directory.
     pub fn open(
         settings: &AcmeSettings,
-        reachable: Reachable,
+        reachable: ChallengeListeners,
         state: &Path,
-        issued: Arc<Issued>,
+        issued: Arc<IssuedCertificates>,
         clock: Clock,
         metrics: Arc<Metrics>,
-    ) -> Arc<Acme> {
-        let storage = Storage::new(state, &settings.directory);
-        for certificate in storage.certificates() {
+    ) -> Arc<AcmeScheduler> {
+        let storage = AcmeStorage::new(state, &settings.directory);
+        for certificate in storage.read_certificates() {
             issued.insert(certificate);
         }
-        Arc::new(Acme {
-            shared: Arc::new(Shared {
+        Arc::new(AcmeScheduler {
+            shared: Arc::new(AcmeContext {
                 settings: settings.clone(),
                 storage,
                 issued,
-                opening: tokio::sync::Mutex::default(),
+                account_lock: tokio::sync::Mutex::default(),
                 clock,
                 reachable,
             }),
             hosts: Mutex::default(),
             metrics,
-            is_hurried: AtomicBool::new(false),
+            is_retry_requested: AtomicBool::new(false),
             thread: Mutex::default(),
         })
     }
 
-    /// Starts the thread. It calls `wanted` at each check for the hosts that are to have a
-    /// certificate; `None` says that it is too early.
+    /// Starts the thread. `wanted` returns the hosts that should have a certificate; `None` while it is
+    /// too early.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(
-        self: &Arc<Acme>,
+        self: &Arc<AcmeScheduler>,
         wanted: impl Fn() -> Option<BTreeSet<String>> + Send + 'static,
     ) -> io::Result<()> {
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(MOST_ATTEMPTS)
+            .max_blocking_threads(MAX_ATTEMPTS)
             .build()?;
-        let (tell, commands) = unbounded_channel();
+        let (sender, commands) = unbounded_channel();
         let acme = self.clone();
         spawn("acme", move || {
             runtime.block_on(acme.run(wanted, commands));
         })?;
-        *lock(&self.thread) = Some(tell);
+        *lock(&self.thread) = Some(sender);
         Ok(())
     }
 
     async fn run(
         &self,
         wanted: impl Fn() -> Option<BTreeSet<String>>,
-        mut commands: UnboundedReceiver<Command>,
+        mut commands: UnboundedReceiver<SchedulerCommand>,
     ) {
         let mut attempts = JoinSet::new();
-        let mut is_held = false;
+        let mut is_paused = false;
         loop {
-            if let Some(wanted) = wanted().filter(|_| !is_held) {
-                self.begin_attempts(wanted, &mut attempts);
+            if let Some(wanted) = wanted().filter(|_| !is_paused) {
+                self.start_attempts(wanted, &mut attempts);
             }
             tokio::select! {
-                Some(command) = commands.recv() => is_held = self.obey(command, &mut attempts).await,
-                Some(ended) = attempts.join_next() => self.note(ended),
-                () = tokio::time::sleep(TICK) => {}
+                Some(command) = commands.recv() => is_paused = self.run_command(command, &mut attempts).await,
+                Some(ended) = attempts.join_next() => self.record_finished(ended),
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
         }
     }
 
-    /// Breaks all attempts off, because another process goes on with the stored orders, and returns
-    /// the answers to the open challenges. Both processes answer them: the authority may reach
-    /// either. Waits two seconds at most; then the attempts may still go on for a moment.
-    pub fn hand_over(&self) -> PassedQuestions {
+    /// Cancels all attempts, because another process continues the stored orders, and returns the
+    /// answers to open challenges, which both processes give. Waits two seconds at most.
+    pub fn hand_over(&self) -> PassedChallenges {
         let (done, is_done) = channel();
-        if self.tell(Command::Hold(done)) && is_done.recv_timeout(HOLDING).is_err() {
+        if self.send_command(SchedulerCommand::Pause(done))
+            && is_done.recv_timeout(PAUSE_TIMEOUT).is_err()
+        {
             tracing::warn!("orders of certificates go on for a moment in this process as well");
         }
-        self.shared.issued.pass()
+        self.shared.issued.passed_challenges()
     }
 
-    /// Undoes [`Acme::hand_over`].
-    pub fn take_back(&self) {
-        self.tell(Command::GoOn);
+    /// Undoes [`AcmeScheduler::hand_over`].
+    pub fn resume(&self) {
+        self.send_command(SchedulerCommand::Resume);
     }
 
-    /// Sends a command to the thread. Returns whether there is one to take it.
-    fn tell(&self, command: Command) -> bool {
+    /// False if the thread does not run.
+    fn send_command(&self, command: SchedulerCommand) -> bool {
         let thread = lock(&self.thread);
         thread
             .as_ref()
             .is_some_and(|thread| thread.send(command).is_ok())
     }
 
-    /// Obeys a command and returns whether attempts are held from now on. `Hold` breaks all
-    /// attempts off, keeps the answers to their challenges, forgets the hosts, and confirms.
-    async fn obey(&self, command: Command, attempts: &mut JoinSet<EndedAttempt>) -> bool {
-        let Command::Hold(done) = command else {
+    /// Runs a command, and returns whether attempts are paused from now on.
+    async fn run_command(
+        &self,
+        command: SchedulerCommand,
+        attempts: &mut JoinSet<FinishedAttempt>,
+    ) -> bool {
+        let SchedulerCommand::Pause(done) = command else {
             return false;
         };
-        let open = self.shared.issued.pass();
+        let open = self.shared.issued.passed_challenges();
         attempts.shutdown().await;
-        // An attempt that is broken off takes its answers with it; these put them back.
-        self.shared.issued.answer_passed(open);
-        // What their attempts have stored is read again when they have another one.
+        // Cancelled attempts removed their answers.
+        self.shared.issued.restore_challenges(open);
+        // Their progress is read from the files again.
         self.hosts().clear();
-        // A caller that waits no more has said so.
+        // The caller may have timed out.
         let _ = done.send(());
         true
     }
 
-    /// Has the next check end the pauses after failures, but for those that the authority wants
-    /// (`Limited`).
-    pub fn hurry(&self) {
-        self.is_hurried.store(true, Ordering::Relaxed);
+    /// Makes the next check end all pauses, except after a rate limit.
+    pub fn retry_soon(&self) {
+        self.is_retry_requested.store(true, Ordering::Relaxed);
     }
 
     fn now(&self) -> Timestamp {
         self.shared.clock.moment().now
     }
 
-    fn hosts(&self) -> MutexGuard<'_, BTreeMap<String, Host>> {
+    fn hosts(&self) -> MutexGuard<'_, BTreeMap<String, HostState>> {
         lock(&self.hosts)
     }
 
-    /// Begins an attempt for each wanted host that is due and has none, up to `MOST_ATTEMPTS`
-    /// running ones: hosts without a failure first, then by the end of their pause. Ends pauses
-    /// before if [`Acme::hurry`] was called.
-    fn begin_attempts(&self, wanted: BTreeSet<String>, attempts: &mut JoinSet<EndedAttempt>) {
-        self.expect(&wanted);
+    /// Starts an attempt for each due host, up to `MAX_ATTEMPTS` at once: hosts without a failure
+    /// first, then by the end of their pause.
+    fn start_attempts(&self, wanted: BTreeSet<String>, attempts: &mut JoinSet<FinishedAttempt>) {
+        self.update_hosts(&wanted);
         let now = self.now();
         let mut hosts = self.hosts();
-        if self.is_hurried.swap(false, Ordering::Relaxed) {
+        if self.is_retry_requested.swap(false, Ordering::Relaxed) {
             for host in hosts.values_mut() {
                 if let Some(failure) = &mut host.progress.failure
-                    && failure.kind != FailureKind::Limited
+                    && failure.kind != OrderFailureKind::Limited
                 {
                     failure.next = now;
                 }
             }
         }
-        let mut due: Vec<(&String, &mut Host)> = hosts
+        let mut due: Vec<(&String, &mut HostState)> = hosts
             .iter_mut()
             .filter(|(name, host)| host.attempt.is_none() && self.is_due(name, host, now))
             .collect();
-        // A host that fails must not keep another one waiting.
         due.sort_by_key(|(_, host)| host.progress.failure.as_ref().map(|failure| failure.next));
-        let free = MOST_ATTEMPTS.saturating_sub(attempts.len());
+        let free = MAX_ATTEMPTS.saturating_sub(attempts.len());
         for (name, host) in due.into_iter().take(free) {
-            if !self.shared.issued.has(name) {
+            if !self.shared.issued.has_certificate(name) {
                 tracing::info!(
                     host = name,
                     authority = self.shared.settings.directory,
                     "getting a certificate"
                 );
             }
-            let attempt = Attempt::new(self.shared.clone(), name.clone(), host.progress.clone());
+            let attempt =
+                OrderAttempt::new(self.shared.clone(), name.clone(), host.progress.clone());
             host.attempt = Some(attempts.spawn(attempt.run()).id());
         }
     }
 
-    /// Brings the table of hosts up to date: adds wanted hosts with their stored progress, and
-    /// removes those that are no longer wanted and have no running attempt. Logs the hosts that
-    /// begin to wait for a first certificate, and those removed whose certificate stays in use.
-    fn expect(&self, wanted: &BTreeSet<String>) {
-        let missing = self.shared.issued.expect(wanted);
+    /// Adds wanted hosts with their stored progress, and removes other ones without a running attempt.
+    /// Logs hosts that begin to wait for a first certificate, and removed hosts whose certificate
+    /// stays in use.
+    fn update_hosts(&self, wanted: &BTreeSet<String>) {
+        let missing = self.shared.issued.set_expected_hosts(wanted);
         if !missing.is_empty() {
             tracing::warn!(
                 hosts = ?missing,
@@ -243,10 +240,10 @@ impl Acme {
         let mut hosts = self.hosts();
         for host in wanted {
             if !hosts.contains_key(host) {
-                let progress = self.shared.storage.progress(host);
+                let progress = self.shared.storage.read_progress(host);
                 hosts.insert(
                     host.clone(),
-                    Host {
+                    HostState {
                         progress,
                         attempt: None,
                     },
@@ -266,9 +263,9 @@ impl Acme {
         });
     }
 
-    /// Whether an attempt is to begin for a host: it is not paused, and it has no certificate, its
-    /// renewal is due, or it is time to ask for a suggestion.
-    fn is_due(&self, name: &str, host: &Host, now: Timestamp) -> bool {
+    /// Whether to start an attempt: the host is not paused, and has no certificate, a due renewal, or
+    /// an outdated suggestion.
+    fn is_due(&self, name: &str, host: &HostState, now: Timestamp) -> bool {
         if host.progress.is_paused(now) {
             return false;
         }
@@ -276,30 +273,30 @@ impl Acme {
             return true;
         };
         let suggestion = host.progress.suggestion.as_ref();
-        now >= renewal::due(&certificate, suggestion)
-            || renewal::is_to_be_asked(&certificate, suggestion, now)
+        now >= renewal::renewal_time(&certificate, suggestion)
+            || renewal::should_ask_suggestion(&certificate, suggestion, now)
     }
 
-    /// Logs and counts the end of an attempt, and keeps its progress in the table of hosts. An
-    /// attempt without a due certificate is neither logged nor counted.
-    fn note(&self, ended: Result<EndedAttempt, task::JoinError>) {
-        let EndedAttempt {
+    /// Logs and counts a finished attempt, and keeps its progress. `NotDue` is neither logged nor
+    /// counted.
+    fn record_finished(&self, ended: Result<FinishedAttempt, task::JoinError>) {
+        let FinishedAttempt {
             host,
             progress,
             outcome,
         } = match ended {
             Ok(ended) => ended,
-            Err(broken) => return self.note_broken(broken.id()),
+            Err(panicked) => return self.record_panic(panicked.id()),
         };
         match &outcome {
-            Ok(Attempted::Obtained) => {
+            Ok(AttemptOutcome::Obtained) => {
                 let until = self
                     .shared
                     .issued
                     .get(&host)
                     .map(|certificate| certificate.not_after.to_http_date());
                 tracing::info!(host, until, "the certificate is stored and in use");
-                self.metrics.certificate_ordered("obtained");
+                self.metrics.count_certificate_order("obtained");
             }
             Err(error) => {
                 let next = progress
@@ -307,9 +304,9 @@ impl Acme {
                     .as_ref()
                     .map(|failure| failure.next.to_string());
                 tracing::warn!(host, next, "no certificate: {error}");
-                self.metrics.certificate_ordered(error.kind().name());
+                self.metrics.count_certificate_order(error.kind().name());
             }
-            Ok(Attempted::Asked) => {}
+            Ok(AttemptOutcome::NotDue) => {}
         }
         if let Some(known) = self.hosts().get_mut(&host) {
             known.progress = progress;
@@ -317,54 +314,52 @@ impl Acme {
         }
     }
 
-    /// Records the failure `Broken` for the host whose attempt panicked, and counts it. The log has
-    /// the panic already.
-    fn note_broken(&self, attempt: task::Id) {
+    /// Records and counts the failure of the host whose attempt panicked.
+    fn record_panic(&self, attempt: task::Id) {
         let now = self.now();
         let mut hosts = self.hosts();
         if let Some(host) = hosts
             .values_mut()
             .find(|host| host.attempt == Some(attempt))
         {
-            host.progress.fail(&OrderError::Broken, None, now);
+            host.progress
+                .record_failure(&OrderError::Panicked, None, now);
             host.attempt = None;
             self.metrics
-                .certificate_ordered(OrderError::Broken.kind().name());
+                .count_certificate_order(OrderError::Panicked.kind().name());
         }
     }
 
-    /// The status of each host that is to have a certificate.
-    pub fn orders(&self) -> Vec<OrderStatus> {
+    /// The status of each host that should have a certificate, for operators.
+    pub fn order_statuses(&self) -> Vec<OrderStatus> {
         let now = self.now();
         self.hosts()
             .iter()
-            .map(|(name, host)| self.order(name, host, now))
+            .map(|(name, host)| self.order_status(name, host, now))
             .collect()
     }
 
-    /// The status of each certificate of the authority in use.
-    pub fn certificates(&self, now: Timestamp) -> Vec<CertificateStatus> {
+    /// The status of each certificate in use, for operators.
+    pub fn certificate_statuses(&self, now: Timestamp) -> Vec<CertificateStatus> {
         self.shared
             .issued
             .all()
             .iter()
-            .map(|certificate| status(certificate, now))
+            .map(|certificate| certificate_status(certificate, now))
             .collect()
     }
 
-    /// The status of a host. It has a problem if the last attempt failed and the host has no
-    /// certificate, or one that has expired or whose renewal is late by a thirtieth of its
-    /// lifetime.
-    fn order(&self, name: &str, host: &Host, now: Timestamp) -> OrderStatus {
+    /// A failed host has a problem if it has no certificate, or one that has expired or whose renewal
+    /// is late by a thirtieth of its lifetime.
+    fn order_status(&self, name: &str, host: &HostState, now: Timestamp) -> OrderStatus {
         let certificate = self.shared.issued.get(name);
         let renewal = certificate
             .as_ref()
-            .map(|found| renewal::due(found, host.progress.suggestion.as_ref()));
+            .map(|found| renewal::renewal_time(found, host.progress.suggestion.as_ref()));
         let failed = host.progress.failure.clone();
         let problem = failed.as_ref().and_then(|failed| {
             let what = match certificate.as_ref().zip(renewal) {
                 Some((certificate, renewal)) => {
-                    // Two thirds of its life are over, and a tenth of the rest, too.
                     let late = renewal.plus(certificate.lifetime() / 30);
                     if now <= late.min(certificate.not_after) {
                         return None;
@@ -374,7 +369,7 @@ impl Acme {
                 }
                 None => format!("{name} has no certificate: https fails for it"),
             };
-            Some(said(failed, &what))
+            Some(problem_message(failed, &what))
         });
         OrderStatus {
             host: name.to_owned(),
@@ -388,9 +383,9 @@ impl Acme {
     }
 }
 
-/// The message of a problem: `what` is wrong, why and how often getting a certificate failed, when
-/// crawlgate tries again, and what to do.
-fn said(failed: &FailedOrder, what: &str) -> String {
+/// `what` is wrong, why and how often getting a certificate failed, when crawlgate tries again, and
+/// what to do.
+fn problem_message(failed: &FailedOrder, what: &str) -> String {
     let FailedOrder {
         reason,
         times,
@@ -408,8 +403,7 @@ fn said(failed: &FailedOrder, what: &str) -> String {
     )
 }
 
-/// The status of a certificate, with its absolute path. It never has a refused renewal or problems.
-fn status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus {
+fn certificate_status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus {
     CertificateStatus {
         names: vec![certificate.host.clone()],
         file: std::path::absolute(&certificate.file).unwrap_or_else(|_| certificate.file.clone()),
@@ -418,7 +412,7 @@ fn status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus 
             .not_after
             .0
             .saturating_sub(now.0)
-            .div_euclid(DAY),
+            .div_euclid(SECONDS_PER_DAY),
         renewed: certificate.obtained,
         refused: None,
         problems: Vec::new(),

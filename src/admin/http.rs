@@ -1,12 +1,10 @@
-//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the
-//! read API. It is read-only.
-//!
-//! By DNS rebinding, a web page can make a browser send requests to this listener under the page's
-//! own host name. So requests are answered only if their Host is an IP address, `localhost` or a
-//! name without a dot.
+//! [`AdminApp`]: the HTTP application of the read-only admin listener, with the dashboard,
+//! `/metrics`, `/healthz`, `/readyz` and the read API. By DNS rebinding, a foreign web page could
+//! read these through an operator's browser. So a request is answered only if its Host is an IP
+//! address, `localhost` or a name without a dot.
 
 use super::dashboard::{Dashboard, PageError};
-use super::query::{Query, QueryError};
+use super::query::{QueryError, QueryParameters};
 use super::{Operations, violations};
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
@@ -16,8 +14,8 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The Content-Security-Policy of pages: a page may load its style and has its icon, and nothing runs.
-const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+/// The Content-Security-Policy of pages: they may load their style and icon, and run no script.
+const PAGE_CSP: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The application behind the admin listener, for Pingora's `ServerApp`; cheap to clone.
 #[derive(Clone)]
@@ -28,7 +26,7 @@ pub struct AdminApp {
 }
 
 impl AdminApp {
-    /// Makes its answers from the operations.
+    /// `access_log` is for its metric of dropped lines.
     pub fn new(operations: Arc<Operations>, access_log: AccessLog) -> AdminApp {
         AdminApp {
             dashboard: Arc::new(Dashboard::new(operations.clone())),
@@ -37,23 +35,23 @@ impl AdminApp {
         }
     }
 
-    /// The answer to a request, apart from Pingora. `path` has the query, too. 421 for a Host that
-    /// is no local name (see the module), 405 for methods other than GET and HEAD, 404 for other
-    /// paths. The answer to HEAD has the body that GET has.
-    pub(super) fn answer(
+    /// The response, without Pingora's types. `path` includes the query. 421 for a Host that is not
+    /// local (see the module), 405 for methods other than GET and HEAD, 404 for unknown paths. The
+    /// response to HEAD has the body of GET.
+    pub(super) fn respond(
         &self,
         method: &Method,
         host: Option<&str>,
         path: &str,
     ) -> Response<Vec<u8>> {
         if !host.is_some_and(is_local_name) {
-            return plain(
+            return text_response(
                 StatusCode::MISDIRECTED_REQUEST,
                 "use the address of this listener, or localhost\n",
             );
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
-            let mut refusal = plain(
+            let mut refusal = text_response(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "only GET and HEAD are allowed here\n",
             );
@@ -64,24 +62,28 @@ impl AdminApp {
         }
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         match path {
-            "/healthz" => plain(StatusCode::OK, "ok\n"),
-            "/readyz" if self.operations.is_ready() => plain(StatusCode::OK, "ready\n"),
-            "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            "/healthz" => text_response(StatusCode::OK, "ok\n"),
+            "/readyz" if self.operations.is_ready() => text_response(StatusCode::OK, "ready\n"),
+            "/readyz" => text_response(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
             "/metrics" => {
-                self.operations.refresh();
+                self.operations.update_metrics();
                 let metrics = &self.operations.instance.metrics;
-                metrics.raise(&metrics.access_log_dropped, self.access_log.dropped());
-                typed(
+                metrics.raise_counter(&metrics.access_log_dropped, self.access_log.dropped());
+                response_of_type(
                     StatusCode::OK,
                     "text/plain; version=0.0.4; charset=utf-8",
                     metrics.render().into(),
                 )
             }
-            "/api/status" => answer(Query::read(query, &[]).map(|_| self.operations.status())),
-            "/api/violations" => answer(violations::violations(&self.operations, query)),
-            _ => match self.dashboard.answer(path, query) {
+            "/api/status" => json_or_bad_request(
+                QueryParameters::parse(query, &[]).map(|_| self.operations.status()),
+            ),
+            "/api/violations" => {
+                json_or_bad_request(violations::list_violations(&self.operations, query))
+            }
+            _ => match self.dashboard.render_path(path, query) {
                 Some(page) => page_or_problem(page),
-                None => plain(
+                None => text_response(
                     StatusCode::NOT_FOUND,
                     "not found; available: /, /metrics, /healthz, /readyz, /api/status, /api/violations\n",
                 ),
@@ -92,8 +94,8 @@ impl AdminApp {
 
 #[async_trait::async_trait]
 impl ServeHttp for AdminApp {
-    /// Answers a request of Pingora in a thread that may block. The answer to HEAD has no body, and
-    /// the length of that to GET. 500 if making the page panics.
+    /// Responds in a thread that may block. The response to HEAD has no body, and the length of the
+    /// one to GET. 500 if rendering panics.
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
         let request = session.req_header();
         let host = request
@@ -110,18 +112,17 @@ impl ServeHttp for AdminApp {
         let method = request.method.clone();
         let host = host.map(str::to_owned);
         let target = target.to_owned();
-        // A page may wait for the store of several instances, and the answer to `/healthz` must not
-        // wait for the page.
+        // A page may wait for the shared store, and `/healthz` must not wait for the page.
         let answer =
-            tokio::task::spawn_blocking(move || app.answer(&method, host.as_deref(), &target));
+            tokio::task::spawn_blocking(move || app.respond(&method, host.as_deref(), &target));
         let mut response = answer.await.unwrap_or_else(|error| {
             tracing::error!("cannot answer on the admin listener: {error}");
-            plain(
+            text_response(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "this page failed; the log says why\n",
             )
         });
-        // Pingora writes the body as it is given; the length is that of the answer to GET.
+        // Pingora does not set it.
         let length = HeaderValue::from(response.body().len());
         response
             .headers_mut()
@@ -133,8 +134,8 @@ impl ServeHttp for AdminApp {
     }
 }
 
-/// Whether a Host (with or without port) is an IP address, `localhost`, or a name without a dot,
-/// which no foreign zone can claim. Container networks know a listener by such a single label.
+/// Whether a Host (with or without port) is an IP address, `localhost`, or a name without a dot, as
+/// in container networks. No foreign DNS zone can have such a name.
 fn is_local_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(inner) => inner.split(']').next().unwrap_or(""),
@@ -145,24 +146,23 @@ fn is_local_name(host: &str) -> bool {
         || (!name.is_empty() && !name.contains('.'))
 }
 
-/// The value as JSON, or 400 with the mistakes in the query.
-fn answer(value: Result<impl Serialize, QueryError>) -> Response<Vec<u8>> {
+/// The value as JSON, or 400 with the mistakes of the query.
+fn json_or_bad_request(value: Result<impl Serialize, QueryError>) -> Response<Vec<u8>> {
     match value {
-        Ok(value) => json(&value),
-        Err(error) => plain(StatusCode::BAD_REQUEST, &error.to_string()),
+        Ok(value) => json_response(&value),
+        Err(error) => text_response(StatusCode::BAD_REQUEST, &error.to_string()),
     }
 }
 
-/// The page with its headers, or a plain text with the status that fits the problem: 400 for the
-/// query, 404 for what is unknown, 503 for the history, 500 for a template.
+/// The page with its headers, or a plain text with the status for the error.
 fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<Vec<u8>> {
     let problem = match page {
         Ok((content_type, body)) => {
-            let mut response = typed(StatusCode::OK, content_type, body.into());
+            let mut response = response_of_type(StatusCode::OK, content_type, body.into());
             let headers = response.headers_mut();
             headers.insert(
                 header::CONTENT_SECURITY_POLICY,
-                HeaderValue::from_static(PAGE_POLICY),
+                HeaderValue::from_static(PAGE_CSP),
             );
             headers.insert(
                 header::REFERRER_POLICY,
@@ -174,25 +174,25 @@ fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<
     };
     let status = match problem {
         PageError::Query(_) => StatusCode::BAD_REQUEST,
-        PageError::Unknown(_) => StatusCode::NOT_FOUND,
+        PageError::NotFound(_) => StatusCode::NOT_FOUND,
         PageError::History(_) => StatusCode::SERVICE_UNAVAILABLE,
         PageError::Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    plain(status, &format!("{}\n", problem.to_string().trim_end()))
+    text_response(status, &format!("{}\n", problem.to_string().trim_end()))
 }
 
-fn json(value: &impl Serialize) -> Response<Vec<u8>> {
+fn json_response(value: &impl Serialize) -> Response<Vec<u8>> {
     match serde_json::to_vec_pretty(value) {
         Ok(mut body) => {
             body.push(b'\n');
-            typed(StatusCode::OK, "application/json", body)
+            response_of_type(StatusCode::OK, "application/json", body)
         }
-        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+        Err(error) => text_response(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
     }
 }
 
-fn plain(status: StatusCode, body: &str) -> Response<Vec<u8>> {
-    typed(
+fn text_response(status: StatusCode, body: &str) -> Response<Vec<u8>> {
+    response_of_type(
         status,
         "text/plain; charset=utf-8",
         body.as_bytes().to_vec(),
@@ -200,8 +200,12 @@ fn plain(status: StatusCode, body: &str) -> Response<Vec<u8>> {
 }
 
 /// A response with this content type that is not stored by caches, not sniffed, and loads nothing.
-fn typed(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Vec<u8>> {
-    // All of these are sound, so that there is an answer.
+fn response_of_type(
+    status: StatusCode,
+    content_type: &'static str,
+    body: Vec<u8>,
+) -> Response<Vec<u8>> {
+    // The fields are valid, so building cannot fail.
     Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, content_type)

@@ -1,11 +1,11 @@
-//! What operators see of the shared store (Redis or Valkey) and of the other instances of
-//! crawlgate. [`StoreStatus`]: the state of the store, with its problems in words. [`Instances`]:
-//! what [`Operations`](super::Operations) asks about other instances.
+//! The state of the shared store (Redis or Valkey) and of the other instances of crawlgate, for
+//! operators. [`StoreMonitor`] reads it as [`StoreStatus`], which also lists the problems with
+//! messages.
 
 use super::problem::{Problem, ProblemKind};
 use crate::peers::{
-    Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus,
-    Peers, SILENT_AFTER, Standing,
+    CLOCK_WARNING_OFFSET, ExchangeStatus, MAX_CLOCK_OFFSET, MAX_STORE_OUTAGE, MEMBER_GONE_AFTER,
+    MemberState, MemberStatus, NoAccusationReason, Peers, StoreOutage,
 };
 use crate::telemetry::{Metrics, StoreMetrics};
 use crate::time::Timestamp;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 pub struct StoreStatus {
     /// The URL of the store, without user and password.
     pub url: String,
-    /// What this instance knows of the others.
+    /// What this instance knows of its peers.
     #[serde(flatten)]
     pub exchange: ExchangeStatus,
 }
 
-/// What operations ask about other instances.
-pub struct Instances {
+/// Reads the state of the store and of the other instances.
+pub struct StoreMonitor {
     /// The URL of the store, without user and password.
     pub url: String,
     /// The other instances.
@@ -32,7 +32,7 @@ pub struct Instances {
     pub metrics: StoreMetrics,
 }
 
-impl Instances {
+impl StoreMonitor {
     /// The state of the store and its instances.
     pub fn status(&self) -> StoreStatus {
         StoreStatus {
@@ -53,23 +53,22 @@ impl StoreStatus {
         let exchange = &self.exchange;
         let mut problems = Vec::new();
         if let Some(away) = &exchange.away {
-            let message = is_away(away, exchange.withholds_robots_txt_since);
+            let message = store_away_message(away, exchange.withholds_robots_txt_since);
             problems.push(Problem::new(ProblemKind::Store, message));
         }
-        let clock = exchange.clock_ahead_ms.and_then(clock_is_off);
-        // An instance that cannot read what others wrote sees them as they were.
+        let clock = exchange.clock_ahead_ms.and_then(clock_offset_message);
+        // Without the store, the state of other instances is out of date.
         let others = exchange
             .members
             .iter()
             .filter(|_| exchange.away.is_none())
-            .filter_map(of_member);
+            .filter_map(member_message);
         for message in clock.into_iter().chain(others) {
             problems.push(Problem::new(ProblemKind::Instances, message));
         }
         problems
     }
 
-    /// Brings the metrics up to date.
     pub(super) fn set_gauges(&self, store: &StoreMetrics, metrics: &Metrics) {
         let ExchangeStatus {
             members, totals, ..
@@ -80,13 +79,13 @@ impl StoreStatus {
         let mut lag = 0.0;
         for member in members {
             match member.standing {
-                Standing::Present => {
+                MemberState::Present => {
                     present += 1;
                     differing += i64::from(!member.same_policies);
                     lag = f64::max(lag, member.lag);
                 }
-                Standing::Silent => silent += 1,
-                Standing::Left | Standing::Gone => {}
+                MemberState::Silent => silent += 1,
+                MemberState::Left | MemberState::Gone => {}
             }
         }
         store.up.set(self.exchange.away.is_none().into());
@@ -113,17 +112,17 @@ impl StoreStatus {
             (&store.confirmations, "refuted", totals.refuted),
             (&store.confirmations, "unconfirmed", totals.unconfirmed),
         ] {
-            metrics.raise(&counters.with_label_values(&[label]), count);
+            metrics.raise_counter(&counters.with_label_values(&[label]), count);
         }
-        metrics.raise(&store.failures, totals.failures);
-        metrics.raise(&store.started_over, totals.started_over);
+        metrics.raise_counter(&store.failures, totals.failures);
+        metrics.raise_counter(&store.started_over, totals.started_over);
     }
 }
 
-/// The problem that the store is away, in words. `withheld` is since when robots.txt is answered
-/// 503 because of it, if it is.
-fn is_away(away: &Away, withheld: Option<Timestamp>) -> String {
-    let Away { since, error, .. } = away;
+/// The message about an unreachable store. `withheld` is since when robots.txt is answered with 503
+/// for it, if it is.
+fn store_away_message(away: &StoreOutage, withheld: Option<Timestamp>) -> String {
+    let StoreOutage { since, error, .. } = away;
     let robots_txt = match withheld {
         Some(since) => format!(
             "/robots.txt is answered with 503 since {since}, and crawlers may fetch nothing while it is: other instances may \
@@ -132,7 +131,7 @@ fn is_away(away: &Away, withheld: Option<Timestamp>) -> String {
         None => format!(
             "The robots.txt in force stays, and changes of it wait. {} hours after crawlgate last reached the store, \
              /robots.txt is answered with 503",
-            SILENT_AFTER.as_secs() / 3_600
+            MAX_STORE_OUTAGE.as_secs() / 3_600
         ),
     };
     format!(
@@ -141,14 +140,13 @@ fn is_away(away: &Away, withheld: Option<Timestamp>) -> String {
     )
 }
 
-/// The problem that this machine's clock is so many milliseconds ahead of the store's (negative:
-/// behind). `None` up to `CLOCK_WARNS`.
-fn clock_is_off(ahead_ms: i64) -> Option<String> {
+/// The message about a clock that is ahead of the store's (negative: behind). `None` up to `CLOCK_WARNING_OFFSET`.
+fn clock_offset_message(ahead_ms: i64) -> Option<String> {
     let off = ahead_ms.unsigned_abs();
-    if u128::from(off) <= CLOCK_WARNS.as_millis() {
+    if u128::from(off) <= CLOCK_WARNING_OFFSET.as_millis() {
         return None;
     }
-    let meanwhile = if u128::from(off) > CLOCK_ACCUSES_NOT.as_millis() {
+    let meanwhile = if u128::from(off) > MAX_CLOCK_OFFSET.as_millis() {
         "crawlgate calls no request a violation meanwhile"
     } else {
         "crawlgate converts times, and calls no request a violation when it is more than 5 s"
@@ -160,9 +158,9 @@ fn clock_is_off(ahead_ms: i64) -> Option<String> {
     ))
 }
 
-/// The problem of an instance, in words: it is silent, or it has other policies, or it tells
-/// crawlers apart by other names. `None` if it has none, or has left or is gone.
-fn of_member(found: &MemberStatus) -> Option<String> {
+/// The message about an instance that is silent, has other policies, or identifies crawlers by other
+/// names.
+fn member_message(found: &MemberStatus) -> Option<String> {
     let MemberStatus {
         member,
         standing,
@@ -172,48 +170,48 @@ fn of_member(found: &MemberStatus) -> Option<String> {
     } = found;
     let name = format!("instance {} on {}", member.id, member.host);
     match standing {
-        Standing::Silent => Some(format!(
+        MemberState::Silent => Some(format!(
             "{name} has not reported for {lag:.0} s; no request is called a violation until it does, or {} hours have passed. \
              If it will not come back: `crawlgate instances forget {}`",
-            GONE_AFTER.as_secs() / 3_600,
+            MEMBER_GONE_AFTER.as_secs() / 3_600,
             member.id
         )),
-        Standing::Present if !same_policies => Some(format!(
+        MemberState::Present if !same_policies => Some(format!(
             "{name} has other policies than this instance; crawlers get one robots.txt here and another there. Bring the same \
              files to both"
         )),
-        Standing::Present if !same_crawlers => Some(format!(
+        MemberState::Present if !same_crawlers => Some(format!(
             "{name} (crawlgate {}) tells crawlers apart by other names than this instance; what was served to one crawler \
              counts for all. Run the same version with the same policies on both",
             member.version
         )),
-        Standing::Present | Standing::Left | Standing::Gone => None,
+        MemberState::Present | MemberState::Left | MemberState::Gone => None,
     }
 }
 
-/// Why no request is called a violation, for a person.
-pub fn hindrance(hindrance: Hindrance, away: Option<&Away>) -> &'static str {
+/// Why no request is called a violation, in words.
+pub fn hindrance_words(hindrance: NoAccusationReason, away: Option<&StoreOutage>) -> &'static str {
     match hindrance {
-        Hindrance::StoreAway if away.is_some_and(|away| away.is_refused) => {
+        NoAccusationReason::StoreAway if away.is_some_and(|away| away.is_refused) => {
             "crawlgate does not use the store"
         }
-        Hindrance::StoreAway => "the store does not answer",
-        Hindrance::StartingOver => {
+        NoAccusationReason::StoreAway => "the store does not answer",
+        NoAccusationReason::StartingOver => {
             "the store lost facts, and not every instance has written its own again"
         }
-        Hindrance::Clock => "the clock is too far from the store's",
-        Hindrance::MemberSilent => "an instance has not reported",
+        NoAccusationReason::Clock => "the clock is too far from the store's",
+        NoAccusationReason::MemberSilent => "an instance has not reported",
     }
 }
 
-/// The standing of an instance in words. While the store is away, it is "without the store" for
-/// this instance, and for another one the last known standing ("was present").
-pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
+/// The state of an instance in words. While the store is away, this instance is "without the store",
+/// and another one has its last known state ("was present").
+pub fn standing_words(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
     let word = match found.standing {
-        Standing::Present => "present",
-        Standing::Silent => "silent",
-        Standing::Left => "left",
-        Standing::Gone => "gone",
+        MemberState::Present => "present",
+        MemberState::Silent => "silent",
+        MemberState::Left => "left",
+        MemberState::Gone => "gone",
     };
     match &exchange.away {
         None => word.to_owned(),
@@ -223,8 +221,8 @@ pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
 }
 
 /// How long ago an instance last reported.
-pub fn reported(found: &MemberStatus) -> String {
-    // An instance joins before it reports anything.
+pub fn last_report_words(found: &MemberStatus) -> String {
+    // An instance joins before its first report.
     if found.member.joined == 0 {
         "never reported".to_owned()
     } else {

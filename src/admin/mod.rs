@@ -1,7 +1,7 @@
-//! What operators use to see and control a running crawlgate: the read-only HTTP listener
-//! ([`AdminApp`]) with dashboard, metrics and read API, and the control socket that the command
-//! line uses ([`control`]). Both call [`Operations`], and so does `server` on SIGHUP and when files
-//! change. `status` collects the problems that need attention.
+//! Shows and controls a running crawlgate: the read-only HTTP listener ([`AdminApp`]) with
+//! dashboard, metrics and read API, and the control socket of the command line ([`control`]). Both
+//! call [`Operations`]; the server calls it too, on SIGHUP and when files change. The module
+//! `status` collects the problems that need attention.
 
 pub mod control;
 pub mod dashboard;
@@ -14,12 +14,14 @@ mod status;
 mod violations;
 
 pub use self::http::AdminApp;
-pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
-pub use operations::{
-    CertificatesSource, LiveAnswer, LiveQuestion, Operations, Sources, UpgradeReport,
-    UpgradeRequest,
+pub use instances::{
+    StoreMonitor, StoreStatus, hindrance_words, last_report_words, standing_words,
 };
-pub use status::{InstanceStatus, runs_on};
+pub use operations::{
+    CertificateStatusFn, ExplainRequest, ExplainResponse, Operations, OptionalServices,
+    UpgradeReport, UpgradeRequest,
+};
+pub use status::{InstanceStatus, active_policy_words};
 
 #[cfg(test)]
 mod tests;

@@ -1,20 +1,19 @@
-//! [`Operations`]: what an operator can ask of the running crawlgate, such as status, reload,
-//! pause, resume, explain and upgrade. The control socket, the admin listener and `server` call it.
-//! It logs changes and updates the metrics. [`UpgradeRequest`] and [`UpgradeReport`] are the
-//! request and the answer of `crawlgate upgrade`.
+//! [`Operations`]: what an operator can do with the running crawlgate, such as status, reload,
+//! pause, resume and explain. The control socket, the admin listener and the module `server` call
+//! it. Operations log what they change and update the metrics.
 
-use super::instances::{Instances, StoreStatus};
+use super::instances::StoreMonitor;
 use super::problem::{Problem, ProblemKind};
 use super::status::{self, InstanceStatus};
 use crate::clock::Moment;
-use crate::facts::Mark;
+use crate::facts::ClientMark;
 use crate::forwarding::{Peer, is_trusted};
-use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
-use crate::requests::{Connection, HeadFields, RequestHead, Requests};
+use crate::identity::refresh::{ListUpdate, ListUpdateHandle, list_file_name};
+use crate::requests::{ConnectionFacts, HeadFields, RequestHead, RequestPipeline};
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::time::Timestamp;
-use crate::upkeep::{Instance, Upkeep};
+use crate::upkeep::{Instance, InstanceUpkeep};
 use crate::upstreams::Upstreams;
 use crate::verdict::ResponseFacts;
 use http::{HeaderMap, HeaderName};
@@ -27,46 +26,44 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use strum::VariantArray;
 
-/// Returns the status of the certificates at a moment, and of the hosts for which crawlgate gets
-/// certificates.
-pub type CertificatesSource =
+/// Returns the status of the certificates at a time, and of the orders for automatic certificates.
+pub type CertificateStatusFn =
     Box<dyn Fn(Timestamp) -> (Vec<CertificateStatus>, Vec<OrderStatus>) + Send + Sync>;
 
-/// What operations show and do where the settings ask for it.
+/// Services that run only if the settings say so.
 #[derive(Default)]
-pub struct Sources {
-    /// Updates the published lists.
-    pub lists: Option<UpdateHandle>,
-    /// Returns the status of the certificates and their orders.
-    pub certificates: Option<CertificatesSource>,
-    /// The shared store through which several instances exchange facts.
-    pub instances: Option<Instances>,
+pub struct OptionalServices {
+    /// Fetches the published lists.
+    pub lists: Option<ListUpdateHandle>,
+    /// The status of the certificates and their orders.
+    pub certificates: Option<CertificateStatusFn>,
+    /// The shared store of several instances.
+    pub instances: Option<StoreMonitor>,
 }
 
-/// The operations of the running crawlgate. They block: a reload compiles policies.
+/// The operations of the running crawlgate. They block: a reload, for example, compiles policies.
 pub struct Operations {
-    /// What requests are judged by and recorded in.
+    /// The judge, the sites and the records.
     pub instance: Arc<Instance>,
-    requests: Arc<Requests>,
+    requests: Arc<RequestPipeline>,
     upstreams: Arc<Upstreams>,
     ready: AtomicBool,
-    /// When it began to run.
     started: Instant,
     /// Keeps sites and identities up to date.
-    pub upkeep: Arc<Upkeep>,
-    /// What not every crawlgate has.
-    pub sources: Sources,
-    /// The problems of the setup that were logged: once is enough.
+    pub upkeep: Arc<InstanceUpkeep>,
+    /// The services that run.
+    pub sources: OptionalServices,
+    /// The problems of the setup that were logged already.
     warned: Mutex<Vec<ProblemKind>>,
 }
 
 impl Operations {
-    /// Begins not ready, with the metrics up to date.
+    /// Is not ready at first.
     pub fn new(
-        upkeep: Arc<Upkeep>,
-        requests: Arc<Requests>,
+        upkeep: Arc<InstanceUpkeep>,
+        requests: Arc<RequestPipeline>,
         upstreams: Arc<Upstreams>,
-        sources: Sources,
+        sources: OptionalServices,
     ) -> Arc<Operations> {
         let operations = Operations {
             instance: upkeep.instance.clone(),
@@ -78,29 +75,24 @@ impl Operations {
             sources,
             warned: Mutex::default(),
         };
-        operations.refresh();
+        operations.update_metrics();
         Arc::new(operations)
     }
 
-    /// The state of the store and its instances. `None` without a store.
-    pub fn instances(&self) -> Option<StoreStatus> {
-        self.sources.instances.as_ref().map(Instances::status)
-    }
-
-    /// Fetches the published lists now, and returns the update of each. `None` where this crawlgate
-    /// fetches none, or where it takes too long.
+    /// Fetches the published lists now, and returns the update of each. `None` if this crawlgate
+    /// fetches none, or if it takes too long.
     pub fn update_lists(&self) -> Option<Vec<ListUpdate>> {
-        let updates = self.sources.lists.as_ref()?.update();
-        self.refresh();
+        let updates = self.sources.lists.as_ref()?.update_now();
+        self.update_metrics();
         updates
     }
 
-    /// Sets whether requests are welcome. They are after the start until a stop begins.
+    /// Sets what `/readyz` answers: ready from the end of the start to the beginning of the stop.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
     }
 
-    /// Whether requests are welcome.
+    /// Whether `/readyz` answers that crawlgate is ready.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
@@ -108,7 +100,7 @@ impl Operations {
     /// Loads the policies that changed.
     pub fn reload(&self) -> ReloadReport {
         let report = self.upkeep.reload();
-        self.refresh();
+        self.update_metrics();
         report
     }
 
@@ -116,9 +108,9 @@ impl Operations {
     ///
     /// # Errors
     /// See [`crate::sites::SiteManager::remove`].
-    pub fn remove(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
+    pub fn remove_sites(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
         let report = self.upkeep.remove(sites)?;
-        self.refresh();
+        self.update_metrics();
         Ok(report)
     }
 
@@ -129,7 +121,7 @@ impl Operations {
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
         let until = self.instance.sites.pause(request, self.moment().now)?;
         tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "the pause began");
-        self.refresh();
+        self.update_metrics();
         Ok(until)
     }
 
@@ -140,15 +132,15 @@ impl Operations {
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
         let sites = self.instance.sites.resume(site, self.moment().now)?;
         tracing::info!(?sites, "the pause ended");
-        self.refresh();
+        self.update_metrics();
         Ok(sites)
     }
 
     /// The state of the running crawlgate, with the problems that need attention.
     pub fn status(&self) -> InstanceStatus {
-        let Moment { now, lived } = self.moment();
+        let Moment { now, monotonic } = self.moment();
         let policies = self.upkeep.status();
-        let upstreams = self.upstreams.status(lived);
+        let upstreams = self.upstreams.status(monotonic);
         let certificates = self.sources.certificates.as_ref();
         let (certificates, orders) = certificates.map(|of| of(now)).unwrap_or_default();
         let mut status = InstanceStatus {
@@ -159,23 +151,23 @@ impl Operations {
             origins: upstreams.servers,
             queues: upstreams.queues,
             without_origin: upstreams.without_origin,
-            traffic: self.instance.traffic.status(lived),
+            traffic: self.instance.traffic.status(monotonic),
             certificates,
             orders,
-            store: self.instances(),
+            store: self.sources.instances.as_ref().map(StoreMonitor::status),
         };
-        status.find_problems(&upstreams.refused_files, &self.instance.proofs.lists, now);
+        status.collect_problems(&upstreams.refused_files, &self.instance.proofs.lists, now);
         status
     }
 
-    /// Logs each kind of problem of the setup once in the life of the process. Other problems are
-    /// logged where they are noticed.
-    pub fn warn_of_setup(&self) {
+    /// Logs problems of the setup, each kind once in a process. Other problems are logged where they
+    /// are noticed.
+    pub fn log_setup_problems(&self) {
         let mut warned = crate::locks::lock(&self.warned);
-        let traffic = self.instance.traffic.status(self.moment().lived);
+        let traffic = self.instance.traffic.status(self.moment().monotonic);
         for Problem {
             problem, message, ..
-        } in status::of_setup(&traffic)
+        } in status::setup_problems(&traffic)
         {
             if !warned.contains(&problem) {
                 tracing::warn!(problem = problem.name(), "{message}");
@@ -184,37 +176,37 @@ impl Operations {
         }
     }
 
-    /// The present moment, by the wall clock and in lived time.
+    /// The present moment.
     pub(super) fn moment(&self) -> Moment {
         self.instance.clock.moment()
     }
 
-    /// The clients that are marked for a trap.
-    pub fn marks(&self) -> Vec<Mark> {
-        self.instance.behaviours.traps.list(self.moment())
+    /// The clients that are marked because they requested a trap.
+    pub fn trap_marks(&self) -> Vec<ClientMark> {
+        self.instance
+            .behaviours
+            .marked_clients
+            .active_marks(self.moment())
     }
 
-    /// Releases the clients of an address or a network that are marked for a trap. Returns the
-    /// marks that were removed.
-    pub fn release(&self, network: IpNet) -> Vec<Mark> {
+    /// Removes the marks of the clients in a network, and returns them.
+    pub fn release_marks(&self, network: IpNet) -> Vec<ClientMark> {
         let released = self
             .instance
             .behaviours
-            .traps
-            .release(network, self.moment());
+            .marked_clients
+            .release_network(network, self.moment());
         tracing::info!(marks = released.len(), %network, "marks were released");
         released
     }
 
-    /// Explains how a GET request would be treated now, by text and by JSON. It counts as sent by
-    /// the address of the question, directly; from a trusted proxy's address its client is not
-    /// known.
-    pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
-        // A request that comes from this address without a word of a proxy.
+    /// Explains how a GET request would be treated now. The request comes directly from the address
+    /// of the question; for the address of a trusted proxy the client is not known.
+    pub fn explain(&self, question: &ExplainRequest) -> ExplainResponse {
         let proxies = &self.requests.settings().trusted_proxies;
         let peer = Peer {
             address: question.ip,
-            is_unnamed: question
+            names_no_client: question
                 .ip
                 .is_some_and(|address| is_trusted(address, proxies)),
             ..Peer::default()
@@ -225,18 +217,18 @@ impl Operations {
             content_type,
             origin_tags: &question.origin_tags,
         };
-        let explanation = self
-            .requests
-            .explain(question, &Connection::from(peer), &response);
-        LiveAnswer {
+        let explanation =
+            self.requests
+                .explain(question, &ConnectionFacts::cleartext(peer), &response);
+        ExplainResponse {
             text: explanation.to_text(&self.instance.sites.snapshot(), question.colour),
             explanation: serde_json::to_value(&explanation).unwrap_or_default(),
         }
     }
 
-    /// Brings the gauges up to date. Called after each operation, and before a scrape, because
-    /// pauses begin and end by the clock.
-    pub fn refresh(&self) {
+    /// Sets all gauges. Called after each operation, and before a scrape, because pauses begin and
+    /// end by the clock.
+    pub fn update_metrics(&self) {
         let InstanceStatus {
             policies: status,
             problems,
@@ -259,7 +251,7 @@ impl Operations {
         }
         self.upkeep.set_gauges(&status);
         self.upstreams.set_gauges();
-        self.refresh_proofs();
+        self.update_proof_metrics();
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
             Some((
@@ -271,9 +263,9 @@ impl Operations {
         self.instance.metrics.set_origin_robots(origins);
     }
 
-    /// Brings the metrics about the proof of identities up to date: entries and age of each
-    /// published list, known addresses, and what was left out.
-    fn refresh_proofs(&self) {
+    /// Sets the metrics about the proof of identities: entries and age of each published list, known
+    /// addresses, and dropped lookups.
+    fn update_proof_metrics(&self) {
         let metrics = &self.instance.metrics;
         let proofs = &self.instance.proofs;
         for (list, url) in proofs.lists.all() {
@@ -281,46 +273,49 @@ impl Operations {
                 metrics
                     .proofs
                     .networks
-                    .with_label_values(&[file_name(url)])
-                    .set(known.entries() as i64);
+                    .with_label_values(&[list_file_name(url)])
+                    .set(known.entry_count() as i64);
                 metrics
                     .proofs
                     .checked
-                    .with_label_values(&[file_name(url)])
+                    .with_label_values(&[list_file_name(url)])
                     .set(known.copy.checked.0);
             }
         }
-        metrics.proofs.addresses.set(proofs.names.count() as i64);
-        metrics.raise(&metrics.proofs.left_out, proofs.left_out());
+        metrics
+            .proofs
+            .addresses
+            .set(proofs.names.address_count() as i64);
+        metrics.raise_counter(&metrics.proofs.left_out, proofs.dropped_lookups());
     }
 }
 
-/// The request to hand over, with its conditions.
+/// The request of `crawlgate upgrade`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct UpgradeRequest {
-    /// Whether a process that still answers its last requests is ended first.
+    /// Whether to end a process that still answers its last requests.
     #[serde(default)]
     pub now: bool,
-    /// Whether it is fine that no service manager follows the next process.
+    /// Whether to upgrade although no service manager follows the next process.
     #[serde(default)]
     pub unsupervised: bool,
 }
 
-/// The answer: another process serves.
+/// The result of `crawlgate upgrade`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpgradeReport {
-    /// The process before. It answers its last requests.
+    /// The old process, which answers its last requests.
     pub before: u32,
     /// The process that serves.
     pub pid: u32,
-    /// How long it took, from the start of the program on.
+    /// How long the upgrade took, from the start of the new process on.
     pub milliseconds: u64,
 }
 
-/// A question about a request, to the running crawlgate.
+/// The request of `crawlgate explain --live`.
 #[derive(Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
-pub struct LiveQuestion {
+pub struct ExplainRequest {
     pub host: String,
     pub target: String,
     pub user_agent: String,
@@ -334,7 +329,7 @@ pub struct LiveQuestion {
     pub colour: bool,
 }
 
-impl RequestHead for LiveQuestion {
+impl RequestHead for ExplainRequest {
     /// The fields of a GET request by HTTP/1.1 with this host, target and user agent.
     fn fields(&self) -> HeadFields<'_> {
         HeadFields {
@@ -356,10 +351,10 @@ impl RequestHead for LiveQuestion {
     }
 }
 
-/// The answer to a [`LiveQuestion`], for a program and for a person.
+/// The answer to a [`ExplainRequest`], for a program and for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
-pub struct LiveAnswer {
+pub struct ExplainResponse {
     pub explanation: serde_json::Value,
     pub text: String,
 }

@@ -1,5 +1,6 @@
-//! [`Problem`]: something that needs attention, in the status, on the page of health and in the
-//! metrics.
+//! [`Problem`]: something about the running crawlgate that needs the operator's attention, such as
+//! a rejected policy file. The status, the dashboard's page of health and the metrics show all
+//! problems.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -10,10 +11,10 @@ use strum::{IntoStaticStr, VariantArray};
 pub struct Problem {
     /// The kind of the problem.
     pub problem: ProblemKind,
-    /// The site, the origin or the file that has it.
+    /// The site, the origin or the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The id of the finding that a warning is.
+    /// The id of the finding, for a warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Cow<'static, str>>,
     /// What happened, what crawlgate does, and what an operator can do.
@@ -33,17 +34,17 @@ pub enum ProblemKind {
     PolicyRejected,
     /// A policy file is gone; its last good policy stays in force.
     PolicyRemoved,
-    /// An origin does not answer as it should.
+    /// An origin fails or answers with errors.
     OriginFailing,
     /// Verified search crawlers are turned away from an origin.
     SearchTurnedAway,
-    /// Clients ask for hosts that no origin is for.
+    /// Requests are for hosts without an origin.
     NoOrigin,
     /// Most requests are for hosts that no policy names.
     UnclaimedHosts,
     /// Most requests come through a proxy that `trusted_proxies` does not name.
     UndeclaredProxy,
-    /// Trusted proxies name their clients in another field than `client_address`.
+    /// Trusted proxies send the client's address in another field than `client_address`.
     ClientAddress,
     /// The robots.txt of an origin cannot be used.
     OriginRobots,
@@ -70,7 +71,7 @@ impl ProblemKind {
 }
 
 impl Problem {
-    /// A problem of no single site, origin or file.
+    /// A problem without a subject.
     pub fn new(problem: ProblemKind, message: String) -> Problem {
         Problem {
             problem,
@@ -80,8 +81,8 @@ impl Problem {
         }
     }
 
-    /// The problem as one of a site, an origin or a file.
-    pub fn of(self, subject: &str) -> Problem {
+    /// Sets the site, the origin or the file.
+    pub fn with_subject(self, subject: &str) -> Problem {
         Problem {
             subject: Some(subject.to_owned()),
             ..self

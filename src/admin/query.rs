@@ -1,6 +1,6 @@
-//! [`Query`]: the parameters of a request to the read API or the dashboard. [`QueryError`]: the
-//! mistakes in them. An unknown parameter or value is refused, because the answer to another
-//! question would mislead.
+//! [`QueryParameters`]: the URL query of a request to the read API or the dashboard. Unknown
+//! parameters and values are errors, because the answer to another question would mislead.
+//! [`QueryError`] lists all mistakes of a query at once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,30 +8,30 @@ use std::ops::RangeInclusive;
 
 /// Parameters by name, each once.
 #[derive(Debug)]
-pub struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+pub struct QueryParameters<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 
 /// A mistake in a query.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Mistake {
-    #[error("unknown parameter `{}`: this endpoint takes {takes}", shown(.name))]
+pub enum QueryMistake {
+    #[error("unknown parameter `{}`: this endpoint takes {takes}", printable_excerpt(.name))]
     UnknownParameter { name: String, takes: String },
     #[error("`{0}` has no value")]
     NoValue(String),
     #[error("`{0}` is given twice")]
     GivenTwice(String),
-    #[error("`{name}` is `{}`; expected a number from {} to {}", shown(.value), .bounds.start(), .bounds.end())]
+    #[error("`{name}` is `{}`; expected a number from {} to {}", printable_excerpt(.value), .bounds.start(), .bounds.end())]
     OutOfBounds {
         name: &'static str,
         value: String,
         bounds: RangeInclusive<usize>,
     },
-    #[error("`{name}` is `{}`; expected one of {expected}", shown(.value))]
+    #[error("`{name}` is `{}`; expected one of {expected}", printable_excerpt(.value))]
     UnknownValue {
         name: &'static str,
         value: String,
         expected: String,
     },
-    #[error("`{name}` is `{}`, which is not a known {name}{}", shown(.value), hint(.meant.as_deref()))]
+    #[error("`{name}` is `{}`, which is not a known {name}{}", printable_excerpt(.value), suggestion_words(.meant.as_deref()))]
     UnknownName {
         name: &'static str,
         value: String,
@@ -41,7 +41,7 @@ pub enum Mistake {
 
 /// All mistakes in a query, one in each line.
 #[derive(Debug, thiserror::Error)]
-pub struct QueryError(pub Vec<Mistake>);
+pub struct QueryError(pub Vec<QueryMistake>);
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,18 +51,16 @@ impl fmt::Display for QueryError {
     }
 }
 
-impl From<Mistake> for QueryError {
-    fn from(mistake: Mistake) -> QueryError {
+impl From<QueryMistake> for QueryError {
+    fn from(mistake: QueryMistake) -> QueryError {
         QueryError(vec![mistake])
     }
 }
 
 impl QueryError {
-    /// An error if there are mistakes.
-    ///
     /// # Errors
-    /// There is a mistake.
-    pub fn unless_none(mistakes: Vec<Mistake>) -> Result<(), QueryError> {
+    /// There are mistakes.
+    pub fn check_none(mistakes: Vec<QueryMistake>) -> Result<(), QueryError> {
         if mistakes.is_empty() {
             Ok(())
         } else {
@@ -71,14 +69,14 @@ impl QueryError {
     }
 }
 
-impl<'q> Query<'q> {
-    /// Reads the query of a request, which may have the parameters in `known`. A parameter that is
-    /// unknown, has no value or is given twice is a mistake.
+impl<'q> QueryParameters<'q> {
+    /// Parses a query with the `known` parameters. A parameter that is unknown, has no value or
+    /// appears twice is a mistake.
     ///
     /// # Errors
     /// All mistakes in the query.
-    pub fn read(query: &'q str, known: &[&str]) -> Result<Query<'q>, QueryError> {
-        let mut read = Query(Vec::new());
+    pub fn parse(query: &'q str, known: &[&str]) -> Result<QueryParameters<'q>, QueryError> {
+        let mut read = QueryParameters(Vec::new());
         let mut mistakes = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if !known.contains(&&*name) {
@@ -87,22 +85,22 @@ impl<'q> Query<'q> {
                 } else {
                     known.join(", ")
                 };
-                mistakes.push(Mistake::UnknownParameter {
+                mistakes.push(QueryMistake::UnknownParameter {
                     name: name.into_owned(),
                     takes,
                 });
             } else if value.is_empty() {
-                mistakes.push(Mistake::NoValue(name.into_owned()));
+                mistakes.push(QueryMistake::NoValue(name.into_owned()));
             } else if read.get(&name).is_some() {
-                mistakes.push(Mistake::GivenTwice(name.into_owned()));
+                mistakes.push(QueryMistake::GivenTwice(name.into_owned()));
             } else {
                 read.0.push((name, value));
             }
         }
-        QueryError::unless_none(mistakes).map(|()| read)
+        QueryError::check_none(mistakes).map(|()| read)
     }
 
-    /// The value of a parameter; `None` if the query does not have it.
+    /// The value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -110,17 +108,16 @@ impl<'q> Query<'q> {
             .map(|(_, value)| &**value)
     }
 
-    /// Whether the query selects this value: it does not have the parameter, or has it with this
-    /// value.
-    pub fn selects(&self, name: &str, value: &str) -> bool {
+    /// Whether the parameter has this value or is missing.
+    pub fn has_or_omits(&self, name: &str, value: &str) -> bool {
         self.get(name).is_none_or(|wanted| wanted == value)
     }
 
-    /// Which of these a parameter names; `None` if the query does not have it.
+    /// The one of `expected` that a parameter names; `None` without the parameter.
     ///
     /// # Errors
     /// The value names none of them.
-    pub fn one_of<T: fmt::Display>(
+    pub fn get_one_of<T: fmt::Display>(
         &self,
         name: &'static str,
         expected: impl IntoIterator<Item = T>,
@@ -136,7 +133,7 @@ impl<'q> Query<'q> {
             }
             names.push(known_name);
         }
-        Err(Mistake::UnknownValue {
+        Err(QueryMistake::UnknownValue {
             name,
             value: value.to_owned(),
             expected: names.join(", "),
@@ -144,11 +141,11 @@ impl<'q> Query<'q> {
         .into())
     }
 
-    /// The number that a parameter gives; `None` if the query does not have it.
+    /// The number of a parameter; `None` without the parameter.
     ///
     /// # Errors
-    /// The value is no number within these bounds.
-    pub fn number(
+    /// The value is not a number within these bounds.
+    pub fn get_number(
         &self,
         name: &'static str,
         bounds: RangeInclusive<usize>,
@@ -158,7 +155,7 @@ impl<'q> Query<'q> {
         };
         match value.parse().ok().filter(|number| bounds.contains(number)) {
             Some(number) => Ok(Some(number)),
-            None => Err(Mistake::OutOfBounds {
+            None => Err(QueryMistake::OutOfBounds {
                 name,
                 value: value.to_owned(),
                 bounds,
@@ -168,13 +165,12 @@ impl<'q> Query<'q> {
     }
 }
 
-/// At most 40 characters of what a client sent, without control characters, which a terminal would
-/// obey.
-fn shown(text: &str) -> String {
+/// The beginning of a client's text, without control characters.
+fn printable_excerpt(text: &str) -> String {
     crate::printable::printable(text.chars().take(40).collect::<String>().as_bytes())
 }
 
-fn hint(meant: Option<&str>) -> String {
+fn suggestion_words(meant: Option<&str>) -> String {
     meant
         .map(|meant| format!("; did you mean `{meant}`?"))
         .unwrap_or_default()
@@ -185,8 +181,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_encoded_query_gives_its_names_and_values() {
-        let query = Query::read(
+    fn encoded_query_is_decoded() {
+        let query = QueryParameters::parse(
             "&site=my+shop%21&kind=%c3%a4&limit=100%&",
             &["site", "kind", "limit"],
         )
@@ -200,28 +196,28 @@ mod tests {
             (Some("100%"), None)
         );
         assert!(
-            query.selects("site", "my shop!")
-                && !query.selects("site", "shop")
-                && query.selects("crawler", "any")
+            query.has_or_omits("site", "my shop!")
+                && !query.has_or_omits("site", "shop")
+                && query.has_or_omits("crawler", "any")
         );
-        assert!(Query::read("", &[]).is_ok());
+        assert!(QueryParameters::parse("", &[]).is_ok());
     }
 
     #[test]
-    fn a_query_with_mistakes_names_all_of_them() {
-        let wrong = Query::read(
+    fn query_error_has_every_mistake() {
+        let wrong = QueryParameters::parse(
             "sites=a&limit&site=a&site=b\u{1b}&%00\u{61c}=x",
             &["site", "limit"],
         )
         .expect_err("mistakes");
-        let unknown = |name: &str| Mistake::UnknownParameter {
+        let unknown = |name: &str| QueryMistake::UnknownParameter {
             name: name.into(),
             takes: "site, limit".into(),
         };
         let expected = [
             unknown("sites"),
-            Mistake::NoValue("limit".into()),
-            Mistake::GivenTwice("site".into()),
+            QueryMistake::NoValue("limit".into()),
+            QueryMistake::GivenTwice("site".into()),
             unknown("\0\u{61c}"),
         ];
         assert_eq!(wrong.0, expected);
@@ -231,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn a_number_outside_of_its_bounds_is_refused() {
+    fn number_out_of_bounds_is_rejected() {
         for limit in ["-1", "abc", "", "1e3", "501", "99999999999999999999999"] {
             let text = format!("limit={limit}");
-            let refused =
-                Query::read(&text, &["limit"]).and_then(|query| query.number("limit", 1..=500));
+            let refused = QueryParameters::parse(&text, &["limit"])
+                .and_then(|query| query.get_number("limit", 1..=500));
             assert!(refused.is_err(), "{limit}");
         }
     }

@@ -1,5 +1,6 @@
-//! [`InstanceStatus`]: the state of the running crawlgate, for the command `status`, the read API,
-//! the page of health and the metrics. It lists each [`Problem`] that needs attention.
+//! [`InstanceStatus`]: the state of the running crawlgate, as the command `status`, the read API,
+//! the dashboard's page of health and the metrics show it. This file also finds each [`Problem`]
+//! that needs attention.
 
 use super::instances::StoreStatus;
 use super::problem::{Problem, ProblemKind};
@@ -7,7 +8,7 @@ use crate::identity::{ListFailure, PublishedLists};
 use crate::numbers::{plural, thousands};
 use crate::policy::origin::OriginCopyState;
 use crate::printable::join;
-use crate::sites::{SiteStatus, Status};
+use crate::sites::{SiteStatus, SitesStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
 use crate::upstreams::{OriginStatus, QueueStatus, WithoutOriginStatus};
@@ -15,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Above this share of requests the operator has to look at hosts without an origin: one in 20.
-const TOLERATED: u64 = 20;
+/// More than one in so many requests without an origin is a problem.
+const NO_ORIGIN_FRACTION: u64 = 20;
 
-/// How long a list may fail before the operator has to look at it: a list is fetched once a day.
-const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
+/// A list that fails for longer is a problem: it is fetched once a day.
+const MAX_LIST_FAILURE: Duration = Duration::from_secs(86_400);
 
 /// The state of the running crawlgate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,38 +28,37 @@ pub struct InstanceStatus {
     /// The version of the running crawlgate.
     #[serde(default)]
     pub version: String,
-    /// For how long it has been running.
+    /// How long it has been running.
     #[serde(default)]
     pub uptime_seconds: u64,
     /// Policies, sites and warnings.
     #[serde(flatten)]
-    pub policies: Status,
+    pub policies: SitesStatus,
     /// The problems that need attention.
     pub problems: Vec<Problem>,
     /// The results of requests to each server of an origin in the last five minutes.
     pub origins: Vec<OriginStatus>,
-    /// The queues of people, of those origins that have a bound on requests.
+    /// The queues of visitors at origins with a limit of concurrent requests.
     #[serde(default)]
     pub queues: Vec<QueueStatus>,
-    /// Requests of the last five minutes for hosts that no origin is for.
+    /// Requests of the last five minutes for hosts without an origin.
     pub without_origin: WithoutOriginStatus,
     /// All requests of the last five minutes.
     pub traffic: TrafficStatus,
     /// The certificates in use.
     pub certificates: Vec<CertificateStatus>,
-    /// The hosts for which crawlgate gets certificates by ACME.
+    /// The orders for automatic certificates, by host.
     #[serde(default)]
     pub orders: Vec<OrderStatus>,
-    /// The shared store through which several instances exchange facts, where there is one.
+    /// The shared store of several instances, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStatus>,
 }
 
 impl InstanceStatus {
-    /// Sets `problems` from all other parts of the status. `refused_files` are pairs of an origin
-    /// and the reason why a changed file in its `tls` cannot be used. A failing list counts after a
-    /// day, and all failing lists are one problem.
-    pub(super) fn find_problems(
+    /// Sets `problems` from all other parts of the status. `refused_files` has the origins whose
+    /// changed TLS files cannot be used, with the reasons.
+    pub(super) fn collect_problems(
         &mut self,
         refused_files: &[(String, String)],
         lists: &PublishedLists,
@@ -73,21 +73,21 @@ impl InstanceStatus {
         }
         for origin in &self.origins {
             problems.extend(origin.problem().map(|message| {
-                Problem::new(ProblemKind::OriginFailing, message).of(&origin.origin)
+                Problem::new(ProblemKind::OriginFailing, message).with_subject(&origin.origin)
             }));
         }
         for queue in &self.queues {
             problems.extend(queue.problem().map(|message| {
-                Problem::new(ProblemKind::SearchTurnedAway, message).of(&queue.origin)
+                Problem::new(ProblemKind::SearchTurnedAway, message).with_subject(&queue.origin)
             }));
         }
-        if self.without_origin.requests * TOLERATED > self.traffic.requests {
-            let message = no_origin(&self.without_origin);
+        if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests {
+            let message = no_origin_message(&self.without_origin);
             problems.push(Problem::new(ProblemKind::NoOrigin, message));
         }
-        problems.extend(of_setup(&self.traffic));
-        problems.extend(self.policies.sites.iter().flat_map(of_site));
-        problems.extend(failing_lists(lists, now));
+        problems.extend(setup_problems(&self.traffic));
+        problems.extend(self.policies.sites.iter().flat_map(site_problems));
+        problems.extend(failing_lists_problem(lists, now));
         problems.extend(self.certificate_problems(refused_files));
         if let Some(store) = &self.store {
             problems.extend(store.problems());
@@ -95,15 +95,15 @@ impl InstanceStatus {
         self.problems = problems;
     }
 
-    /// The problems of certificates in use, of files for TLS to an origin, and of certificates that
-    /// crawlgate gets.
+    /// The problems of certificates in use, of files for TLS to an origin, and of automatic
+    /// certificates.
     fn certificate_problems(&self, refused_files: &[(String, String)]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for certificate in &self.certificates {
             let file = certificate.file.display().to_string();
             for problem in &certificate.problems {
                 let message = problem.message.clone();
-                problems.push(Problem::new(ProblemKind::Certificate, message).of(&file));
+                problems.push(Problem::new(ProblemKind::Certificate, message).with_subject(&file));
             }
         }
         for (origin, reason) in refused_files {
@@ -111,23 +111,23 @@ impl InstanceStatus {
                 "a file in `tls` of the origin {origin} changed and cannot be used: {reason}. crawlgate goes on with the former \
                  files. Fix the file: crawlgate then uses it, and does not start without it"
             );
-            problems.push(Problem::new(ProblemKind::Certificate, message).of(origin));
+            problems.push(Problem::new(ProblemKind::Certificate, message).with_subject(origin));
         }
         for OrderStatus { host, problem, .. } in &self.orders {
             problems.extend(
-                problem
-                    .clone()
-                    .map(|message| Problem::new(ProblemKind::Certificate, message).of(host)),
+                problem.clone().map(|message| {
+                    Problem::new(ProblemKind::Certificate, message).with_subject(host)
+                }),
             );
         }
         problems
     }
 }
 
-/// The published lists that have failed for too long.
-fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Option<Problem> {
+/// One problem for all published lists that have failed for too long.
+fn failing_lists_problem(lists: &PublishedLists, now: Timestamp) -> Option<Problem> {
     let mut failing = lists.failures();
-    failing.retain(|_, failure| now.since(failure.since) > LIST_MAY_FAIL);
+    failing.retain(|_, failure| now.since(failure.since) > MAX_LIST_FAILURE);
     let (list, ListFailure { since, reason }) =
         failing.iter().min_by_key(|(_, failure)| failure.since)?;
     let message = format!(
@@ -140,52 +140,52 @@ fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Option<Problem> {
     Some(Problem::new(ProblemKind::IdentityLists, message))
 }
 
-fn no_origin(without_origin: &WithoutOriginStatus) -> String {
+fn no_origin_message(without_origin: &WithoutOriginStatus) -> String {
     format!(
         "{} in the last five minutes had no origin ({}); crawlgate answered 502. Name the hosts in `origins` of \
          crawlgate.yaml, or add an origin without `hosts` for every other host",
         plural(thousands(without_origin.requests), "request"),
-        counted(&without_origin.hosts)
+        join_counts(&without_origin.hosts)
     )
 }
 
-/// The problems of the setup that recent requests show: unclaimed hosts, undeclared proxies, an
-/// unread field with the clients' addresses.
-pub fn of_setup(traffic: &TrafficStatus) -> Vec<Problem> {
+/// The problems of the setup that recent requests show: hosts without a policy, undeclared proxies,
+/// and an unread field with the addresses of clients.
+pub fn setup_problems(traffic: &TrafficStatus) -> Vec<Problem> {
     let mut problems = Vec::new();
     if traffic.is_mostly_unclaimed() {
-        let message = unclaimed_hosts(traffic);
+        let message = unclaimed_hosts_message(traffic);
         problems.push(Problem::new(ProblemKind::UnclaimedHosts, message));
     }
     if traffic.is_mostly_from_undeclared_proxies() {
-        let message = undeclared_proxy(traffic);
+        let message = undeclared_proxy_message(traffic);
         problems.push(Problem::new(ProblemKind::UndeclaredProxy, message));
     }
     if !traffic.unread_fields.is_empty() {
-        let message = unread_field(traffic);
+        let message = unread_field_message(traffic);
         problems.push(Problem::new(ProblemKind::ClientAddress, message));
     }
     problems
 }
 
-fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
+fn unclaimed_hosts_message(traffic: &TrafficStatus) -> String {
     format!(
         "{} of {} requests in the last five minutes are for hosts that no policy names ({}); crawlgate forwards them \
          unchanged and observes no crawler there. Name the hosts in `hosts` of a policy",
         thousands(traffic.unclaimed),
         thousands(traffic.requests),
-        counted(&traffic.unclaimed_hosts)
+        join_counts(&traffic.unclaimed_hosts)
     )
 }
 
-fn undeclared_proxy(traffic: &TrafficStatus) -> String {
+fn undeclared_proxy_message(traffic: &TrafficStatus) -> String {
     let peers = traffic
         .undeclared_proxies
         .iter()
-        .map(|(peer, _)| in_yaml(*peer));
+        .map(|(peer, _)| yaml_address(*peer));
     let dropped = match &traffic.dropped_fields[..] {
         [] => String::new(),
-        fields => format!(" ({})", counted(fields)),
+        fields => format!(" ({})", join_counts(fields)),
     };
     format!(
         "{} of {} requests in the last five minutes have fields of a proxy from a peer that crawlgate does not trust. \
@@ -199,8 +199,8 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
     )
 }
 
-/// An address as a list in YAML has it.
-fn in_yaml(address: IpAddr) -> String {
+/// An address as an entry of a YAML list: IPv6 needs quotes.
+fn yaml_address(address: IpAddr) -> String {
     if address.is_ipv6() {
         format!("\"{address}\"")
     } else {
@@ -208,19 +208,19 @@ fn in_yaml(address: IpAddr) -> String {
     }
 }
 
-fn unread_field(traffic: &TrafficStatus) -> String {
+fn unread_field_message(traffic: &TrafficStatus) -> String {
     let field = traffic.unread_fields.first().map_or("", |(field, _)| field);
     format!(
         "a trusted proxy names its clients in another field than `client_address`. Requests of the last five minutes by \
          field: {}. crawlgate reads the field of `client_address` alone (default x-forwarded-for). It does not know these \
          clients, so no crawler among them is verified or called an impostor. If your proxy sets {field} itself, write \
          `client_address: {field}` in crawlgate.yaml and restart crawlgate",
-        counted(&traffic.unread_fields)
+        join_counts(&traffic.unread_fields)
     )
 }
 
 /// `name: count, name: count`.
-fn counted(hosts: &[(String, u64)]) -> String {
+fn join_counts(hosts: &[(String, u64)]) -> String {
     join(
         hosts
             .iter()
@@ -229,8 +229,8 @@ fn counted(hosts: &[(String, u64)]) -> String {
     )
 }
 
-/// What a site runs on while its policy file is rejected.
-pub fn runs_on(site: &SiteStatus) -> &'static str {
+/// The policy that a site uses while its policy file is rejected, in words.
+pub fn active_policy_words(site: &SiteStatus) -> &'static str {
     match (site.in_force, site.last_good_copy) {
         (false, _) => "no policy is in force",
         (true, true) => "the site runs on its last good copy",
@@ -239,23 +239,23 @@ pub fn runs_on(site: &SiteStatus) -> &'static str {
 }
 
 /// The problems of a site: its policy file, its origin's robots.txt, noindex on its front page, and
-/// crawlers whose lists verify no visit.
-fn of_site(site: &SiteStatus) -> Vec<Problem> {
+/// lists of networks that verify no request.
+fn site_problems(site: &SiteStatus) -> Vec<Problem> {
     let name = &site.site;
     let mut problems = Vec::new();
-    // A directory that cannot be read is one warning, and not a problem of each site.
+    // An unreadable directory is one warning, and not a problem of each site.
     if site.removed {
         let message = format!(
             "{name}: the policy file is gone; {}. Put the file back. To end the site, run `crawlgate reload --remove {name}`",
-            runs_on(site)
+            active_policy_words(site)
         );
-        problems.push(Problem::new(ProblemKind::PolicyRemoved, message).of(name));
+        problems.push(Problem::new(ProblemKind::PolicyRemoved, message).with_subject(name));
     } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!(
             "{name}: the policy file has errors; {}. See `crawlgate check`",
-            runs_on(site)
+            active_policy_words(site)
         );
-        problems.push(Problem::new(ProblemKind::PolicyRejected, message).of(name));
+        problems.push(Problem::new(ProblemKind::PolicyRejected, message).with_subject(name));
     }
     let robots = site.origin_robots.as_ref();
     let unusable = robots.filter(|robots| {
@@ -266,7 +266,7 @@ fn of_site(site: &SiteStatus) -> Vec<Problem> {
     });
     if let Some(problem) = unusable.and_then(|robots| robots.problem.as_ref()) {
         let message = format!("{name}: crawlgate cannot use the origin's robots.txt: {problem}");
-        problems.push(Problem::new(ProblemKind::OriginRobots, message).of(name));
+        problems.push(Problem::new(ProblemKind::OriginRobots, message).with_subject(name));
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
@@ -275,14 +275,14 @@ fn of_site(site: &SiteStatus) -> Vec<Problem> {
              write `acknowledge: [site_noindex]`, and for a test site `environment: staging`",
             site.front_page_kept_from.join(" and ")
         );
-        problems.push(Problem::new(ProblemKind::FrontPageNoindex, message).of(name));
+        problems.push(Problem::new(ProblemKind::FrontPageNoindex, message).with_subject(name));
     }
     for crawler in &site.suspended {
         let message = format!(
             "{name}: no request of {crawler} came from its networks in the policy within seven days, but others came under its \
              name. crawlgate calls them no impostors until one does. Compare the list with the operator's"
         );
-        problems.push(Problem::new(ProblemKind::IdentitySuspended, message).of(name));
+        problems.push(Problem::new(ProblemKind::IdentitySuspended, message).with_subject(name));
     }
     problems
 }

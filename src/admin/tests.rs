@@ -1,17 +1,19 @@
-//! The admin listener and the control socket: who may use them, and what they answer.
+//! Tests of the admin listener and the control socket: who may use them, and what they answer.
 
-use super::control::{Commands, ControlError, ControlSocket, Request, Response, call};
-use super::query::Mistake;
+use super::control::{
+    ControlCommands, ControlError, ControlRequest, ControlResponse, ControlSocket, send_request,
+};
+use super::query::QueryMistake;
 use super::*;
 use crate::crawlers::Registry;
-use crate::judge::Logs;
+use crate::judge::RequestLogs;
 use crate::ledger::Ledger;
-use crate::requests::{RequestSettings, Requests};
+use crate::requests::{RequestPipeline, RequestSettings};
 use crate::sites::{PauseRequest, ReloadOutcome, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::AccessLog;
 use crate::time::Timestamp;
-use crate::upkeep::{Instance, Upkeep};
+use crate::upkeep::{Instance, InstanceUpkeep};
 use crate::upstreams::Upstreams;
 use ::http::Method;
 use std::io::{Read, Write};
@@ -19,7 +21,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-fn operations(directory: &std::path::Path) -> Arc<Operations> {
+fn test_operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
     let (store, remembered) = StateStore::in_memory_only();
     let options = SiteOptions {
@@ -29,23 +31,31 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         origins: Default::default(),
         published_proof: false,
     };
-    let live =
-        SiteManager::start(options, (&store, &remembered), Timestamp(1_000)).expect("loaded");
+    let live = SiteManager::start(options, &store, &remembered, Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::in_memory(
         Vec::new(),
         &live.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(crate::identity::Proofs::none(Registry::builtin()));
-    let instance = Instance::new(live, ledger, proofs, Arc::default(), clock, Logs::off());
+    let proofs = Arc::new(crate::identity::IdentityProofs::policy_only(
+        Registry::builtin(),
+    ));
+    let instance = Instance::new(
+        live,
+        ledger,
+        proofs,
+        Arc::default(),
+        clock,
+        RequestLogs::off(),
+    );
     let Instance {
         judge,
         recorder,
         clock,
         ..
     } = &*instance;
-    let requests = Requests::new(
+    let requests = RequestPipeline::new(
         judge.clone(),
         recorder.clone(),
         clock.clone(),
@@ -59,38 +69,44 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     )
     .expect("no files");
     Operations::new(
-        Upkeep::new(instance.clone(), store),
+        InstanceUpkeep::new(instance.clone(), store),
         requests,
         Arc::new(upstreams),
-        Sources::default(),
+        OptionalServices::default(),
     )
 }
 
-fn commands(operations: Arc<Operations>) -> Commands {
-    Commands {
+fn control_commands(operations: Arc<Operations>) -> ControlCommands {
+    ControlCommands {
         operations,
         upgrade: None,
     }
 }
 
 #[test]
-fn the_admin_listener_reads_and_answers_only_local_names() {
+fn admin_listener_answers_only_local_names() {
     let directory = tempfile::tempdir().expect("a directory");
-    let operations = operations(directory.path());
+    let operations = test_operations(directory.path());
     let app = AdminApp::new(operations.clone(), AccessLog::off());
-    let get = |host: &str, path: &str| app.answer(&Method::GET, Some(host), path).status().as_u16();
+    let get = |host: &str, path: &str| {
+        app.respond(&Method::GET, Some(host), path)
+            .status()
+            .as_u16()
+    };
     assert_eq!(get("127.0.0.1:9090", "/healthz"), 200);
     assert_eq!(get("[::1]:9090", "/metrics"), 200);
     assert_eq!(get("localhost", "/api/status"), 200);
     assert_eq!(get("crawlgate:9090", "/metrics"), 200);
     assert_eq!(get("attacker.example", "/metrics"), 421);
     assert_eq!(
-        app.answer(&Method::GET, None, "/metrics").status().as_u16(),
+        app.respond(&Method::GET, None, "/metrics")
+            .status()
+            .as_u16(),
         421
     );
     assert_eq!(get("localhost", "/elsewhere"), 404);
     assert_eq!(
-        app.answer(&Method::POST, Some("localhost"), "/api/status")
+        app.respond(&Method::POST, Some("localhost"), "/api/status")
             .status()
             .as_u16(),
         405
@@ -101,21 +117,21 @@ fn the_admin_listener_reads_and_answers_only_local_names() {
 }
 
 #[test]
-fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
+fn invalid_query_is_rejected_with_mistakes() {
     let directory = tempfile::tempdir().expect("a directory");
-    let operations = operations(directory.path());
+    let operations = test_operations(directory.path());
     let app = AdminApp::new(operations.clone(), AccessLog::off());
     let status = |path: &str| {
-        let answer = app.answer(&Method::GET, Some("localhost"), path);
+        let answer = app.respond(&Method::GET, Some("localhost"), path);
         answer.status().as_u16()
     };
     let names = ["site", "crawler", "kind", "identity", "limit"];
-    let not_a_number = |value: &str| Mistake::OutOfBounds {
+    let not_a_number = |value: &str| QueryMistake::OutOfBounds {
         name: "limit",
         value: value.into(),
         bounds: 1..=500,
     };
-    let unknown = |name, value: &str, meant: Option<&str>| Mistake::UnknownName {
+    let unknown = |name, value: &str, meant: Option<&str>| QueryMistake::UnknownName {
         name,
         value: value.into(),
         meant: meant.map(str::to_owned),
@@ -125,11 +141,14 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
         ("limit=abc", not_a_number("abc")),
         ("limit=0", not_a_number("0")),
         ("limit=501", not_a_number("501")),
-        ("limit=", Mistake::NoValue("limit".into())),
-        ("site=shop&site=blog", Mistake::GivenTwice("site".into())),
+        ("limit=", QueryMistake::NoValue("limit".into())),
+        (
+            "site=shop&site=blog",
+            QueryMistake::GivenTwice("site".into()),
+        ),
         (
             "sites=shop",
-            Mistake::UnknownParameter {
+            QueryMistake::UnknownParameter {
                 name: "sites".into(),
                 takes: names.join(", "),
             },
@@ -148,7 +167,7 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
             unknown("crawler", "SomeBot", Some("other")),
         ),
     ] {
-        let refused = violations::violations(&operations, query).err();
+        let refused = violations::list_violations(&operations, query).err();
         assert_eq!(refused.map(|error| error.0), Some(vec![mistake]), "{query}");
     }
     for path in [
@@ -169,26 +188,29 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
     }
 }
 
-/// The id of the refusal that a client of the control socket gets.
-fn refusal(stream: UnixStream) -> String {
-    let answer: Response = serde_json::from_reader(stream).expect("an answer");
+/// The id of the refusal on a control connection.
+fn refusal_id(stream: UnixStream) -> String {
+    let answer: ControlResponse = serde_json::from_reader(stream).expect("an answer");
     match answer {
-        Response::Refused(refusal) => refusal.id.into_owned(),
+        ControlResponse::Refused(refusal) => refusal.id.into_owned(),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn the_control_socket_serves_its_owner_alone() {
+fn control_socket_serves_owner_alone() {
     let directory = tempfile::tempdir().expect("a directory");
-    let operations = operations(directory.path());
+    let operations = test_operations(directory.path());
     let path = directory.path().join("run/control.sock");
     assert!(matches!(
-        call(&path, &Request::Status),
+        send_request(&path, &ControlRequest::Status),
         Err(ControlError::NotRunning { .. })
     ));
     let socket = Arc::new(ControlSocket::bind(&path).expect("bound"));
-    socket.clone().serve(commands(operations)).expect("served");
+    socket
+        .clone()
+        .serve(control_commands(operations))
+        .expect("served");
     let mode = std::fs::metadata(&path)
         .expect("there")
         .permissions()
@@ -199,7 +221,7 @@ fn the_control_socket_serves_its_owner_alone() {
         Err(ControlError::AlreadyRunning { pid: Some(_), .. })
     ));
 
-    let Ok(Response::Status(status)) = call(&path, &Request::Status) else {
+    let Ok(ControlResponse::Status(status)) = send_request(&path, &ControlRequest::Status) else {
         panic!("a status")
     };
     assert_eq!(status.policies.sites[0].site, "shop");
@@ -208,7 +230,8 @@ fn the_control_socket_serves_its_owner_alone() {
         "robots: { origin: both }\n",
     )
     .expect("a policy");
-    let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload { remove: Vec::new() })
+    let Ok(ControlResponse::Reloaded(report)) =
+        send_request(&path, &ControlRequest::Reload { remove: Vec::new() })
     else {
         panic!("a report")
     };
@@ -224,13 +247,13 @@ fn the_control_socket_serves_its_owner_alone() {
         ..PauseRequest::default()
     };
     assert!(matches!(
-        call(&path, &Request::Pause(pause)),
-        Ok(Response::Paused { .. })
+        send_request(&path, &ControlRequest::Pause(pause)),
+        Ok(ControlResponse::Paused { .. })
     ));
-    let resumed = call(&path, &Request::Resume { site: None }).expect("answered");
+    let resumed = send_request(&path, &ControlRequest::Resume { site: None }).expect("answered");
     assert_eq!(
         resumed,
-        Response::Resumed {
+        ControlResponse::Resumed {
             sites: vec!["shop".into()],
             warnings: Vec::new()
         }
@@ -239,16 +262,18 @@ fn the_control_socket_serves_its_owner_alone() {
         site: Some("nowhere".into()),
         ..PauseRequest::default()
     };
-    let refused = call(&path, &Request::Pause(nowhere));
-    assert!(matches!(refused, Ok(Response::Refused(refusal)) if refusal.id == "unknown-site"));
+    let refused = send_request(&path, &ControlRequest::Pause(nowhere));
+    assert!(
+        matches!(refused, Ok(ControlResponse::Refused(refusal)) if refusal.id == "unknown-site")
+    );
 
     let mut stream = UnixStream::connect(&path).expect("connected");
     stream.write_all(b"nonsense\n").expect("sent");
-    assert_eq!(refusal(stream), "invalid-request");
+    assert_eq!(refusal_id(stream), "invalid-request");
 }
 
 #[test]
-fn a_socket_left_behind_is_replaced() {
+fn abandoned_socket_is_replaced() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
@@ -257,7 +282,7 @@ fn a_socket_left_behind_is_replaced() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn file_that_is_no_socket_is_kept() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("shop.yaml");
     std::fs::write(&path, "precious").expect("written");
@@ -269,7 +294,7 @@ fn a_file_that_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn a_socket_removes_its_own_name_alone() {
+fn socket_removes_only_its_own_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     let first = ControlSocket::bind(&path).expect("bound");
@@ -283,19 +308,19 @@ fn a_socket_removes_its_own_name_alone() {
 }
 
 #[test]
-fn silent_clients_of_the_control_socket_delay_nobody() {
+fn silent_clients_delay_no_other_client() {
     let directory = tempfile::tempdir().expect("a directory");
-    let operations = operations(directory.path());
+    let operations = test_operations(directory.path());
     let path = directory.path().join("control.sock");
     Arc::new(ControlSocket::bind(&path).expect("bound"))
-        .serve(commands(operations))
+        .serve(control_commands(operations))
         .expect("served");
     let silent: Vec<UnixStream> = (0..30)
         .map(|_| UnixStream::connect(&path).expect("connected"))
         .collect();
     assert!(matches!(
-        call(&path, &Request::Status),
-        Ok(Response::Status(_))
+        send_request(&path, &ControlRequest::Status),
+        Ok(ControlResponse::Status(_))
     ));
     // The answer came before the time of the first of them was over.
     silent[0].set_nonblocking(true).expect("set");
@@ -307,7 +332,7 @@ fn silent_clients_of_the_control_socket_delay_nobody() {
 }
 
 #[test]
-fn lock_of_the_control_socket_that_is_no_lock_is_refused() {
+fn foreign_file_at_lock_path_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     let lock = directory.path().join("control.sock.lock");
@@ -327,16 +352,19 @@ fn lock_of_the_control_socket_that_is_no_lock_is_refused() {
 }
 
 #[test]
-fn a_request_that_is_too_long_or_never_ends_is_refused() {
+fn long_or_endless_request_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
-    let operations = operations(directory.path());
+    let operations = test_operations(directory.path());
     let path = directory.path().join("control.sock");
     let socket = Arc::new(ControlSocket::bind(&path).expect("bound"));
-    socket.clone().serve(commands(operations)).expect("served");
+    socket
+        .clone()
+        .serve(control_commands(operations))
+        .expect("served");
     let mut stream = UnixStream::connect(&path).expect("connected");
     stream.write_all(&[b' '; 70 * 1024]).expect("sent");
     stream.write_all(b"\n").expect("sent");
-    assert_eq!(refusal(stream), "too-long");
+    assert_eq!(refusal_id(stream), "too-long");
     // A byte now and then does not keep a thread for ever.
     let mut stream = UnixStream::connect(&path).expect("connected");
     let began = std::time::Instant::now();
@@ -350,10 +378,10 @@ fn a_request_that_is_too_long_or_never_ends_is_refused() {
 }
 
 #[test]
-fn the_status_says_which_crawlgate_it_is() {
+fn status_has_version_and_uptime() {
     let directory = tempfile::tempdir().expect("a directory");
-    let app = AdminApp::new(operations(directory.path()), AccessLog::off());
-    let answer = app.answer(&Method::GET, Some("localhost"), "/api/status");
+    let app = AdminApp::new(test_operations(directory.path()), AccessLog::off());
+    let answer = app.respond(&Method::GET, Some("localhost"), "/api/status");
     let status: serde_json::Value = serde_json::from_slice(answer.body()).expect("JSON");
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     assert!(status["uptime_seconds"].is_u64());
@@ -361,9 +389,9 @@ fn the_status_says_which_crawlgate_it_is() {
 }
 
 #[test]
-fn a_warning_keeps_its_id_as_a_problem() {
+fn warning_keeps_its_id_as_problem() {
     let directory = tempfile::tempdir().expect("a directory");
-    let operations = operations(directory.path());
+    let operations = test_operations(directory.path());
     std::fs::remove_dir_all(directory.path()).expect("removed");
     operations.reload();
     let problems = serde_json::to_value(operations.status().problems).expect("JSON");
@@ -378,7 +406,7 @@ fn a_warning_keeps_its_id_as_a_problem() {
 }
 
 #[test]
-fn a_broken_file_is_logged_once_not_at_every_look() {
+fn broken_file_is_logged_once() {
     #[derive(Clone, Default)]
     struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
     impl Write for Lines {
@@ -390,7 +418,7 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
         }
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let operations = operations(directory.path());
+    let operations = test_operations(directory.path());
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -1,81 +1,86 @@
-//! [`Violations`]: the answer of the read API to `/api/violations`, with the latest requests
-//! against the rules. [`check_names`] refuses unknown names of sites and crawlers in a query: an
-//! empty answer would look like good news.
+//! [`list_violations`] answers `/api/violations` of the read API: the latest requests that broke
+//! the rules. A name of an unknown site or crawler in the query is an error, because an empty
+//! response would look like good news.
 
 use super::Operations;
-use super::query::{Mistake, Query, QueryError};
+use super::query::{QueryError, QueryMistake, QueryParameters};
 use crate::crawlers::{Claim, Registry};
-use crate::record::{Field, Row, ViolationKind};
-use crate::telemetry::{Events, UNCLAIMED};
-use crate::verdict::KnownIdentity;
+use crate::record::{RecordField, RecordRow, ViolationKind};
+use crate::telemetry::{EventLog, UNCLAIMED};
+use crate::verdict::IdentityStatus;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use strum::VariantArray;
 
-/// Events that are listed where the query has no `limit`.
-const LISTED: usize = 100;
-/// The crawler label of requests that claim to be no crawler. It is never proposed for a mistyped
-/// name.
+const DEFAULT_LIMIT: usize = 100;
+/// The label of requests that claim to be no crawler. It is never suggested for a mistyped name.
 const NO_CRAWLER: &str = "none";
-/// The crawler label of bots that neither the registry nor a policy knows.
-const OTHER: &str = "other";
-/// A longer name is not compared with the known ones: it is no mistyped one, and comparing takes
-/// time.
+/// The label of bots that neither the registry nor a policy knows.
+const UNKNOWN_BOTS: &str = "other";
+/// No suggestion is searched for a longer name: comparing takes time.
 const MAX_NAME: usize = 128;
 
-/// The answer to `/api/violations`.
+/// The response to `/api/violations`.
 #[derive(Serialize)]
-pub struct Violations {
-    violations: Vec<Row>,
-    /// Events since the start that were not recorded, because there were too many.
+pub struct ViolationsResponse {
+    violations: Vec<RecordRow>,
+    /// Events since the start that were dropped, because there were too many.
     left_out: u64,
 }
 
-/// The latest requests against the rules, the last one first, 100 unless the query has a `limit`.
-/// `site`, `crawler`, `kind` and `identity` select among them. `kind=never_fetched` selects
-/// violations of crawlers that were served no robots.txt lately.
+/// The latest requests against the rules, the last one first, filtered by `site`, `crawler`, `kind`,
+/// `identity` and `limit`. `kind=never_fetched` selects violations of crawlers that were served no
+/// robots.txt lately.
 ///
 /// # Errors
 /// The query has mistakes.
-pub fn violations(operations: &Operations, query: &str) -> Result<Violations, QueryError> {
-    let query = Query::read(query, &["site", "crawler", "kind", "identity", "limit"])?;
-    let kind = query.one_of("kind", ViolationKind::of_events())?;
-    let identity = query.one_of("identity", KnownIdentity::VARIANTS)?;
-    let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
+pub fn list_violations(
+    operations: &Operations,
+    query: &str,
+) -> Result<ViolationsResponse, QueryError> {
+    let query = QueryParameters::parse(query, &["site", "crawler", "kind", "identity", "limit"])?;
+    let kind = query.get_one_of("kind", ViolationKind::event_kinds())?;
+    let identity = query.get_one_of("identity", IdentityStatus::VARIANTS)?;
+    let limit = query
+        .get_number("limit", 1..=EventLog::MAX_RECENT)?
+        .unwrap_or(DEFAULT_LIMIT);
     let mut events = operations.instance.events.recent();
     check_names(&query, operations, &events)?;
     events.retain(|event| {
-        query.selects("site", &event.text(Field::Site))
-            && query.selects("crawler", &event.text(Field::Crawler))
-            && identity.is_none_or(|identity| event.text(Field::Identity) == identity.name())
+        query.has_or_omits("site", &event.text(RecordField::Site))
+            && query.has_or_omits("crawler", &event.text(RecordField::Crawler))
+            && identity.is_none_or(|identity| event.text(RecordField::Identity) == identity.name())
             && kind.is_none_or(|kind| match kind {
-                ViolationKind::Of(kind) => event.text(Field::Kind) == kind.name(),
-                ViolationKind::NeverFetched => event.get(Field::NeverFetched).is_some(),
+                ViolationKind::Of(kind) => event.text(RecordField::Kind) == kind.name(),
+                ViolationKind::NeverFetched => event.get(RecordField::NeverFetched).is_some(),
             })
     });
     events.truncate(limit);
-    Ok(Violations {
+    Ok(ViolationsResponse {
         violations: events.into_iter().map(Arc::unwrap_or_clone).collect(),
         left_out: operations.instance.events.left_out(),
     })
 }
 
-/// Refuses a `site` or a `crawler` with an unknown name. The names of listed events are known, even
-/// where their site is gone.
+/// Checks the names in `site` and `crawler`. The names in `events` are known, even if their site was
+/// removed.
 ///
 /// # Errors
-/// The unknown names, each with the known name that is nearest.
+/// The unknown names, each with a suggestion.
 fn check_names(
-    query: &Query<'_>,
+    query: &QueryParameters<'_>,
     operations: &Operations,
-    events: &[Arc<Row>],
+    events: &[Arc<RecordRow>],
 ) -> Result<(), QueryError> {
     let snapshot = operations.instance.sites.snapshot();
     let registry = Registry::builtin();
     let mut mistakes = Vec::new();
     if let Some(site) = query.get("site") {
-        let listed: Vec<_> = events.iter().map(|event| event.text(Field::Site)).collect();
+        let listed: Vec<_> = events
+            .iter()
+            .map(|event| event.text(RecordField::Site))
+            .collect();
         // Those in force, and those whose policies were refused at the start.
         let status = operations.instance.sites.status(operations.moment().now);
         let sites: BTreeSet<&str> = status
@@ -85,7 +90,7 @@ fn check_names(
             .chain(listed.iter().map(AsRef::as_ref))
             .collect();
         if site != UNCLAIMED && !sites.contains(site) {
-            mistakes.push(unknown("site", site, near(site, &sites)));
+            mistakes.push(unknown_name("site", site, nearest_name(site, &sites)));
         }
     }
     if let Some(crawler) = query.get("crawler") {
@@ -100,23 +105,23 @@ fn check_names(
             .map(String::as_str);
         let listed: Vec<_> = events
             .iter()
-            .map(|event| event.text(Field::Crawler))
+            .map(|event| event.text(RecordField::Crawler))
             .collect();
         let crawlers: BTreeSet<&str> = known
             .chain(tokens)
             .chain(listed.iter().map(AsRef::as_ref))
-            .chain([OTHER])
+            .chain([UNKNOWN_BOTS])
             .collect();
         if crawler != NO_CRAWLER && !crawlers.contains(crawler) {
-            let meant = meant_crawler(crawler, &crawlers);
-            mistakes.push(unknown("crawler", crawler, meant));
+            let meant = suggest_crawler(crawler, &crawlers);
+            mistakes.push(unknown_name("crawler", crawler, meant));
         }
     }
-    QueryError::unless_none(mistakes)
+    QueryError::check_none(mistakes)
 }
 
-/// The known crawler that an unknown name may mean.
-fn meant_crawler<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
+/// The known crawler that a mistyped name may mean.
+fn suggest_crawler<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     let mut names = known.iter().copied();
     if let Some(other_case) = names.find(|known| known.eq_ignore_ascii_case(name)) {
         return Some(other_case);
@@ -125,34 +130,32 @@ fn meant_crawler<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     if let Some(index) = registry.find(name) {
         return Some(&registry.get(index).id);
     }
-    let mistyped = near(name, known);
+    let mistyped = nearest_name(name, known);
     // An unlisted bot is counted as `other`.
-    if registry.identify(format!("{name}/1.0").as_bytes()) == Claim::Other {
+    if registry.identify(format!("{name}/1.0").as_bytes()) == Claim::UnknownBot {
         return mistyped
-            .filter(|meant| is_slip(name, meant))
-            .or(Some(OTHER));
+            .filter(|meant| is_typo_of(name, meant))
+            .or(Some(UNKNOWN_BOTS));
     }
     mistyped
 }
 
-/// The known name that is nearest to a mistyped one. `None` if none is near, or if the name is
-/// longer than `LONGEST`.
-fn near<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
+/// The known name nearest to a mistyped one, if one is near.
+fn nearest_name<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     if name.len() > MAX_NAME {
         None
     } else {
-        crate::yaml::nearest(name, known.iter().copied())
+        crate::yaml::nearest_word(name, known.iter().copied())
     }
 }
 
-/// Whether two names differ by a typing mistake (an edit distance of 2 at most, without case), and
-/// are not the names of two bots.
-fn is_slip(name: &str, meant: &str) -> bool {
+/// Whether two names differ by at most two edits, ignoring case. More would be another bot.
+fn is_typo_of(name: &str, meant: &str) -> bool {
     strsim::damerau_levenshtein(&name.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= 2
 }
 
-fn unknown(name: &'static str, value: &str, meant: Option<&str>) -> Mistake {
-    Mistake::UnknownName {
+fn unknown_name(name: &'static str, value: &str, meant: Option<&str>) -> QueryMistake {
+    QueryMistake::UnknownName {
         name,
         value: value.to_owned(),
         meant: meant.map(str::to_owned),

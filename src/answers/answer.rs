@@ -1,7 +1,8 @@
-//! [`Answer`]: a complete response that crawlgate makes itself. Head lines that many answers share
-//! are made once, as octets for HTTP/1.1 and as fields for every other version of HTTP.
+//! [`Answer`]: a complete HTTP response that crawlgate makes itself, instead of forwarding the
+//! request. The status and header lines are kept in two forms: as bytes for HTTP/1.1, and as fields
+//! for other versions of HTTP. Clones share both.
 
-use super::field::Field;
+use super::field::AnswerField;
 use crate::heads::tag_values;
 use crate::policy::SiteEntry;
 use crate::verdict::Decision;
@@ -12,76 +13,81 @@ use std::sync::Arc;
 
 const SERVER: HeaderValue = HeaderValue::from_static("crawlgate");
 
-/// A status, head lines and a body. Cloning copies no octets of the body and of the shared lines.
+/// A status, head lines and a body. Cloning copies no bytes of the body and of the shared lines.
 #[derive(Clone, Debug)]
 pub struct Answer {
     status: StatusCode,
-    shared: Arc<Lines>,
+    shared: Arc<HeadLines>,
     /// Lines of this answer alone, after the shared ones.
-    own: SmallVec<[(Field, HeaderValue); 4]>,
+    extra: SmallVec<[(AnswerField, HeaderValue); 4]>,
     body: Bytes,
     closes: bool,
 }
 
-/// Head lines made once, from the status line on.
+/// Head lines that all clones of an answer share, from the status line on.
 #[derive(Debug)]
-struct Lines {
-    octets: Vec<u8>,
-    fields: Vec<(Field, HeaderValue)>,
+struct HeadLines {
+    bytes: Vec<u8>,
+    fields: Vec<(AnswerField, HeaderValue)>,
 }
 
 impl Answer {
-    /// An answer with Server and these lines, in this order. The caller gives Content-Length among
-    /// them, except for a 304. The connection may go on after it.
+    /// An answer with Server and these lines, in this order. They must have Content-Length, except
+    /// for a 304. The connection may stay open after it.
     pub(super) fn new(
         status: StatusCode,
-        fields: impl IntoIterator<Item = (Field, HeaderValue)>,
+        fields: impl IntoIterator<Item = (AnswerField, HeaderValue)>,
         body: Bytes,
     ) -> Answer {
-        let mut lines = Lines {
-            octets: Vec::with_capacity(256),
+        let mut lines = HeadLines {
+            bytes: Vec::with_capacity(256),
             fields: Vec::with_capacity(8),
         };
-        write_status_line(status, &mut lines.octets);
-        for (field, value) in [(Field::Server, SERVER)].into_iter().chain(fields) {
-            write_line(field, &value, &mut lines.octets);
+        write_status_line(status, &mut lines.bytes);
+        for (field, value) in [(AnswerField::Server, SERVER)].into_iter().chain(fields) {
+            write_field_line(field, &value, &mut lines.bytes);
             lines.fields.push((field, value));
         }
         Answer {
             status,
             shared: Arc::new(lines),
-            own: SmallVec::new(),
+            extra: SmallVec::new(),
             body,
             closes: false,
         }
     }
 
-    /// An answer with `Cache-Control: no-store`, Content-Type and Content-Length, and with one line
-    /// `more` after these.
-    pub(super) fn uncached(
+    /// An answer with `Cache-Control: no-store`, Content-Type and Content-Length, and then `more`.
+    pub(super) fn no_store(
         status: StatusCode,
         content_type: &'static str,
-        more: Option<(Field, HeaderValue)>,
+        more: Option<(AnswerField, HeaderValue)>,
         body: Bytes,
     ) -> Answer {
         let fields = [
-            (Field::ContentType, HeaderValue::from_static(content_type)),
-            (Field::ContentLength, body.len().into()),
-            (Field::CacheControl, HeaderValue::from_static("no-store")),
+            (
+                AnswerField::ContentType,
+                HeaderValue::from_static(content_type),
+            ),
+            (AnswerField::ContentLength, body.len().into()),
+            (
+                AnswerField::CacheControl,
+                HeaderValue::from_static("no-store"),
+            ),
         ];
         Answer::new(status, fields.into_iter().chain(more), body)
     }
 
-    /// Adds a head line after the others. A line of the same field stays.
-    pub fn with(mut self, field: Field, value: HeaderValue) -> Answer {
-        self.own.push((field, value));
+    /// Adds a head line after the others, also if there is one of the same field.
+    pub fn with_field(mut self, field: AnswerField, value: HeaderValue) -> Answer {
+        self.extra.push((field, value));
         self
     }
 
-    /// Adds X-Request-Id. An id that no field may have is left out.
-    pub fn named(self, request_id: &[u8]) -> Answer {
+    /// Adds X-Request-Id. An id that is no valid field value is left out.
+    pub fn with_request_id(self, request_id: &[u8]) -> Answer {
         match HeaderValue::from_bytes(request_id) {
-            Ok(id) => self.with(Field::RequestId, id),
+            Ok(id) => self.with_field(AnswerField::RequestId, id),
             Err(_) => self,
         }
     }
@@ -90,7 +96,7 @@ impl Answer {
     /// of the answer.
     pub(super) fn with_tags(self, entry: &SiteEntry, decision: &Decision) -> Answer {
         let content_type = self
-            .values(Field::ContentType)
+            .values(AnswerField::ContentType)
             .next()
             .map(HeaderValue::as_bytes);
         match entry
@@ -98,20 +104,21 @@ impl Answer {
             .tags
             .tags(&decision.path_rules, self.status.as_u16(), content_type)
         {
-            Some(tags) => tag_values(&tags.lines)
-                .fold(self, |answer, line| answer.with(Field::XRobotsTag, line)),
+            Some(tags) => tag_values(&tags.lines).fold(self, |answer, line| {
+                answer.with_field(AnswerField::XRobotsTag, line)
+            }),
             None => self,
         }
     }
 
-    /// Marks the answer: the connection ends after it.
-    pub(super) fn closing(mut self) -> Answer {
+    /// Closes the connection after the answer.
+    pub(super) fn closing_connection(mut self) -> Answer {
         self.closes = true;
         self
     }
 
-    /// The answer to a request with this method: without the body for HEAD. Content-Length stays.
-    pub(super) fn in_reply_to(mut self, method: &Method) -> Answer {
+    /// Removes the body if the method is HEAD. Content-Length stays.
+    pub(super) fn for_method(mut self, method: &Method) -> Answer {
         if method == Method::HEAD {
             self.body = Bytes::new();
         }
@@ -128,40 +135,41 @@ impl Answer {
         &self.body
     }
 
-    /// Whether the connection has to end after this answer.
-    pub fn closes(&self) -> bool {
+    /// Whether the connection must be closed after this answer.
+    pub fn closes_connection(&self) -> bool {
         self.closes
     }
 
     /// The head lines in the order in which they are sent.
-    pub fn fields(&self) -> impl Iterator<Item = (Field, &HeaderValue)> {
+    pub fn fields(&self) -> impl Iterator<Item = (AnswerField, &HeaderValue)> {
         self.shared
             .fields
             .iter()
-            .chain(&self.own)
+            .chain(&self.extra)
             .map(|(field, value)| (*field, value))
     }
 
     /// The lines of this field.
-    pub fn values(&self, wanted: Field) -> impl Iterator<Item = &HeaderValue> {
+    pub fn values(&self, wanted: AnswerField) -> impl Iterator<Item = &HeaderValue> {
         self.fields()
             .filter(move |(field, _)| *field == wanted)
             .map(|(_, value)| value)
     }
 
     /// Writes the whole answer as HTTP/1.1. `date` is the value of Date. `keeps_alive` says whether
-    /// the connection goes on; it ends in any case after an answer that [`closes`](Answer::closes).
+    /// the connection stays open; it is closed in any case if
+    /// [`closes_connection`](Answer::closes_connection) is true.
     pub fn write_http1(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
-        out.reserve(self.shared.octets.len() + self.body.len() + 256);
+        out.reserve(self.shared.bytes.len() + self.body.len() + 256);
         self.write_http1_head(date, keeps_alive, out);
         out.extend_from_slice(&self.body);
     }
 
     /// Writes the head alone, with Date and Connection: see [`Answer::write_http1`].
     pub fn write_http1_head(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.shared.octets);
-        for (field, value) in &self.own {
-            write_line(*field, value, out);
+        out.extend_from_slice(&self.shared.bytes);
+        for (field, value) in &self.extra {
+            write_field_line(*field, value, out);
         }
         out.extend_from_slice(b"Date: ");
         out.extend_from_slice(date);
@@ -194,8 +202,8 @@ fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_line(field: Field, value: &HeaderValue, out: &mut Vec<u8>) {
-    out.extend_from_slice(field.written().as_bytes());
+fn write_field_line(field: AnswerField, value: &HeaderValue, out: &mut Vec<u8>) {
+    out.extend_from_slice(field.http1_name().as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value.as_bytes());
     out.extend_from_slice(b"\r\n");

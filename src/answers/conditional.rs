@@ -1,6 +1,6 @@
-//! Decides whether the client's cached copy is current, so that the answer is 304 (RFC 9110 section
-//! 13). The entity tag decides. The date decides only if the client sends no entity tag.
-//! [`not_modified`] checks both, and [`same_entity`] checks the entity tag alone.
+//! Conditional requests (RFC 9110 section 13) for the files that crawlgate serves: if the client's
+//! copy is current, the answer is 304. [`is_not_modified`] compares the entity tag, or the date if
+//! the client sends no entity tag. [`matches_etag`] compares the entity tag alone.
 
 use crate::time::Timestamp;
 use http::{HeaderMap, header};
@@ -9,12 +9,12 @@ use http::{HeaderMap, header};
 /// section 13.2.2).
 ///
 /// `since` is the date of the version in force; `None` if another version that the client may have
-/// has the same date. The client's date must equal it, as section 13.1.3 lets an origin server ask.
-/// A later date proves nothing: it comes from the file of another site, or from a clock that was
-/// set back since.
-pub fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
+/// has the same date. The client's date must equal it, as section 13.1.3 lets an origin server
+/// require. A later date proves nothing: it comes from the file of another site, or from a clock
+/// that was set back since.
+pub fn is_not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
-        return same_entity(headers, etag);
+        return matches_etag(headers, etag);
     }
     headers
         .get(header::IF_MODIFIED_SINCE)
@@ -23,20 +23,19 @@ pub fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -
         .is_some_and(|copy| since == Some(copy))
 }
 
-/// Whether a line of `If-None-Match` has this entity tag. That is the whole condition for a file
-/// without a date.
-pub fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
+/// Whether `If-None-Match` has this entity tag.
+pub fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
     headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
-        .any(|line| matches(line.as_bytes(), etag))
+        .any(|line| list_has_etag(line.as_bytes(), etag))
 }
 
 /// Whether the list in a line of `If-None-Match` has `etag` (with its quotes), by weak comparison
 /// (RFC 9110 section 8.8.3.2). The list ends before the first malformed member. `*` names no copy,
 /// so it gets the whole file, although section 13.1.2 asks for 304. A 304 would let a crawler keep
-/// a superseded robots.txt, and the ledger would note that it was served the current one.
-fn matches(line: &[u8], etag: &str) -> bool {
+/// a superseded robots.txt, and the ledger would record that it was served the current one.
+fn list_has_etag(line: &[u8], etag: &str) -> bool {
     let mut rest = line.trim_ascii();
     loop {
         rest = rest.strip_prefix(b"W/").unwrap_or(rest);
@@ -69,7 +68,7 @@ mod tests {
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
         }
-        not_modified(&headers, ETAG, Some(Timestamp(784_111_777)))
+        is_not_modified(&headers, ETAG, Some(Timestamp(784_111_777)))
     }
 
     #[test]
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_date_counts_only_without_an_entity_tag() {
+    fn date_counts_only_without_an_entity_tag() {
         let (same, earlier) = (
             "Sun, 06 Nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 1994 08:49:36 GMT",
@@ -123,7 +122,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_MODIFIED_SINCE, HeaderValue::from_static(same));
         assert!(
-            !not_modified(&headers, ETAG, None),
+            !is_not_modified(&headers, ETAG, None),
             "the date is that of several versions"
         );
         assert!(!is_fresh(&[

@@ -1,13 +1,13 @@
-//! Answers that no policy asks for. [`rejection`] refuses a request that crawlgate cannot serve.
-//! [`challenge`] answers a certificate authority. [`redirect`] sends a client to https.
-//! [`failure`], [`full`] and [`no_origin`] take the place of an origin's response. A rejection is
-//! made once in each form: text, HTML and JSON.
+//! HTTP responses that do not depend on a site's rules. [`rejection_answer`] rejects a request that
+//! crawlgate cannot serve, [`challenge_answer`] answers a certificate authority, and
+//! [`redirect_answer`] sends a client to https. [`origin_failure`], [`origin_full`] and
+//! [`no_origin_answer`] are sent when the origin gives no response.
 
 use super::answer::Answer;
-use super::field::Field;
-use super::negotiate::{Form, form};
-use super::page::{Page, Reader};
-use super::ruling::Asked;
+use super::context::RequestToAnswer;
+use super::field::AnswerField;
+use super::negotiate::{BodyFormat, negotiate_format};
+use super::page::{AnswerPage, PageReader};
 use crate::policy::SiteEntry;
 use crate::policy::site::PageTemplate;
 use crate::printable::printable;
@@ -39,43 +39,45 @@ pub enum Rejection {
     BodyTooLarge,
     /// The request is in clear text, and the listener speaks TLS.
     NotEncrypted,
-    /// There are more connections, or octets in buffers, than the settings allow.
+    /// There are more connections, or bytes in buffers, than the settings allow.
     Busy,
     /// The peer may not ask for decisions. Not 403: a proxy would refuse its client's request.
     Untrusted,
     /// A proxy asks about a request in a way that cannot be read. 403, which every proxy takes for
-    /// a refusal: the proxy's client may have caused it, and must not pass that way.
+    /// a refusal: the proxy's client may have caused it, and must not pass because of it.
     Unreadable,
 }
 
-/// The longest host that an answer repeats. A name has at most 253 octets.
+/// The most bytes of a host that an answer repeats. A name has at most 253 bytes.
 const MAX_HOST: usize = 256;
 /// The Retry-After of a server with too many connections.
-const BUSY_RETRY: u32 = 10;
+const BUSY_RETRY_AFTER: u32 = 10;
 
-/// One answer in each form, in the order of [`Form::ALL`].
-type Forms = [Answer; 3];
+/// One answer in each format, in the order of [`BodyFormat::ALL`].
+type FormattedAnswers = [Answer; 3];
 
 /// The answers to rejected requests, in the order of [`Rejection`].
-static REJECTIONS: [OnceLock<Forms>; Rejection::Unreadable as usize + 1] =
+static REJECTIONS: [OnceLock<FormattedAnswers>; Rejection::Unreadable as usize + 1] =
     [const { OnceLock::new() }; Rejection::Unreadable as usize + 1];
 
 impl Rejection {
-    /// The answer in the form that `Accept` asks for. All forms are made when the first one is
+    /// The answer in the format that `Accept` asks for. All formats are made when the first one is
     /// needed.
     fn answer(self, headers: &HeaderMap) -> Answer {
-        REJECTIONS[self as usize].get_or_init(|| self.forms())[form(headers) as usize].clone()
+        REJECTIONS[self as usize].get_or_init(|| self.formatted_answers())
+            [negotiate_format(headers) as usize]
+            .clone()
     }
 
-    /// Makes the answer in each form. The connection ends after it, except where only the method is
-    /// wrong (405).
-    fn forms(self) -> Forms {
+    /// Makes the answer in each format. The connection is closed after it, unless only the method
+    /// is wrong (405).
+    fn formatted_answers(self) -> FormattedAnswers {
         let (status, error, message) = match self {
             Rejection::Method => {
-                return wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+                return method_not_allowed("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
             }
-            Rejection::ReadOnly => return wrong_method("GET, HEAD"),
-            Rejection::Malformed => return closing(&failure_page(StatusCode::BAD_REQUEST)),
+            Rejection::ReadOnly => return method_not_allowed("GET, HEAD"),
+            Rejection::Malformed => return closing_answers(&failure_page(StatusCode::BAD_REQUEST)),
             Rejection::NoHost => (
                 StatusCode::BAD_REQUEST,
                 "no_host",
@@ -127,160 +129,166 @@ impl Rejection {
                 "The request cannot be read, so it is refused.",
             ),
         };
-        let page = Page {
-            retry_after: (self == Rejection::Busy).then_some(BUSY_RETRY),
-            ..Page::new(status, error, message)
+        let page = AnswerPage {
+            retry_after: (self == Rejection::Busy).then_some(BUSY_RETRY_AFTER),
+            ..AnswerPage::new(status, error, message)
         };
-        let forms = closing(&page);
+        let formats = closing_answers(&page);
         match self {
-            // By this field nginx knows that crawlgate refuses.
-            Rejection::Unreadable => forms.map(|answer| answer.with(Field::Status, 403.into())),
-            _ => forms,
+            // This field tells nginx that crawlgate refuses.
+            Rejection::Unreadable => {
+                formats.map(|answer| answer.with_field(AnswerField::Status, 403.into()))
+            }
+            _ => formats,
         }
     }
 }
 
-/// The answer to a rejected request, in the form that it asks for, and without a body for HEAD.
-pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
-    rejection.answer(asked.headers).in_reply_to(asked.method)
+/// The answer to a rejected request, in the format that it asks for.
+pub fn rejection_answer(rejection: Rejection, request: &RequestToAnswer<'_>) -> Answer {
+    rejection.answer(request.headers).for_method(request.method)
 }
 
-/// The answer to a certificate authority that checks who controls a host: the file that it asks
-/// for, or 404.
-pub fn challenge(file: Option<Vec<u8>>, asked: &Asked<'_>) -> Answer {
+/// The answer to a challenge of a certificate authority: the file, or 404.
+pub fn challenge_answer(file: Option<Vec<u8>>, request: &RequestToAnswer<'_>) -> Answer {
     let answer = match file {
-        Some(file) => Answer::uncached(StatusCode::OK, "text/plain", None, file.into()),
-        None => Page::new(
+        Some(file) => Answer::no_store(StatusCode::OK, "text/plain", None, file.into()),
+        None => AnswerPage::new(
             StatusCode::NOT_FOUND,
             "no_challenge",
             "There is no such challenge.",
         )
-        .answer(form(asked.headers)),
+        .to_answer(negotiate_format(request.headers)),
     };
-    answer.in_reply_to(asked.method)
+    answer.for_method(request.method)
 }
 
-/// A permanent redirect to this URL, for a listener that redirects to https. For GET and HEAD the
-/// status is 301, which every client knows. For other methods it is 308, which keeps the method.
-/// `None` if the URL cannot be a field value.
-pub fn redirect(location: &[u8], asked: &Asked<'_>) -> Option<Answer> {
+/// A permanent redirect to an https URL. For GET and HEAD the status is 301, which every client
+/// knows. For other methods it is 308, which keeps the method. `None` if the URL is no valid field
+/// value.
+pub fn redirect_answer(location: &[u8], request: &RequestToAnswer<'_>) -> Option<Answer> {
     let value = HeaderValue::from_bytes(location).ok()?;
-    let status = match *asked.method {
+    let status = match *request.method {
         Method::GET | Method::HEAD => StatusCode::MOVED_PERMANENTLY,
         _ => StatusCode::PERMANENT_REDIRECT,
     };
-    let page = Page::new(status, "moved", "This site is served over https.");
+    let page = AnswerPage::new(status, "moved", "This site is served over https.");
     Some(
-        page.answer(form(asked.headers))
-            .with(Field::Location, value)
-            .in_reply_to(asked.method),
+        page.to_answer(negotiate_format(request.headers))
+            .with_field(AnswerField::Location, value)
+            .for_method(request.method),
     )
 }
 
 /// A request that the origin did not answer.
-pub struct Unanswered<'a> {
-    /// The parts of the request that shape the answer.
-    pub asked: &'a Asked<'a>,
-    /// The decision and the site that it is about; `None` for a host that no site claims.
+pub struct UnansweredRequest<'a> {
+    /// The parts of the request that the answer depends on.
+    pub request: &'a RequestToAnswer<'a>,
+    /// The decision and its site; `None` for a host that no site claims.
     pub judged: Option<(&'a Decision, &'a SiteEntry)>,
     /// The id of the request.
     pub request_id: &'a [u8],
 }
 
 /// The answer to a request that could not be forwarded, with the tags that the policy has for its
-/// status. A status that is none becomes 500. The site's own page is used for 502 and 504.
-pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
-    let headers = unanswered.asked.headers;
+/// status. An invalid status becomes 500. The site's own page is used for 502 and 504.
+pub fn origin_failure(status: u16, unanswered: &UnansweredRequest<'_>) -> Answer {
+    let headers = unanswered.request.headers;
     let answer = match status {
         408 => Rejection::Timeout.answer(headers),
         413 => Rejection::BodyTooLarge.answer(headers),
         503 => Rejection::Busy.answer(headers),
         other => {
             let status = StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let own = unanswered.own_page().filter(|_| matches!(other, 502 | 504));
-            unanswered.render(Page {
+            let own = unanswered
+                .failure_page_template()
+                .filter(|_| matches!(other, 502 | 504));
+            unanswered.page_answer(AnswerPage {
                 own,
                 ..failure_page(status)
             })
         }
     };
-    unanswered.finish(answer)
+    unanswered.complete_answer(answer)
 }
 
-/// The answer to a request for which no server of the origin has a place: 503, which tells crawlers
-/// to come back after `retry_after` seconds, and says nothing about the page.
-pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
+/// The answer (503) to a request for which no server of the origin has a place. `retry_after` is in
+/// seconds.
+pub fn origin_full(retry_after: u32, unanswered: &UnansweredRequest<'_>) -> Answer {
     let message = "This site has too many visitors at the moment. Please try again soon.";
-    unanswered.finish(unanswered.render(Page {
-        own: unanswered.own_page(),
-        reader: Reader::Person,
+    unanswered.complete_answer(unanswered.page_answer(AnswerPage {
+        own: unanswered.failure_page_template(),
+        reader: PageReader::Person,
         retry_after: Some(retry_after),
-        ..Page::new(StatusCode::SERVICE_UNAVAILABLE, "full", message)
+        ..AnswerPage::new(StatusCode::SERVICE_UNAVAILABLE, "full", message)
     }))
 }
 
-/// The answer (502) to a request for a host that no origin is for. Not 4xx: search engines would
-/// drop the pages of a host that was forgotten. The page names the host, cut and without control
-/// characters.
-pub fn no_origin(host: &[u8], unanswered: &Unanswered<'_>) -> Answer {
+/// The answer (502) to a request for a host without an origin. Not 4xx: search engines would drop
+/// the pages of a host that was forgotten in the settings. The page names the host, truncated and
+/// without control characters.
+pub fn no_origin_answer(host: &[u8], unanswered: &UnansweredRequest<'_>) -> Answer {
     let host = printable(&host[..host.len().min(MAX_HOST)]);
     let message = format!("No origin is configured for the host {host}.");
-    let page = Page::new(StatusCode::BAD_GATEWAY, "no_origin", message);
-    unanswered.finish(unanswered.render(Page {
-        own: unanswered.own_page(),
-        reader: Reader::Person,
+    let page = AnswerPage::new(StatusCode::BAD_GATEWAY, "no_origin", message);
+    unanswered.complete_answer(unanswered.page_answer(AnswerPage {
+        own: unanswered.failure_page_template(),
+        reader: PageReader::Person,
         ..page
     }))
 }
 
-impl<'a> Unanswered<'a> {
+impl<'a> UnansweredRequest<'a> {
     /// The site's own page for failures, if the policy has one.
-    fn own_page(&self) -> Option<&'a PageTemplate> {
+    fn failure_page_template(&self) -> Option<&'a PageTemplate> {
         self.judged
             .and_then(|(_, entry)| entry.site.pages.failure.as_deref())
     }
 
-    /// The page as an answer, with the request's id, in the form that the request asks for. The
-    /// connection ends after it.
-    fn render(&self, page: Page<'a>) -> Answer {
+    /// The page as an answer in the format that the request asks for. The connection is closed
+    /// after it.
+    fn page_answer(&self, page: AnswerPage<'a>) -> Answer {
         let request_id = std::str::from_utf8(self.request_id).ok();
-        Page { request_id, ..page }
-            .answer(form(self.asked.headers))
-            .closing()
+        AnswerPage { request_id, ..page }
+            .to_answer(negotiate_format(self.request.headers))
+            .closing_connection()
     }
 
     /// Adds the policy's tags and the request's id, and removes the body for HEAD.
-    fn finish(&self, answer: Answer) -> Answer {
+    fn complete_answer(&self, answer: Answer) -> Answer {
         let answer = match self.judged {
             Some((decision, entry)) => answer.with_tags(entry, decision),
             None => answer,
         };
-        answer.named(self.request_id).in_reply_to(self.asked.method)
+        answer
+            .with_request_id(self.request_id)
+            .for_method(self.request.method)
     }
 }
 
-/// The answers after which the connection is closed: the rest of the request may not be read.
-fn closing(page: &Page<'_>) -> Forms {
-    Form::ALL.map(|form| page.answer(form).closing())
+/// The page in each format. The connection is closed after it, because the rest of the request may
+/// not have been read.
+fn closing_answers(page: &AnswerPage<'_>) -> FormattedAnswers {
+    BodyFormat::ALL.map(|format| page.to_answer(format).closing_connection())
 }
 
-/// A 405 in each form, which names the methods that are allowed. The connection goes on.
-fn wrong_method(allowed: &'static str) -> Forms {
+/// A 405 in each format, which names the allowed methods. The connection stays open.
+fn method_not_allowed(allowed: &'static str) -> FormattedAnswers {
     let message = format!("This cannot be done here. Methods that can: {allowed}.");
-    let page = Page::new(
+    let page = AnswerPage::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
         message,
     );
-    Form::ALL.map(|form| {
-        page.answer(form)
-            .with(Field::Allow, HeaderValue::from_static(allowed))
+    BodyFormat::ALL.map(|format| {
+        page.to_answer(format)
+            .with_field(AnswerField::Allow, HeaderValue::from_static(allowed))
     })
 }
 
-/// The page for a failure with this status; every status but 400, 502 and 504 has the words of an
+/// The page for a failure with this status. Every status except 400, 502 and 504 has the text of an
 /// internal error.
-fn failure_page(status: StatusCode) -> Page<'static> {
+fn failure_page(status: StatusCode) -> AnswerPage<'static> {
     let (error, message) = match status {
         StatusCode::BAD_REQUEST => ("bad_request", "The request could not be understood."),
         StatusCode::BAD_GATEWAY => (
@@ -296,8 +304,8 @@ fn failure_page(status: StatusCode) -> Page<'static> {
             "Something went wrong here. Please try again in a few minutes.",
         ),
     };
-    Page {
-        reader: Reader::Person,
-        ..Page::new(status, error, message)
+    AnswerPage {
+        reader: PageReader::Person,
+        ..AnswerPage::new(status, error, message)
     }
 }

@@ -1,6 +1,6 @@
-//! [`Field`]: the header fields of crawlgate's answers, each with its spelling in HTTP/1.1 and its
-//! `http` name. Date and Connection are not among them, because they are written when the answer is
-//! sent.
+//! [`AnswerField`]: the names of the header fields in crawlgate's own responses, each as spelled in
+//! HTTP/1.1 and as a name of the crate `http`. Date and Connection are missing, because they are
+//! added when a response is sent.
 
 use crate::heads::X_ROBOTS_TAG;
 use http::{HeaderName, header};
@@ -8,7 +8,7 @@ use http::{HeaderName, header};
 /// A header field of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Field {
+pub enum AnswerField {
     Allow,
     CacheControl,
     ContentLength,
@@ -39,8 +39,8 @@ pub enum Field {
     XRobotsTag,
 }
 
-/// The names of each field: as HTTP/1.1 spells it, and for `http`. In the order of [`Field`].
-static NAMES: [(&str, HeaderName); Field::XRobotsTag as usize + 1] = [
+/// The names of each field: as HTTP/1.1 spells it, and for `http`. In the order of [`AnswerField`].
+static NAMES: [(&str, HeaderName); AnswerField::XRobotsTag as usize + 1] = [
     ("Allow", header::ALLOW),
     ("Cache-Control", header::CACHE_CONTROL),
     ("Content-Length", header::CONTENT_LENGTH),
@@ -95,9 +95,9 @@ static NAMES: [(&str, HeaderName); Field::XRobotsTag as usize + 1] = [
     ("X-Robots-Tag", X_ROBOTS_TAG),
 ];
 
-impl Field {
+impl AnswerField {
     /// The name of the field as HTTP/1.1 spells it.
-    pub fn written(self) -> &'static str {
+    pub fn http1_name(self) -> &'static str {
         NAMES[self as usize].0
     }
 
@@ -107,14 +107,14 @@ impl Field {
     }
 
     /// The field with this name, if it is one of the signals that a policy can send.
-    pub(super) fn of_signal(name: &str) -> Option<Field> {
+    pub(super) fn from_signal_name(name: &str) -> Option<AnswerField> {
         let signals = [
-            Field::ContentSignal,
-            Field::ContentUsage,
-            Field::Link,
-            Field::TdmReservation,
-            Field::TdmPolicy,
+            AnswerField::ContentSignal,
+            AnswerField::ContentUsage,
+            AnswerField::Link,
+            AnswerField::TdmReservation,
+            AnswerField::TdmPolicy,
         ];
-        signals.into_iter().find(|field| field.written() == name)
+        signals.into_iter().find(|field| field.http1_name() == name)
     }
 }

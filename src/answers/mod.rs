@@ -1,29 +1,32 @@
-//! The answers that crawlgate gives itself: robots.txt, refusals, slow-downs, pauses, requests for
-//! a licence, the file of TDMRep, errors. [`Answers`] turns a decision into a complete [`Answer`],
-//! which clients get as it is. The decision service adapts it to the proxy that asks, for example
-//! with [`refused_for_nginx`].
+//! The HTTP responses that crawlgate makes itself: robots.txt, blocks, slow-downs, pauses, demands
+//! for a licence, tdmrep.json, errors. [`AnswerCache`] turns the decision about a request into a
+//! complete [`Answer`]. For the decision service, functions such as [`nginx_refusal`] adapt an
+//! answer to the proxy that asks.
 
 mod answer;
+mod cache;
 mod conditional;
+mod context;
 mod errors;
 mod field;
 mod negotiate;
 mod page;
-mod passed;
-mod prepared;
+mod proxy_answers;
 mod refusal;
-mod ruling;
 mod served_file;
 
 pub use answer::Answer;
-pub use errors::{Rejection, Unanswered, challenge, failure, full, no_origin, redirect, rejection};
-pub use field::Field;
-pub use passed::{
-    asked_in_a_loop, malformed_question, moved_to, not_served, passed, refused_for_nginx,
-    retry_later,
+pub use cache::AnswerCache;
+pub use context::{AnswerContext, RequestToAnswer};
+pub use errors::{
+    Rejection, UnansweredRequest, challenge_answer, no_origin_answer, origin_failure, origin_full,
+    redirect_answer, rejection_answer,
 };
-pub use prepared::Answers;
-pub use ruling::{Asked, Ruling};
+pub use field::AnswerField;
+pub use proxy_answers::{
+    envoy_refusal, loop_detected, malformed_query, nginx_refusal, not_found, pass_answer,
+    redirect_to_file,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,67 +1,68 @@
-//! Content negotiation for errors, refusals and pauses (RFC 9110 section 12.5.1). [`form`] reads
-//! `Accept` and returns the [`Form`] of the answer: plain text, HTML or JSON.
+//! Content negotiation for errors, refusals and pauses (RFC 9110 section 12.5.1).
+//! [`negotiate_format`] reads `Accept` and returns the [`BodyFormat`] of the answer: plain text,
+//! HTML or JSON.
 
 use http::{HeaderMap, header};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum BodyFormat {
     Text,
     Html,
     Json,
 }
 
-impl Form {
-    /// All forms, in the order of their numbers.
-    pub const ALL: [Form; 3] = [Form::Text, Form::Html, Form::Json];
+impl BodyFormat {
+    /// All formats, in the order of their discriminants.
+    pub const ALL: [BodyFormat; 3] = [BodyFormat::Text, BodyFormat::Html, BodyFormat::Json];
 
     pub fn content_type(self) -> &'static str {
         match self {
-            Form::Text => "text/plain; charset=utf-8",
-            Form::Html => "text/html; charset=utf-8",
-            Form::Json => "application/json",
+            BodyFormat::Text => "text/plain; charset=utf-8",
+            BodyFormat::Html => "text/html; charset=utf-8",
+            BodyFormat::Json => "application/json",
         }
     }
 
     /// Type and subtype, as `Accept` names them.
     fn media_type(self) -> (&'static str, &'static str) {
         match self {
-            Form::Text => ("text", "plain"),
-            Form::Html => ("text", "html"),
-            Form::Json => ("application", "json"),
+            BodyFormat::Text => ("text", "plain"),
+            BodyFormat::Html => ("text", "html"),
+            BodyFormat::Json => ("application", "json"),
         }
     }
 }
 
-/// Members of Accept that are read; no client needs more.
-const MEMBERS: usize = 32;
+/// The most members of Accept that are read. No client needs more.
+const MAX_MEMBERS: usize = 32;
 
-/// The form with the highest quality in `Accept`; text without `Accept`, or if it allows none of
-/// them. The most specific range that matches a form gives its quality. Of forms with the same
+/// The format with the highest quality in `Accept`; text without `Accept`, or if it allows none of
+/// them. The most specific range that matches a format gives its quality. Of formats with the same
 /// quality, the one with the more specific range wins, then the first of text, HTML, JSON.
-pub fn form(headers: &HeaderMap) -> Form {
+pub fn negotiate_format(headers: &HeaderMap) -> BodyFormat {
     if !headers.contains_key(header::ACCEPT) {
-        return Form::Text;
+        return BodyFormat::Text;
     }
-    let mut best = (Form::Text, 0, 0);
-    for form in Form::ALL {
-        let (quality, specificity) = preference(headers, form);
+    let mut best = (BodyFormat::Text, 0, 0);
+    for format in BodyFormat::ALL {
+        let (quality, specificity) = accept_preference(headers, format);
         if (quality, specificity) > (best.1, best.2) {
-            best = (form, quality, specificity);
+            best = (format, quality, specificity);
         }
     }
     best.0
 }
 
-/// The quality of a form in thousandths, and how specifically `Accept` names it: 1 for `*/*`, 2 for
-/// `text/*`, 3 by itself; both 0 if it does not. Of equal ranges the first counts.
-fn preference(headers: &HeaderMap, form: Form) -> (u16, u8) {
-    let (kind, subtype) = form.media_type();
+/// The quality of a format in thousandths, and how specifically `Accept` names it: 1 for `*/*`, 2
+/// for `text/*`, 3 for `text/html`; both 0 if it does not. Of equal ranges the first counts.
+fn accept_preference(headers: &HeaderMap, format: BodyFormat) -> (u16, u8) {
+    let (kind, subtype) = format.media_type();
     let lines = headers
         .get_all(header::ACCEPT)
         .iter()
         .filter_map(|line| line.to_str().ok());
     let mut found = (0, 0);
-    for member in lines.flat_map(|line| line.split(',')).take(MEMBERS) {
+    for member in lines.flat_map(|line| line.split(',')).take(MAX_MEMBERS) {
         let mut parts = member.split(';').map(str::trim);
         let Some((their_kind, their_subtype)) =
             parts.next().and_then(|range| range.split_once('/'))
@@ -80,7 +81,7 @@ fn preference(headers: &HeaderMap, form: Form) -> (u16, u8) {
             continue;
         };
         if specificity > found.1 {
-            found = (quality(parts), specificity);
+            found = (parse_quality(parts), specificity);
         }
     }
     found
@@ -88,7 +89,7 @@ fn preference(headers: &HeaderMap, form: Form) -> (u16, u8) {
 
 /// The quality (`q`) among the parameters of a range, in thousandths: 1000 without one, 0 if it is
 /// no number from 0 to 1.
-fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
+fn parse_quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let value = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim()
@@ -107,31 +108,43 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn asked(accept: &'static str) -> Form {
+    fn negotiate(accept: &'static str) -> BodyFormat {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        form(&headers)
+        negotiate_format(&headers)
     }
 
     #[test]
-    fn browsers_get_html_programs_json_and_everybody_else_text() {
+    fn accept_decides_the_format_and_text_is_the_default() {
         assert_eq!(
-            asked("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
-            Form::Html
+            negotiate("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+            BodyFormat::Html
         );
-        assert_eq!(asked("application/json"), Form::Json);
-        assert_eq!(asked("application/json;q=0.9, text/*;q=0.5"), Form::Json);
-        assert_eq!(asked("*/*"), Form::Text);
-        assert_eq!(asked("image/avif"), Form::Text);
-        assert_eq!(asked(""), Form::Text);
-        assert_eq!(form(&HeaderMap::new()), Form::Text);
+        assert_eq!(negotiate("application/json"), BodyFormat::Json);
+        assert_eq!(
+            negotiate("application/json;q=0.9, text/*;q=0.5"),
+            BodyFormat::Json
+        );
+        assert_eq!(negotiate("*/*"), BodyFormat::Text);
+        assert_eq!(negotiate("image/avif"), BodyFormat::Text);
+        assert_eq!(negotiate(""), BodyFormat::Text);
+        assert_eq!(negotiate_format(&HeaderMap::new()), BodyFormat::Text);
     }
 
     #[test]
-    fn qualities_decide_and_nonsense_counts_for_nothing() {
-        assert_eq!(asked("text/html;q=0.1, application/json;q=0.2"), Form::Json);
-        assert_eq!(asked("text/plain;q=0, text/html;q=0.001"), Form::Html);
-        assert_eq!(asked("text/html;q=NaN, application/json;q=0.1"), Form::Json);
-        assert_eq!(asked("TEXT/HTML ; Q=1.0"), Form::Html);
+    fn highest_valid_quality_wins() {
+        assert_eq!(
+            negotiate("text/html;q=0.1, application/json;q=0.2"),
+            BodyFormat::Json
+        );
+        assert_eq!(
+            negotiate("text/plain;q=0, text/html;q=0.001"),
+            BodyFormat::Html
+        );
+        assert_eq!(
+            negotiate("text/html;q=NaN, application/json;q=0.1"),
+            BodyFormat::Json
+        );
+        assert_eq!(negotiate("TEXT/HTML ; Q=1.0"), BodyFormat::Html);
     }
 }

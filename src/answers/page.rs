@@ -1,15 +1,15 @@
-//! [`Page`]: the short explanation in a refusal or an error, as text, HTML or JSON. A page for
-//! crawlers links robots.txt. Pages contain nothing secret, and every value in HTML is escaped.
+//! [`AnswerPage`]: the body of crawlgate's block and error responses, as text, HTML or JSON. A page
+//! for crawlers links robots.txt. Every value in HTML is escaped.
 
 use super::answer::Answer;
-use super::field::Field;
-use super::negotiate::Form;
+use super::field::AnswerField;
+use super::negotiate::BodyFormat;
 use crate::policy::site::{PagePart, PageTemplate};
 use bytes::Bytes;
 use http::StatusCode;
 
 /// The content of an answer's body.
-pub struct Page<'a> {
+pub struct AnswerPage<'a> {
     pub status: StatusCode,
     /// A fixed word for programs.
     pub error: &'static str,
@@ -20,26 +20,26 @@ pub struct Page<'a> {
     pub retry_after: Option<u32>,
     /// The id of the request, by which the site's operator finds it in the logs.
     pub request_id: Option<&'a str>,
-    pub reader: Reader,
-    /// The site's own page, in place of the HTML form.
+    pub reader: PageReader,
+    /// The site's own page, in place of the HTML format.
     pub own: Option<&'a PageTemplate>,
 }
 
 /// The reader of a page. A page for a person does not mention the rules for crawlers.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum PageReader {
     Crawler,
     Person,
 }
 
-impl Page<'_> {
-    /// A page for a crawler, with nothing but these words. `error` is a fixed word for programs.
+impl AnswerPage<'_> {
+    /// A page for a crawler with a message. `error` is a fixed word for programs.
     pub fn new(
         status: StatusCode,
         error: &'static str,
         message: impl Into<String>,
-    ) -> Page<'static> {
-        Page {
+    ) -> AnswerPage<'static> {
+        AnswerPage {
             status,
             error,
             message: message.into(),
@@ -48,34 +48,36 @@ impl Page<'_> {
             group: None,
             retry_after: None,
             request_id: None,
-            reader: Reader::Crawler,
+            reader: PageReader::Crawler,
             own: None,
         }
     }
 
-    /// The page as an answer that no cache keeps, with Retry-After if the page has one.
-    pub fn answer(&self, form: Form) -> Answer {
-        self.answer_with(form, self.render(form).into())
+    /// The page as an answer that no cache stores, with Retry-After if the page has one.
+    pub fn to_answer(&self, format: BodyFormat) -> Answer {
+        self.to_answer_with_body(format, self.render(format).into())
     }
 
-    /// Like [`Page::answer`], with a body that the caller wrote in this form.
-    pub fn answer_with(&self, form: Form, body: Bytes) -> Answer {
+    /// Like [`AnswerPage::to_answer`], with this body in place of the page.
+    pub fn to_answer_with_body(&self, format: BodyFormat, body: Bytes) -> Answer {
         let retry_after = self
             .retry_after
-            .map(|seconds| (Field::RetryAfter, seconds.into()));
-        Answer::uncached(self.status, form.content_type(), retry_after, body)
+            .map(|seconds| (AnswerField::RetryAfter, seconds.into()));
+        Answer::no_store(self.status, format.content_type(), retry_after, body)
     }
 
-    /// The body in this form. The site's own page, if there is one, replaces the HTML form alone.
-    fn render(&self, form: Form) -> String {
-        match form {
-            Form::Text => self.text(),
-            Form::Html => self.own.map_or_else(|| self.html(), |own| self.fill(own)),
-            Form::Json => self.json(),
+    /// The body in a format. The site's own page, if there is one, replaces only the HTML.
+    fn render(&self, format: BodyFormat) -> String {
+        match format {
+            BodyFormat::Text => self.render_text(),
+            BodyFormat::Html => self
+                .own
+                .map_or_else(|| self.render_html(), |own| self.fill_template(own)),
+            BodyFormat::Json => self.render_json(),
         }
     }
 
-    /// Writes the status with its words, `Refused` where it has none.
+    /// Writes the status with its reason phrase, or `Refused` if it has none.
     fn write_title(&self, out: &mut String) {
         out.push_str(self.status.as_str());
         out.push(' ');
@@ -83,46 +85,46 @@ impl Page<'_> {
     }
 
     /// The site's own page, with its variables replaced by escaped values.
-    fn fill(&self, own: &PageTemplate) -> String {
+    fn fill_template(&self, own: &PageTemplate) -> String {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
         let parts = own.parts.iter().map(|part| match part {
             PagePart::Text(text) => text.clone(),
-            PagePart::Status => escape(&title),
-            PagePart::Reason => escape(&self.message),
-            PagePart::RequestId => escape(self.request_id.unwrap_or_default()),
+            PagePart::Status => escape_html(&title),
+            PagePart::Reason => escape_html(&self.message),
+            PagePart::RequestId => escape_html(self.request_id.unwrap_or_default()),
         });
         parts.collect()
     }
 
     /// The page as plain text: the title and the message, then the rule with its group, the link to
-    /// robots.txt for crawlers, and the request's id, as far as the page has them.
-    fn text(&self) -> String {
+    /// robots.txt for crawlers, and the request's id, if the page has them.
+    fn render_text(&self) -> String {
         let mut text = String::with_capacity(256 + self.message.len());
         self.write_title(&mut text);
-        write(&mut text, &["\n\n", &self.message, "\n"]);
+        push_all(&mut text, &["\n\n", &self.message, "\n"]);
         if let Some(rule) = self.rule {
-            write(&mut text, &["\nRule:  ", rule, "\n"]);
+            push_all(&mut text, &["\nRule:  ", rule, "\n"]);
             if let Some(group) = self.group {
-                write(&mut text, &["Group: ", group, "\n"]);
+                push_all(&mut text, &["Group: ", group, "\n"]);
             }
         }
-        if self.reader == Reader::Crawler {
+        if self.reader == PageReader::Crawler {
             text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
         }
         if let Some(id) = self.request_id {
-            write(&mut text, &["\nRequest: ", id, "\n"]);
+            push_all(&mut text, &["\nRequest: ", id, "\n"]);
         }
         text
     }
 
-    /// The page as HTML, with the same parts as `Page::text`; every value is escaped.
-    fn html(&self) -> String {
+    /// The page as HTML, with the same parts as `AnswerPage::text`; every value is escaped.
+    fn render_html(&self) -> String {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
-        let title = escape(&title);
+        let title = escape_html(&title);
         let mut html = String::with_capacity(512 + self.message.len());
-        write(
+        push_all(
             &mut html,
             &[
                 "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
@@ -131,36 +133,39 @@ impl Page<'_> {
                 "</title>\n<h1>",
                 &title,
                 "</h1>\n<p>",
-                &escape(&self.message),
+                &escape_html(&self.message),
                 "</p>\n",
             ],
         );
         if let Some(rule) = self.rule {
-            write(&mut html, &["<p>Rule: <code>", &escape(rule), "</code>"]);
+            push_all(
+                &mut html,
+                &["<p>Rule: <code>", &escape_html(rule), "</code>"],
+            );
             if let Some(group) = self.group {
-                write(&mut html, &[" for <code>", &escape(group), "</code>"]);
+                push_all(&mut html, &[" for <code>", &escape_html(group), "</code>"]);
             }
             html.push_str("</p>\n");
         }
-        if self.reader == Reader::Crawler {
+        if self.reader == PageReader::Crawler {
             html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n");
         }
         if let Some(id) = self.request_id {
-            write(
+            push_all(
                 &mut html,
-                &["<p>Request: <code>", &escape(id), "</code></p>\n"],
+                &["<p>Request: <code>", &escape_html(id), "</code></p>\n"],
             );
         }
         html.push_str("</html>\n");
         html
     }
 
-    /// The page as a JSON object and a line's end. Values that the page has not are left out.
-    fn json(&self) -> String {
+    /// The page as a JSON object and a line end. Values that the page does not have are left out.
+    fn render_json(&self) -> String {
         let mut json = serde_json::json!({
             "status": self.status.as_u16(), "error": self.error, "message": self.message,
         });
-        if self.reader == Reader::Crawler {
+        if self.reader == PageReader::Crawler {
             json["robots_txt"] = "/robots.txt".into();
         }
         let optional = [
@@ -181,13 +186,13 @@ impl Page<'_> {
     }
 }
 
-fn write(out: &mut String, parts: &[&str]) {
+fn push_all(out: &mut String, parts: &[&str]) {
     for part in parts {
         out.push_str(part);
     }
 }
 
-fn escape(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -207,18 +212,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gets_into_html_unescaped() {
+    fn values_in_html_are_escaped() {
         let rule = "Disallow: /<script>alert(1)</script>&'\"";
-        let page = Page {
+        let page = AnswerPage {
             rule: Some(rule),
             group: Some("GPTBot, <b>"),
-            ..Page::new(
+            ..AnswerPage::new(
                 StatusCode::FORBIDDEN,
                 "disallowed_by_robots_txt",
                 "<i>No</i>",
             )
         };
-        let html = page.html();
+        let html = page.render_html();
         assert!(
             !html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"),
             "{html}"
@@ -227,6 +232,6 @@ mod tests {
             html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#39;&quot;"),
             "{html}"
         );
-        assert!(page.text().contains(rule));
+        assert!(page.render_text().contains(rule));
     }
 }

@@ -1,27 +1,28 @@
-//! The refusals of judged requests: [`refused`] by the rules or as too fast, [`unlicensed`] without
-//! a licence, [`paused`] during a pause, [`awaited`] for a robots.txt that cannot be served yet.
-//! Each names its reason, which reveals nothing: robots.txt makes the rules public.
+//! HTTP responses that turn a request away after the policy has judged it: [`rule_refusal`] if it
+//! breaks a rule or is too fast, [`license_demand`] if it lacks a licence, [`pause_answer`] during
+//! a pause, and [`robots_txt_unavailable`] if robots.txt cannot be served yet. Each response names
+//! the reason. That gives no secret away, because robots.txt makes the rules public.
 
 use super::answer::Answer;
-use super::field::Field;
-use super::negotiate::Form;
-use super::page::{Page, Reader};
-use super::ruling::Ruling;
+use super::context::AnswerContext;
+use super::field::AnswerField;
+use super::negotiate::BodyFormat;
+use super::page::{AnswerPage, PageReader};
 use crate::crawlers::Claim;
 use crate::policy::site;
-use crate::robots::seconds;
+use crate::robots::format_seconds;
 use crate::verdict::{Action, Decision, Kind, crawler_name};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
-/// RFC 6750's word for a request that lacks the token, which RSL 1.0 (section 6.3.4) takes over.
-const CHALLENGE: HeaderValue = HeaderValue::from_static(
+/// The challenge for a request without a token (RFC 6750, RSL 1.0 section 6.3.4).
+const LICENSE_CHALLENGE: HeaderValue = HeaderValue::from_static(
     "License error=\"invalid_request\", error_description=\"Access to this resource requires a valid license\"",
 );
 
-/// The word for programs, and the sentence for people. `retry_after` is in seconds, and is named in
-/// the sentence for `TooFast` and `Unverified` only.
-fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, String) {
+/// The error word for programs, and the message for people. `retry_after` is in seconds; only the
+/// messages for `TooFast` and `Unverified` have it.
+fn reason_text(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, String) {
     match kind {
         Kind::Ambiguous => (
             "disallowed_by_robots_txt",
@@ -49,7 +50,7 @@ fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, 
 }
 
 /// The kind that the answer names: that of the decision, but `TooFast` for every slow-down.
-pub fn kind(decision: &Decision) -> Kind {
+pub fn refusal_kind(decision: &Decision) -> Kind {
     if matches!(decision.action, Action::Slow { .. }) {
         Kind::TooFast
     } else {
@@ -58,18 +59,22 @@ pub fn kind(decision: &Decision) -> Kind {
 }
 
 /// The answer to a request against the rules, or to one that is too fast. It names the crawler and,
-/// where a rule is the reason, the rule and its group. Retry-After is that of the slow-down, else
+/// if a rule is the reason, the rule and its group. Retry-After is that of the slow-down, else
 /// that of the policy's `answer`. A body of the policy replaces the page, as HTML if it begins with
 /// a tag, else as text.
-pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
-    let Ruling {
+pub fn rule_refusal(
+    answer: &site::RefusalAnswer,
+    context: &AnswerContext<'_>,
+    format: BodyFormat,
+) -> Answer {
+    let AnswerContext {
         registry,
         entry,
         decision,
         ..
-    } = *ruling;
+    } = *context;
     let crawler = crawler_name(registry, entry, decision.claim);
-    let kind = kind(decision);
+    let kind = refusal_kind(decision);
     let group = decision
         .rule
         .and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
@@ -79,7 +84,7 @@ pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) ->
     let rule = match kind {
         Kind::TooFast => group
             .and_then(|group| group.crawl_delay)
-            .map(|delay| format!("Crawl-delay: {}", seconds(delay))),
+            .map(|delay| format!("Crawl-delay: {}", format_seconds(delay))),
         // No rule is the reason.
         Kind::Impostor | Kind::Unverified => None,
         Kind::Trapped => rule.filter(|rule| !rule.allow).map(ToString::to_string),
@@ -88,60 +93,60 @@ pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) ->
     let agents = group
         .filter(|_| rule.is_some())
         .map(|group| group.agents.join(", "));
-    let retry_after = decision.slowed_for().or(answer.retry_after);
-    let (error, message) = words(kind, &crawler, retry_after);
-    let page = Page {
+    let retry_after = decision.slow_retry_after().or(answer.retry_after);
+    let (error, message) = reason_text(kind, &crawler, retry_after);
+    let page = AnswerPage {
         crawler: Some(&crawler),
         rule: rule.as_deref(),
         group: agents.as_deref(),
         retry_after,
         own: entry.site.pages.refusal.as_deref(),
-        ..Page::new(status(answer.status), error, message)
+        ..AnswerPage::new(to_status_code(answer.status), error, message)
     };
     match &answer.body {
         Some(body) => {
-            let form = if body.trim_start().starts_with('<') {
-                Form::Html
+            let format = if body.trim_start().starts_with('<') {
+                BodyFormat::Html
             } else {
-                Form::Text
+                BodyFormat::Text
             };
-            page.answer_with(form, Bytes::copy_from_slice(body.as_bytes()))
+            page.to_answer_with_body(format, Bytes::copy_from_slice(body.as_bytes()))
         }
-        None => page.answer(form),
+        None => page.to_answer(format),
     }
 }
 
-/// The answer during a pause of the site, in words for a person (`Claim::Nobody`) or for a crawler.
-/// The site's own page is used, if it has one. `retry_after` is in seconds.
-pub fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
-    let (reader, message) = match ruling.decision.claim {
-        Claim::Nobody => {
+/// The answer during a pause of the site, for a visitor or for a crawler. The site's own page is
+/// used, if it has one. `retry_after` is in seconds.
+pub fn pause_answer(retry_after: u32, context: &AnswerContext<'_>, format: BodyFormat) -> Answer {
+    let (reader, message) = match context.decision.claim {
+        Claim::Visitor => {
             let message = format!(
                 "This site is closed for a while. Please come back in {}.",
-                about(retry_after)
+                rounded_duration(retry_after)
             );
-            (Reader::Person, message)
+            (PageReader::Person, message)
         }
         _ => {
             let message = format!(
                 "The site is not to be fetched for the moment. Try again in {retry_after} seconds."
             );
-            (Reader::Crawler, message)
+            (PageReader::Crawler, message)
         }
     };
-    let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
-    let own = ruling.entry.site.pages.pause.as_deref();
-    Page {
+    let page = AnswerPage::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
+    let own = context.entry.site.pages.pause.as_deref();
+    AnswerPage {
         retry_after: Some(retry_after),
         reader,
         own,
         ..page
     }
-    .answer(form)
+    .to_answer(format)
 }
 
-/// A time in rounded words: minutes up to 90 of them, then hours, rounded up.
-fn about(seconds: u32) -> String {
+/// A duration in rounded words: up to 90 minutes in minutes, then in hours, rounded up.
+fn rounded_duration(seconds: u32) -> String {
     match seconds {
         0..=90 => "about a minute".to_owned(),
         91..=5_400 => format!("about {} minutes", seconds.div_ceil(60)),
@@ -151,30 +156,30 @@ fn about(seconds: u32) -> String {
 
 /// The answer (503) while the site's robots.txt is not known, or must not be served. `retry_after`
 /// is in seconds.
-pub fn awaited(retry_after: u32, form: Form) -> Answer {
+pub fn robots_txt_unavailable(retry_after: u32, format: BodyFormat) -> Answer {
     let message =
         format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
-    let page = Page::new(
+    let page = AnswerPage::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "robots_txt_awaited",
         message,
     );
-    Page {
+    AnswerPage {
         retry_after: Some(retry_after),
         ..page
     }
-    .answer(form)
+    .to_answer(format)
 }
 
-/// The answer without a licence (RSL 1.0 section 6.3), with the status of the policy: the
-/// challenge, and a Link to the licence that is for the request.
-pub fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
-    let Ruling {
+/// The answer to a request without a licence (RSL 1.0 section 6.3), with the status of the policy:
+/// a challenge, and a Link to the licence for the path.
+pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: BodyFormat) -> Answer {
+    let AnswerContext {
         registry,
         entry,
         decision,
         ..
-    } = *ruling;
+    } = *context;
     let license = entry
         .site
         .signals
@@ -185,20 +190,20 @@ pub fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
          The terms: {}",
         license.map_or("", |license| &license.url)
     );
-    let page = Page::new(status(status_code), "license_required", message);
-    let answer = Page {
+    let page = AnswerPage::new(to_status_code(status_code), "license_required", message);
+    let answer = AnswerPage {
         crawler: Some(&crawler),
         ..page
     }
-    .answer(form)
-    .with(Field::WwwAuthenticate, CHALLENGE);
+    .to_answer(format)
+    .with_field(AnswerField::WwwAuthenticate, LICENSE_CHALLENGE);
     match license.and_then(|license| HeaderValue::from_str(&license.link).ok()) {
-        Some(link) => answer.with(Field::Link, link),
+        Some(link) => answer.with_field(AnswerField::Link, link),
         None => answer,
     }
 }
 
-/// A status of the policy. It was checked when the policy was read, so that 500 does not happen.
-fn status(status: u16) -> StatusCode {
+/// A status of the policy. It was checked when the policy was read, so it is never 500.
+fn to_status_code(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -1,9 +1,8 @@
-//! [`FileAnswers`]: the 200 and the 304 of a file that crawlgate serves itself, robots.txt or
-//! `/.well-known/tdmrep.json` (see `docs/semantics.md`). Every client gets the same bytes and
-//! validators.
+//! [`FileAnswers`]: the prepared 200 and 304 responses for robots.txt or `/.well-known/tdmrep.json`
+//! of one site. Every client gets the same bytes, entity tag and date.
 
 use super::answer::Answer;
-use super::field::Field;
+use super::field::AnswerField;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ impl FileAnswers {
     /// Prepares the 200 and the 304 of a file. `validators` are the lines that both have; one that
     /// is no field value is left out.
     pub fn new(
-        validators: &[(Field, &str)],
+        validators: &[(AnswerField, &str)],
         content_type: &'static str,
         body: Arc<[u8]>,
     ) -> FileAnswers {
@@ -32,8 +31,11 @@ impl FileAnswers {
             }
         }
         let content = [
-            (Field::ContentType, HeaderValue::from_static(content_type)),
-            (Field::ContentLength, body.len().into()),
+            (
+                AnswerField::ContentType,
+                HeaderValue::from_static(content_type),
+            ),
+            (AnswerField::ContentLength, body.len().into()),
         ];
         // The bytes of the snapshot are sent without being copied.
         let bytes = Bytes::from_owner(body);

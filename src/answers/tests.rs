@@ -1,15 +1,15 @@
-//! Which responses crawlgate makes from a policy, down to their octets.
+//! Tests of the HTTP responses that crawlgate makes from a policy, down to their bytes.
 
 use super::*;
 use crate::crawlers::{Claim, Registry};
-use crate::policy::origin::Origin;
+use crate::policy::origin::OriginAvailability;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, Claimant, Decision, Facts, Identity, Scratch, Surroundings, decide,
-    load, load_with,
+    Action, CachedVersions, Claimant, Decision, DecisionScratch, Identity, PolicySources,
+    RequestFacts, decide, load_site, load_site_at,
 };
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use std::sync::Arc;
@@ -23,26 +23,26 @@ const POLICY: &str = "robots:\n  origin: replace\n  groups: [{ agents: '*', disa
 
 struct World {
     snapshot: Arc<Snapshot>,
-    answers: Answers,
+    answers: AnswerCache,
 }
 
 impl World {
-    fn of(text: &str) -> World {
-        let source = Source {
+    fn from_policy(text: &str) -> World {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: text.into(),
         };
-        let (site, findings) = load("shop", &source, Registry::builtin());
+        let (site, findings) = load_site("shop", &source, Registry::builtin());
         let site = site.unwrap_or_else(|| panic!("{findings:?}"));
         let snapshot = Arc::new(Snapshot::new(vec![SiteEntry::new(site, NOW)], 1));
         World {
             snapshot,
-            answers: Answers::default(),
+            answers: AnswerCache::default(),
         }
     }
 
     fn decision(&self, target: &str) -> Decision {
-        let facts = Facts {
+        let facts = RequestFacts {
             host: b"shop.example",
             target: target.as_bytes(),
             method: b"GET",
@@ -51,30 +51,30 @@ impl World {
             identity: Identity::Unverified,
             now: NOW,
         };
-        let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site");
-        let cached_versions = CachedVersions::of_anyone(claimant, NOW);
+        let claimant = Claimant::find(&self.snapshot, Registry::builtin(), &facts).expect("a site");
+        let cached_versions = CachedVersions::for_any_crawler(claimant, NOW);
         decide(
             &self.snapshot,
             Registry::builtin(),
             &facts,
             &cached_versions,
-            &mut Scratch::default(),
+            &mut DecisionScratch::default(),
         )
         .expect("a site")
     }
 
     fn answer_to(&self, decision: &Decision, method: &Method, headers: &HeaderMap) -> Answer {
-        let ruling = Ruling {
+        let context = AnswerContext {
             registry: Registry::builtin(),
             snapshot: &self.snapshot,
             entry: &self.snapshot.sites()[0],
             decision,
             now: NOW,
             may_confirm_by_date: true,
-            is_silent: false,
+            withholds_robots_txt: false,
         };
         self.answers
-            .answer(&ruling, &Asked { method, headers })
+            .answer(&context, &RequestToAnswer { method, headers })
             .expect("an answer")
     }
 
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-fn fields(fields: &[(HeaderName, &str)]) -> HeaderMap {
+fn header_map(fields: &[(HeaderName, &str)]) -> HeaderMap {
     fields
         .iter()
         .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
@@ -91,29 +91,29 @@ fn fields(fields: &[(HeaderName, &str)]) -> HeaderMap {
 }
 
 fn accept(value: &str) -> HeaderMap {
-    fields(&[(header::ACCEPT, value)])
+    header_map(&[(header::ACCEPT, value)])
 }
 
-fn octets(answer: &Answer) -> String {
+fn http1_text(answer: &Answer) -> String {
     let mut out = Vec::new();
     answer.write_http1(DATE, true, &mut out);
     String::from_utf8(out).unwrap()
 }
 
-fn value(answer: &Answer, field: Field) -> &str {
+fn field_value(answer: &Answer, field: AnswerField) -> &str {
     answer
         .values(field)
         .next()
         .map_or("", |value| value.to_str().unwrap())
 }
 
-fn body(answer: &Answer) -> &str {
+fn body_text(answer: &Answer) -> &str {
     std::str::from_utf8(answer.body()).unwrap()
 }
 
 #[test]
-fn robots_txt_is_written_in_one_piece() {
-    let world = World::of(POLICY);
+fn robots_txt_answer_has_the_exact_bytes() {
+    let world = World::from_policy(POLICY);
     let answer = world.get("/robots.txt", &HeaderMap::new());
     let file = &world.snapshot.sites()[0].site.robots_txt;
     let expected = format!(
@@ -125,14 +125,14 @@ fn robots_txt_is_written_in_one_piece() {
         file.body.len(),
         std::str::from_utf8(&file.body).unwrap()
     );
-    assert_eq!(octets(&answer), expected);
+    assert_eq!(http1_text(&answer), expected);
     assert_eq!(
         answer.body().as_ptr(),
         file.body.as_ptr(),
         "the bytes of the snapshot, not a copy"
     );
     assert_eq!(
-        octets(&world.get("/robots.txt", &HeaderMap::new())),
+        http1_text(&world.get("/robots.txt", &HeaderMap::new())),
         expected,
         "prepared and sent again"
     );
@@ -141,27 +141,28 @@ fn robots_txt_is_written_in_one_piece() {
 impl World {
     /// With these pages beside the policy.
     fn with_pages(text: &str, pages: &[(&str, &str)]) -> World {
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: text.into(),
         };
         let files = pages
             .iter()
             .map(|(name, html)| ((*name).to_owned(), html.as_bytes().into()));
-        let surroundings = Surroundings {
-            origin: &Origin::Unknown,
+        let surroundings = PolicySources {
+            origin: &OriginAvailability::Missing,
             files: &IncludedFiles(files.collect()),
         };
-        let (site, findings) = load_with("shop", &source, surroundings, Registry::builtin(), NOW);
+        let (site, findings) =
+            load_site_at("shop", &source, surroundings, Registry::builtin(), NOW);
         let site = site.unwrap_or_else(|| panic!("{findings:?}"));
         let snapshot = Arc::new(Snapshot::new(vec![SiteEntry::new(site, NOW)], 1));
         World {
             snapshot,
-            answers: Answers::default(),
+            answers: AnswerCache::default(),
         }
     }
 
-    fn paused(&self, claim: Claim, headers: &HeaderMap) -> Answer {
+    fn pause_answer(&self, claim: Claim, headers: &HeaderMap) -> Answer {
         let decision = Decision {
             action: Action::Pause { retry_after: 1_800 },
             claim,
@@ -170,17 +171,17 @@ impl World {
         self.answer_to(&decision, &Method::GET, headers)
     }
 
-    fn failed(&self, status: u16, headers: &HeaderMap) -> Answer {
+    fn failure_answer(&self, status: u16, headers: &HeaderMap) -> Answer {
         let decision = self.decision("/");
         let judged = Some((&decision, &self.snapshot.sites()[0]));
-        let asked = &Asked {
+        let request = &RequestToAnswer {
             method: &Method::GET,
             headers,
         };
-        failure(
+        origin_failure(
             status,
-            &Unanswered {
-                asked,
+            &UnansweredRequest {
+                request,
                 judged,
                 request_id: b"id-1",
             },
@@ -189,31 +190,34 @@ impl World {
 }
 
 #[test]
-fn people_read_nothing_of_crawlers_during_a_pause_or_a_failure() {
-    let world = World::of(POLICY);
-    for form in ["text/html", "text/plain", "application/json"] {
-        let headers = accept(form);
+fn pages_for_visitors_do_not_mention_crawlers() {
+    let world = World::from_policy(POLICY);
+    for format in ["text/html", "text/plain", "application/json"] {
+        let headers = accept(format);
         let answers = [
-            world.paused(Claim::Nobody, &headers),
-            world.failed(502, &headers),
-            world.failed(504, &headers),
+            world.pause_answer(Claim::Visitor, &headers),
+            world.failure_answer(502, &headers),
+            world.failure_answer(504, &headers),
         ];
         for answer in answers {
-            let text = body(&answer).to_ascii_lowercase();
+            let text = body_text(&answer).to_ascii_lowercase();
             assert!(
                 !text.contains("crawler") && !text.contains("robots"),
-                "{form}: {text}"
+                "{format}: {text}"
             );
-            assert!(text.contains("please"), "{form}: {text}");
+            assert!(text.contains("please"), "{format}: {text}");
         }
-        let crawler = world.paused(world.decision("/").claim, &headers);
-        assert!(body(&crawler).contains("/robots.txt"), "{form}");
+        let crawler = world.pause_answer(world.decision("/").claim, &headers);
+        assert!(body_text(&crawler).contains("/robots.txt"), "{format}");
     }
-    assert!(body(&world.paused(Claim::Nobody, &accept("text/html"))).contains("about 30 minutes"));
+    assert!(
+        body_text(&world.pause_answer(Claim::Visitor, &accept("text/html")))
+            .contains("about 30 minutes")
+    );
 }
 
 #[test]
-fn own_pages_replace_the_html_form_alone() {
+fn own_pages_replace_only_html() {
     let policy =
         format!("{POLICY}answers: {{ pause: p.html, failure: f.html, refusal: r.html }}\n");
     let pages = [
@@ -223,76 +227,81 @@ fn own_pages_replace_the_html_form_alone() {
     ];
     let world = World::with_pages(&policy, &pages);
     let html = accept("text/html");
-    for claim in [Claim::Nobody, world.decision("/").claim] {
-        let paused = world.paused(claim, &html);
+    for claim in [Claim::Visitor, world.decision("/").claim] {
+        let paused = world.pause_answer(claim, &html);
         assert_eq!(
-            (body(&paused), value(&paused, Field::RetryAfter)),
+            (
+                body_text(&paused),
+                field_value(&paused, AnswerField::RetryAfter)
+            ),
             ("<h1>Back soon</h1>", "1800")
         );
         assert_eq!(
-            value(&paused, Field::ContentType),
+            field_value(&paused, AnswerField::ContentType),
             "text/html; charset=utf-8"
         );
     }
-    let failed = world.failed(502, &html);
+    let failed = world.failure_answer(502, &html);
     assert!(
-        body(&failed)
+        body_text(&failed)
             .strip_prefix("<h1>502 Bad Gateway</h1><p>")
             .is_some_and(|reason| !reason.is_empty() && !reason.contains("{{")),
         "{}",
-        body(&failed)
+        body_text(&failed)
     );
     assert_eq!(
-        world.failed(504, &html).status(),
+        world.failure_answer(504, &html).status(),
         StatusCode::GATEWAY_TIMEOUT
     );
     let refused = world.get("/a&'b", &html);
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-    let reason = body(&refused).strip_prefix("No: ").expect("the own page");
+    let reason = body_text(&refused)
+        .strip_prefix("No: ")
+        .expect("the own page");
     assert!(
         reason.contains("GPTBot") && !reason.contains('<'),
         "{reason}"
     );
     for other in ["application/json", "*/*"] {
         assert!(
-            !body(&world.get("/a&'b", &accept(other))).starts_with("No: "),
+            !body_text(&world.get("/a&'b", &accept(other))).starts_with("No: "),
             "{other}"
         );
         assert!(
-            !body(&world.failed(502, &accept(other))).contains("<h1>"),
+            !body_text(&world.failure_answer(502, &accept(other))).contains("<h1>"),
             "{other}"
         );
     }
 }
 
 #[test]
-fn a_page_that_is_missing_leaves_crawlgates_own() {
+fn missing_own_page_leaves_crawlgates_page() {
     let world = World::with_pages(&format!("{POLICY}answers: {{ refusal: r.html }}\n"), &[]);
-    assert!(body(&world.get("/a&'b", &accept("text/html"))).contains("Rule:"));
+    assert!(body_text(&world.get("/a&'b", &accept("text/html"))).contains("Rule:"));
 }
 
 #[test]
 fn head_gets_the_head_of_get() {
-    let world = World::of(POLICY);
+    let world = World::from_policy(POLICY);
     let decision = world.decision("/robots.txt");
-    let get = octets(&world.answer_to(&decision, &Method::GET, &HeaderMap::new()));
-    let head = octets(&world.answer_to(&decision, &Method::HEAD, &HeaderMap::new()));
+    let get = http1_text(&world.answer_to(&decision, &Method::GET, &HeaderMap::new()));
+    let head = http1_text(&world.answer_to(&decision, &Method::HEAD, &HeaderMap::new()));
     assert_eq!(head, get[..get.find("\r\n\r\n").unwrap() + 4]);
     let block = world.answer_to(&world.decision("/a&'b"), &Method::HEAD, &HeaderMap::new());
-    assert!(block.body().is_empty() && value(&block, Field::ContentLength) != "0");
+    assert!(block.body().is_empty() && field_value(&block, AnswerField::ContentLength) != "0");
 }
 
 #[test]
 fn not_modified_has_validators_and_no_length() {
-    let world = World::of(POLICY);
+    let world = World::from_policy(POLICY);
     let file = &world.snapshot.sites()[0].site.robots_txt;
     for condition in [
-        fields(&[(header::IF_NONE_MATCH, &file.etag)]),
-        fields(&[(header::IF_MODIFIED_SINCE, "Sun, 06 Nov 1994 08:49:37 GMT")]),
+        header_map(&[(header::IF_NONE_MATCH, &file.etag)]),
+        header_map(&[(header::IF_MODIFIED_SINCE, "Sun, 06 Nov 1994 08:49:37 GMT")]),
     ] {
         let answer = world.get("/robots.txt", &condition);
         assert_eq!(
-            octets(&answer),
+            http1_text(&answer),
             format!(
                 "HTTP/1.1 304 Not Modified\r\nServer: crawlgate\r\nETag: {}\r\n\
                  Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nCache-Control: {}\r\n\
@@ -304,52 +313,52 @@ fn not_modified_has_validators_and_no_length() {
 }
 
 #[test]
-fn other_methods_are_told_the_right_ones() {
-    let world = World::of(POLICY);
+fn other_methods_get_405_with_allow() {
+    let world = World::from_policy(POLICY);
     let answer = world.answer_to(
         &world.decision("/robots.txt"),
         &Method::POST,
         &HeaderMap::new(),
     );
     assert_eq!(
-        (answer.status(), value(&answer, Field::Allow)),
+        (answer.status(), field_value(&answer, AnswerField::Allow)),
         (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD")
     );
-    let asked = Asked {
+    let request = RequestToAnswer {
         method: &Method::TRACE,
         headers: &HeaderMap::new(),
     };
-    let trace = rejection(Rejection::Method, &asked);
+    let trace = rejection_answer(Rejection::Method, &request);
     assert_eq!(trace.status(), 405);
     assert!(
-        value(&trace, Field::Allow).contains("GET")
-            && !value(&trace, Field::Allow).contains("TRACE")
+        field_value(&trace, AnswerField::Allow).contains("GET")
+            && !field_value(&trace, AnswerField::Allow).contains("TRACE")
     );
 }
 
 #[test]
-fn refusal_names_the_rule_in_every_form() {
-    let world = World::of(POLICY);
-    for (form, content_type) in [
+fn refusal_names_the_rule_in_every_format() {
+    let world = World::from_policy(POLICY);
+    for (format, content_type) in [
         ("*/*", "text/plain; charset=utf-8"),
         ("text/html", "text/html; charset=utf-8"),
         ("application/json", "application/json"),
     ] {
-        let answer = world.get("/a&'b", &accept(form));
+        let answer = world.get("/a&'b", &accept(format));
         assert_eq!(answer.status(), 403);
-        assert_eq!(value(&answer, Field::ContentType), content_type);
-        assert_eq!(value(&answer, Field::CacheControl), "no-store");
-        assert_eq!(value(&answer, Field::XRobotsTag), "noindex");
+        assert_eq!(field_value(&answer, AnswerField::ContentType), content_type);
+        assert_eq!(field_value(&answer, AnswerField::CacheControl), "no-store");
+        assert_eq!(field_value(&answer, AnswerField::XRobotsTag), "noindex");
         assert_eq!(
-            value(&answer, Field::ContentLength),
+            field_value(&answer, AnswerField::ContentLength),
             answer.body().len().to_string()
         );
         assert!(
-            body(&answer).contains("GPTBot") && body(&answer).contains("/robots.txt"),
+            body_text(&answer).contains("GPTBot") && body_text(&answer).contains("/robots.txt"),
             "{}",
-            body(&answer)
+            body_text(&answer)
         );
-        let again = world.get("/a&'b", &accept(form));
+        let again = world.get("/a&'b", &accept(format));
         assert_eq!(
             again.body().as_ptr(),
             answer.body().as_ptr(),
@@ -358,23 +367,23 @@ fn refusal_names_the_rule_in_every_form() {
     }
     let html = world.get("/a&'b", &accept("text/html"));
     assert!(
-        body(&html).contains("<code>Disallow: /a&amp;&#39;b</code> for <code>*</code>"),
+        body_text(&html).contains("<code>Disallow: /a&amp;&#39;b</code> for <code>*</code>"),
         "{}",
-        body(&html)
+        body_text(&html)
     );
     let text = world.get("/a&'b", &HeaderMap::new());
     assert!(
-        body(&text).contains("\nRule:  Disallow: /a&'b\nGroup: *\n"),
+        body_text(&text).contains("\nRule:  Disallow: /a&'b\nGroup: *\n"),
         "{}",
-        body(&text)
+        body_text(&text)
     );
 }
 
 #[test]
-fn prepared_refusals_belong_to_their_snapshot() {
-    let mut world = World::of(POLICY);
+fn cached_refusals_belong_to_their_snapshot() {
+    let mut world = World::from_policy(POLICY);
     let first = world.get("/a&'b", &HeaderMap::new());
-    let other = World::of(
+    let other = World::from_policy(
         "enforcement: { mode: enforce, disallowed: { status: 404, body: Gone. } }\n\
                            robots: { origin: replace, groups: [{ agents: '*', disallow: [/a] }] }\n",
     );
@@ -384,15 +393,15 @@ fn prepared_refusals_belong_to_their_snapshot() {
         (
             first.status().as_u16(),
             second.status().as_u16(),
-            body(&second)
+            body_text(&second)
         ),
         (403, 404, "Gone.")
     );
 }
 
 #[test]
-fn slow_down_and_pause_say_when_to_come_back() {
-    let world = World::of(POLICY);
+fn slow_down_and_pause_have_retry_after() {
+    let world = World::from_policy(POLICY);
     let mut decision = world.decision("/");
     for (action, status, seconds) in [
         (Action::Pause { retry_after: 1800 }, 503, "1800"),
@@ -418,11 +427,14 @@ fn slow_down_and_pause_say_when_to_come_back() {
         let answer = world.answer_to(&decision, &Method::GET, &accept("application/json"));
         let json: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
         assert_eq!(
-            (answer.status().as_u16(), value(&answer, Field::RetryAfter)),
+            (
+                answer.status().as_u16(),
+                field_value(&answer, AnswerField::RetryAfter)
+            ),
             (status, seconds)
         );
         assert_eq!(json["retry_after"].to_string(), seconds);
-        assert!(octets(&answer).contains(&format!("\r\nRetry-After: {seconds}\r\n")));
+        assert!(http1_text(&answer).contains(&format!("\r\nRetry-After: {seconds}\r\n")));
         let again = world.answer_to(&decision, &Method::GET, &accept("application/json"));
         assert_eq!(
             again.body().as_ptr(),
@@ -438,69 +450,83 @@ fn owners_body_is_sent_as_it_is_written() {
         ("Write to us.", "text/plain; charset=utf-8"),
         ("<p>Write to us.", "text/html; charset=utf-8"),
     ] {
-        let world = World::of(&format!(
+        let world = World::from_policy(&format!(
             "enforcement: {{ mode: enforce, disallowed: {{ status: 403, body: \"{text}\" }} }}\n\
              robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/a] }}] }}\n"
         ));
         let answer = world.get("/a", &accept("application/json"));
         assert_eq!(
-            (body(&answer), value(&answer, Field::ContentType)),
+            (
+                body_text(&answer),
+                field_value(&answer, AnswerField::ContentType)
+            ),
             (text, content_type)
         );
     }
 }
 
 #[test]
-fn licence_is_asked_for_with_a_challenge() {
-    let world = World::of(POLICY);
+fn licence_demand_has_a_challenge() {
+    let world = World::from_policy(POLICY);
     let decision = Decision {
         action: Action::License { status: 402 },
         ..world.decision("/")
     };
     let answer = world.answer_to(&decision, &Method::GET, &HeaderMap::new());
     assert_eq!(answer.status(), 402);
-    assert!(value(&answer, Field::WwwAuthenticate).starts_with("License error="));
+    assert!(field_value(&answer, AnswerField::WwwAuthenticate).starts_with("License error="));
 }
 
 #[test]
 fn tdmrep_has_an_entity_tag() {
-    let world = World::of(POLICY);
+    let world = World::from_policy(POLICY);
     let whole = world.get("/.well-known/tdmrep.json", &HeaderMap::new());
     assert_eq!(
-        (whole.status().as_u16(), value(&whole, Field::ContentType)),
+        (
+            whole.status().as_u16(),
+            field_value(&whole, AnswerField::ContentType)
+        ),
         (200, "application/json")
     );
-    let condition = fields(&[(header::IF_NONE_MATCH, value(&whole, Field::ETag))]);
+    let condition = header_map(&[(
+        header::IF_NONE_MATCH,
+        field_value(&whole, AnswerField::ETag),
+    )]);
     let fresh = world.get("/.well-known/tdmrep.json", &condition);
     assert_eq!((fresh.status().as_u16(), fresh.body().len()), (304, 0));
 }
 
 #[test]
 fn failures_close_the_connection_and_carry_tags_and_ids() {
-    let world = World::of("indexing: [{ status: [5xx], tag: noindex }]\n");
+    let world = World::from_policy("indexing: [{ status: [5xx], tag: noindex }]\n");
     let decision = world.decision("/");
     let judged = Some((&decision, &world.snapshot.sites()[0]));
     let headers = HeaderMap::new();
     for (status, sent) in [(400, 400), (502, 502), (504, 504), (500, 500), (0, 500)] {
-        let asked = &Asked {
+        let request = &RequestToAnswer {
             method: &Method::GET,
             headers: &headers,
         };
-        let answer = failure(
+        let answer = origin_failure(
             status,
-            &Unanswered {
-                asked,
+            &UnansweredRequest {
+                request,
                 judged,
                 request_id: b"id-1",
             },
         );
         assert_eq!(
-            (answer.status().as_u16(), value(&answer, Field::RequestId)),
+            (
+                answer.status().as_u16(),
+                field_value(&answer, AnswerField::RequestId)
+            ),
             (sent, "id-1")
         );
-        assert!(answer.closes() && octets(&answer).contains("\r\nConnection: close\r\n"));
+        assert!(
+            answer.closes_connection() && http1_text(&answer).contains("\r\nConnection: close\r\n")
+        );
         assert_eq!(
-            value(&answer, Field::XRobotsTag),
+            field_value(&answer, AnswerField::XRobotsTag),
             if sent >= 500 { "noindex" } else { "" }
         );
     }
@@ -508,7 +534,7 @@ fn failures_close_the_connection_and_carry_tags_and_ids() {
 
 #[test]
 fn answer_converts_into_a_response() {
-    let world = World::of(POLICY);
+    let world = World::from_policy(POLICY);
     let answer = world.get("/a&'b", &HeaderMap::new());
     let response: Response<Bytes> = answer.clone().into();
     assert_eq!(
@@ -526,6 +552,9 @@ fn answer_converts_into_a_response() {
         .collect();
     assert_eq!(sent, expected);
     for (field, _) in answer.fields() {
-        assert_eq!(field.written().to_ascii_lowercase(), field.name().as_str());
+        assert_eq!(
+            field.http1_name().to_ascii_lowercase(),
+            field.name().as_str()
+        );
     }
 }

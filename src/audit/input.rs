@@ -1,6 +1,6 @@
-//! [`Input`]: a log, which is a file or standard input. [`Opened`] reads it in chunks of whole
-//! lines, and [`each_line`] line by line. The first octets of the log say whether it is compressed
-//! with gzip or zstd.
+//! Reads the access logs of an audit from files or standard input. [`LogInput`] names a log,
+//! [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by line.
+//! Logs may be compressed with gzip or zstd; their first bytes show it.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
@@ -8,41 +8,40 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Octets of a chunk. A line that is longer is cut, and its pieces cannot be read.
-const CHUNK: usize = 1 << 20;
+/// A longer line is cut, and its pieces cannot be read.
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks without the end of a line, after which something is no log. A device such as `/dev/zero`
-/// has no end.
-const MAX_CHUNKS_OF_LINE: usize = 16;
+/// Reading stops at a longer line: a device such as `/dev/zero` has no end.
+const MAX_CHUNKS_PER_LINE: usize = 16;
 
-/// Octets that tell how a log is packed. A log is longer.
-const MAGIC: usize = 6;
+/// The longest signature of a compression format. Every log is longer.
+const MAGIC_BYTES: usize = 6;
 
-/// A log.
+/// An access log that can be opened.
 #[derive(Debug, PartialEq)]
-pub enum Input {
+pub enum LogInput {
     /// Standard input.
     Stdin,
-    /// A file, plain or packed.
+    /// A file, plain or compressed.
     File(PathBuf),
 }
 
-impl Input {
-    /// What messages call it. It holds no sign that a terminal obeys.
-    pub fn name(&self) -> String {
+impl LogInput {
+    /// The name for messages, without control characters.
+    pub fn display_name(&self) -> String {
         match self {
-            Input::Stdin => "standard input".into(),
-            Input::File(path) => crate::printable::printable_path(path),
+            LogInput::Stdin => "standard input".into(),
+            LogInput::File(path) => crate::printable::printable_path(path),
         }
     }
 
-    /// Its size in octets as it is stored; `None` for standard input and for a file that is no
-    /// regular one.
+    /// The size of the file, compressed as it is. `None` for standard input and for a file that is
+    /// not regular.
     ///
     /// # Errors
-    /// It cannot be opened, or it is a directory.
-    pub(super) fn size(&self) -> io::Result<Option<u64>> {
-        let Input::File(path) = self else {
+    /// The file cannot be opened, or is a directory.
+    pub(super) fn stored_bytes(&self) -> io::Result<Option<u64>> {
+        let LogInput::File(path) = self else {
             return Ok(None);
         };
         if fs::metadata(path)?.is_dir() {
@@ -55,71 +54,77 @@ impl Input {
         Ok(file.is_file().then_some(file.len()))
     }
 
-    fn is_named_packed(&self) -> bool {
-        let Input::File(path) = self else {
+    fn has_compressed_extension(&self) -> bool {
+        let LogInput::File(path) = self else {
             return false;
         };
         path.extension()
             .is_some_and(|ending| ending == "gz" || ending == "zst")
     }
 
-    /// Opens it for reading, unpacked. `taken` is raised by the octets that are read from it as
-    /// stored.
+    /// Opens the log and decompresses it while it is read. `bytes_read` grows by the stored bytes
+    /// that were read.
     ///
     /// # Errors
-    /// It cannot be opened, or is packed in a way that crawlgate cannot unpack. A damaged one
-    /// opens: [`Opened::damage`] says so later.
-    pub(super) fn open(&self, taken: Arc<AtomicU64>) -> io::Result<Opened> {
-        let source: Box<dyn Read> = match self {
-            Input::Stdin => Box::new(io::stdin().lock()),
-            Input::File(path) => Box::new(File::open(path)?),
+    /// The log cannot be opened, or is compressed in an unsupported way. A damaged log opens, and
+    /// sets [`LogReader::read_error`] later.
+    pub(super) fn open(&self, bytes_read: Arc<AtomicU64>) -> io::Result<LogReader> {
+        let inner: Box<dyn Read> = match self {
+            LogInput::Stdin => Box::new(io::stdin().lock()),
+            LogInput::File(path) => Box::new(File::open(path)?),
         };
-        let reader = unpacked(Counting { source, taken }, self.is_named_packed())?;
-        Ok(Opened {
+        let counting = CountingReader { inner, bytes_read };
+        let reader = decompress(counting, self.has_compressed_extension())?;
+        Ok(LogReader {
             reader,
-            rest: Vec::new(),
-            damage: None,
-            is_over: false,
-            chunks_of_line: 0,
+            partial_lineial_line: Vec::new(),
+            read_error: None,
+            is_finished: false,
+            chunks_in_line: 0,
         })
     }
 }
 
-/// Calls `line` with each line of a log, in order and without its end (`\n` or `\r\n`).
+/// Calls `on_line` with each line of a log, in order and without its end (`\n` or `\r\n`).
 ///
 /// # Errors
-/// The log cannot be opened, or not be read to its end; the lines before are passed all the same.
-pub fn each_line(input: &Input, mut line: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut opened = input.open(Arc::default())?;
-    while let Some(chunk) = opened.chunk() {
+/// The log cannot be opened or read to its end. The lines before the error are passed all the same.
+pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut reader = input.open(Arc::default())?;
+    while let Some(chunk) = reader.next_chunk() {
         let chunk = chunk.strip_suffix(b"\n").unwrap_or(&chunk);
         chunk
-            .split(|octet| *octet == b'\n')
-            .for_each(|text| line(text.strip_suffix(b"\r").unwrap_or(text)));
+            .split(|byte| *byte == b'\n')
+            .for_each(|line| on_line(line.strip_suffix(b"\r").unwrap_or(line)));
     }
-    opened.damage.map_or(Ok(()), Err)
+    reader.read_error.map_or(Ok(()), Err)
 }
 
-/// A reader that counts.
-struct Counting {
-    source: Box<dyn Read>,
-    taken: Arc<AtomicU64>,
+struct CountingReader {
+    inner: Box<dyn Read>,
+    bytes_read: Arc<AtomicU64>,
 }
 
-impl Read for Counting {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.source.read(buffer)?;
-        self.taken.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
+        let count = self.inner.read(buffer)?;
+        self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
     }
 }
 
-/// A reader that unpacks gzip or zstd, which it tells by the first octets; bzip2 and xz are an
-/// error. Everything else is read as it is, but for a log that is named like a packed one and does
-/// not begin with text: it cannot be read.
-fn unpacked(mut source: Counting, is_named_packed: bool) -> io::Result<Box<dyn Read>> {
+/// Decompresses gzip or zstd, recognised by the first bytes. bzip2 and xz are an error. Everything
+/// else is plain text, except a log with the extension of a compressed one that does not begin with
+/// text: reading it fails.
+fn decompress(
+    mut source: CountingReader,
+    has_compressed_extension: bool,
+) -> io::Result<Box<dyn Read>> {
     let mut magic = Vec::new();
-    source.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
+    source
+        .by_ref()
+        .take(MAGIC_BYTES as u64)
+        .read_to_end(&mut magic)?;
     let whole = Cursor::new(magic.clone()).chain(source);
     match magic.as_slice() {
         [0x1f, 0x8b, ..] => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(
@@ -129,23 +134,26 @@ fn unpacked(mut source: Counting, is_named_packed: bool) -> io::Result<Box<dyn R
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             Ok(Box::new(zstd::Decoder::new(whole)?))
         }
-        [b'B', b'Z', b'h', ..] => Err(unsupported("bzip2", "bzcat")),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(unsupported("xz", "xzcat")),
-        plain if is_named_packed && (plain.len() < MAGIC || !plain.iter().all(is_text)) => {
-            Ok(Box::new(Broken))
+        [b'B', b'Z', b'h', ..] => Err(unsupported_compression("bzip2", "bzcat")),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(unsupported_compression("xz", "xzcat")),
+        plain
+            if has_compressed_extension
+                && (plain.len() < MAGIC_BYTES || !plain.iter().all(is_text_byte)) =>
+        {
+            Ok(Box::new(FailingReader))
         }
         _ => Ok(Box::new(whole)),
     }
 }
 
-fn is_text(octet: &u8) -> bool {
-    octet.is_ascii_graphic() || octet.is_ascii_whitespace()
+fn is_text_byte(byte: &u8) -> bool {
+    byte.is_ascii_graphic() || byte.is_ascii_whitespace()
 }
 
-/// A log that cannot be read at all.
-struct Broken;
+/// Fails at the first read.
+struct FailingReader;
 
-impl Read for Broken {
+impl Read for FailingReader {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         Err(io::Error::new(
             io::ErrorKind::InvalidData,
@@ -154,80 +162,80 @@ impl Read for Broken {
     }
 }
 
-fn unsupported(packer: &str, command: &str) -> io::Error {
+fn unsupported_compression(packer: &str, command: &str) -> io::Error {
     io::Error::other(format!(
         "is packed with {packer}, which crawlgate cannot unpack; use `{command} FILE | crawlgate audit -`"
     ))
 }
 
-/// A log that is being read.
-pub struct Opened {
+/// Reads a log in chunks of whole lines.
+pub struct LogReader {
     reader: Box<dyn Read>,
     /// The beginning of a line whose end was not read yet.
-    rest: Vec<u8>,
+    partial_lineial_line: Vec<u8>,
     /// Why the log could not be read to its end.
-    pub damage: Option<io::Error>,
-    is_over: bool,
+    pub read_error: Option<io::Error>,
+    is_finished: bool,
     /// Chunks since the last end of a line.
-    chunks_of_line: usize,
+    chunks_in_line: usize,
 }
 
-impl Opened {
-    /// The next lines, as one piece of about 1 MiB at most. It ends with a whole line, except at
-    /// the end of the log or where a line is longer. `None` after the end. What comes before a
-    /// damage is returned; then [`Opened::damage`] has the error. A line of more than 16 MiB is a
-    /// damage, too.
-    pub fn chunk(&mut self) -> Option<Vec<u8>> {
-        if self.is_over {
+impl LogReader {
+    /// Reads the next chunk of at most 1 MiB. It ends with a whole line, except at the end of the
+    /// log or in a longer line. `None` after the end. If the log is damaged or has a line of more
+    /// than 16 MiB, the bytes before are returned, and [`LogReader::read_error`] has the error.
+    pub fn next_chunk(&mut self) -> Option<Vec<u8>> {
+        if self.is_finished {
             return None;
         }
-        let mut octets = Vec::with_capacity(CHUNK);
-        octets.append(&mut self.rest);
-        let missing = CHUNK - octets.len();
+        let mut bytes = Vec::with_capacity(CHUNK_BYTES);
+        bytes.append(&mut self.partial_lineial_line);
+        let missing = CHUNK_BYTES - bytes.len();
         match self
             .reader
             .by_ref()
             .take(missing as u64)
-            .read_to_end(&mut octets)
+            .read_to_end(&mut bytes)
         {
-            Ok(read) => self.is_over = read < missing,
+            Ok(read) => self.is_finished = read < missing,
             Err(error) => {
-                self.damage = Some(error);
-                self.is_over = true;
+                self.read_error = Some(error);
+                self.is_finished = true;
             }
         }
-        match memchr::memrchr(b'\n', &octets) {
-            Some(end) if !self.is_over => {
-                self.rest.extend_from_slice(&octets[end + 1..]);
-                octets.truncate(end + 1);
-                self.chunks_of_line = 0;
+        match memchr::memrchr(b'\n', &bytes) {
+            Some(end) if !self.is_finished => {
+                self.partial_lineial_line
+                    .extend_from_slice(&bytes[end + 1..]);
+                bytes.truncate(end + 1);
+                self.chunks_in_line = 0;
             }
             Some(_) => {}
-            None => self.chunks_of_line += 1,
+            None => self.chunks_in_line += 1,
         }
-        if self.chunks_of_line > MAX_CHUNKS_OF_LINE {
-            self.damage = Some(io::Error::other(
+        if self.chunks_in_line > MAX_CHUNKS_PER_LINE {
+            self.read_error = Some(io::Error::other(
                 "is no log: it has a line of more than 16 MiB",
             ));
-            self.is_over = true;
+            self.is_finished = true;
             return None;
         }
-        (!octets.is_empty()).then_some(octets)
+        (!bytes.is_empty()).then_some(bytes)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK, Input, Opened};
+    use super::{CHUNK_BYTES, LogInput, LogReader};
     use std::io::Read;
 
-    fn opened(reader: impl Read + 'static) -> Opened {
-        Opened {
+    fn log_reader(reader: impl Read + 'static) -> LogReader {
+        LogReader {
             reader: Box::new(reader),
-            rest: Vec::new(),
-            damage: None,
-            is_over: false,
-            chunks_of_line: 0,
+            partial_lineial_line: Vec::new(),
+            read_error: None,
+            is_finished: false,
+            chunks_in_line: 0,
         }
     }
 
@@ -235,33 +243,36 @@ mod tests {
     fn chunks_end_with_lines_and_lose_nothing() {
         let line = [b"x".repeat(99), b"\n".to_vec()].concat();
         let text = [line.repeat(25_000), b"last".to_vec()].concat();
-        let (mut opened, mut together) = (opened(std::io::Cursor::new(text.clone())), Vec::new());
-        while let Some(chunk) = opened.chunk() {
-            assert!(chunk.len() <= CHUNK && (chunk.ends_with(b"\n") || chunk.ends_with(b"last")));
+        let (mut opened, mut together) =
+            (log_reader(std::io::Cursor::new(text.clone())), Vec::new());
+        while let Some(chunk) = opened.next_chunk() {
+            assert!(
+                chunk.len() <= CHUNK_BYTES && (chunk.ends_with(b"\n") || chunk.ends_with(b"last"))
+            );
             together.extend(chunk);
         }
-        assert!(together == text && opened.damage.is_none());
+        assert!(together == text && opened.read_error.is_none());
     }
 
     #[test]
-    fn the_name_of_a_file_moves_no_cursor() {
-        let name = Input::File("logs/a\u{1b}[2J\n\u{202e}gol.log".into()).name();
+    fn display_name_has_no_control_characters() {
+        let name = LogInput::File("logs/a\u{1b}[2J\n\u{202e}gol.log".into()).display_name();
         assert_eq!(name, "logs/a\u{fffd}[2J\u{fffd}\u{fffd}gol.log");
     }
 
     #[test]
-    fn a_line_without_end_is_cut() {
-        let mut opened = opened(std::io::repeat(b'x').take(3 * CHUNK as u64));
-        let lengths: Vec<usize> = std::iter::from_fn(|| opened.chunk())
+    fn line_longer_than_chunk_is_cut() {
+        let mut opened = log_reader(std::io::repeat(b'x').take(3 * CHUNK_BYTES as u64));
+        let lengths: Vec<usize> = std::iter::from_fn(|| opened.next_chunk())
             .map(|chunk| chunk.len())
             .collect();
-        assert_eq!(lengths, [CHUNK; 3]);
+        assert_eq!(lengths, [CHUNK_BYTES; 3]);
     }
 
     #[test]
-    fn what_has_no_lines_is_no_log() {
-        let mut opened = opened(std::io::repeat(0));
-        assert!(std::iter::from_fn(|| opened.chunk()).count() <= super::MAX_CHUNKS_OF_LINE);
-        assert!(opened.damage.is_some());
+    fn endless_line_ends_reading() {
+        let mut opened = log_reader(std::io::repeat(0));
+        assert!(std::iter::from_fn(|| opened.next_chunk()).count() <= super::MAX_CHUNKS_PER_LINE);
+        assert!(opened.read_error.is_some());
     }
 }

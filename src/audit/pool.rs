@@ -1,27 +1,28 @@
-//! [`audit`] runs an audit. The calling thread reads the logs, and one worker per processor judges
-//! and counts the requests. The counts of the workers are merged into one [`Report`].
+//! [`audit_logs`] judges access logs with several threads. The calling thread reads the logs, and
+//! one worker thread per processor judges and counts the requests. Then the counts of all workers
+//! are merged into one [`Report`].
 
-use super::input::Input;
-use super::report::report;
-use super::rules::Rules;
-use super::tally::Tally;
-use super::worker::{Chunk, Options, Worker};
+use super::input::LogInput;
+use super::report::build_report;
+use super::rules::AuditRules;
+use super::tally::AuditTally;
+use super::worker::{AuditOptions, AuditWorker, LogChunk};
 use crate::crawlers::Registry;
-use crate::report::{Damaged, Report};
+use crate::report::{DamagedLog, Report};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// How far a run is.
+/// How much of the logs was read.
 #[derive(Debug)]
-pub struct ReadSoFar {
-    /// Octets taken from the logs as they are stored.
-    pub taken: u64,
-    /// The octets of all logs, where that is known.
-    pub size: Option<u64>,
-    /// Lines read.
+pub struct AuditProgress {
+    /// Bytes as they are stored.
+    pub bytes_read: u64,
+    /// The stored bytes of all logs, where they are known.
+    pub total_bytes: Option<u64>,
+    /// Lines.
     pub lines: u64,
 }
 
@@ -33,32 +34,41 @@ pub struct AuditError {
     error: io::Error,
 }
 
+impl AuditError {
+    fn new(input: &LogInput, error: io::Error) -> AuditError {
+        AuditError {
+            name: input.display_name(),
+            error,
+        }
+    }
+}
+
 /// Reads all logs and judges their requests. `progress` is called after each chunk of a log.
 ///
 /// # Errors
-/// A log cannot be opened. One that breaks off is read up to there, and the report says so.
-pub fn audit(
-    inputs: &[Input],
-    rules: &Rules,
+/// A log cannot be opened. A damaged log is no error: it is read up to the damage, and the report
+/// names it.
+pub fn audit_logs(
+    inputs: &[LogInput],
+    rules: &AuditRules,
     registry: &'static Registry,
-    options: &Options,
-    progress: &mut dyn FnMut(ReadSoFar),
+    options: &AuditOptions,
+    progress: &mut dyn FnMut(AuditProgress),
 ) -> Result<Report, AuditError> {
-    let mut size = Some(0);
+    let mut total_bytes = Some(0);
     for input in inputs {
-        let own = input.size().map_err(|error| AuditError {
-            name: input.name(),
-            error,
-        })?;
-        size = size.zip(own).map(|(all, own)| all + own);
+        let bytes = input
+            .stored_bytes()
+            .map_err(|error| AuditError::new(input, error))?;
+        total_bytes = total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
     let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (sender, receiver) = sync_channel(2 * workers);
     let receiver = Arc::new(Mutex::new(receiver));
-    let mut reading = Reading {
+    let mut producer = ChunkProducer {
         sender,
-        size,
-        taken: Arc::default(),
+        total_bytes,
+        bytes_read: Arc::default(),
         lines: 0,
         damaged: Vec::new(),
         progress,
@@ -67,19 +77,19 @@ pub fn audit(
         let mut handles = Vec::new();
         for _ in 0..workers {
             let receiver = receiver.clone();
-            let worker = move || work(Worker::new(rules, registry, options), &receiver);
+            let worker = move || run_worker(AuditWorker::new(rules, registry, options), &receiver);
             handles.push(scope.spawn(worker));
         }
         let read = inputs
             .iter()
             .enumerate()
-            .try_for_each(|(index, input)| reading.input(index, input));
-        // No more chunks follow: the workers end.
-        let Reading {
+            .try_for_each(|(index, input)| producer.read_log(index, input));
+        // Without a sender the workers end.
+        let ChunkProducer {
             damaged, sender, ..
-        } = reading;
+        } = producer;
         drop(sender);
-        let mut tally = Tally::default();
+        let mut tally = AuditTally::default();
         for handle in handles {
             tally.merge(
                 handle
@@ -91,67 +101,63 @@ pub fn audit(
     });
     let damaged = read?;
     let networks = options.networks.as_ref();
-    Ok(report(tally, rules, networks, inputs, damaged))
+    Ok(build_report(tally, rules, networks, inputs, damaged))
 }
 
-struct Reading<'a> {
-    sender: SyncSender<Chunk>,
-    size: Option<u64>,
-    taken: Arc<AtomicU64>,
+/// Reads logs and sends their chunks to the workers.
+struct ChunkProducer<'a> {
+    sender: SyncSender<LogChunk>,
+    total_bytes: Option<u64>,
+    bytes_read: Arc<AtomicU64>,
     lines: u64,
-    damaged: Vec<Damaged>,
-    progress: &'a mut dyn FnMut(ReadSoFar),
+    damaged: Vec<DamagedLog>,
+    progress: &'a mut dyn FnMut(AuditProgress),
 }
 
-impl Reading<'_> {
-    /// Reads one log, hands its chunks to the workers, and calls `progress` after each. A log that
-    /// breaks off is added to `damaged`. `index` is its place among the logs.
+impl ChunkProducer<'_> {
+    /// Reads one log, sends its chunks to the workers, and calls `progress` after each chunk. A
+    /// damaged log is added to `damaged`. `index` is the position of the log among all.
     ///
     /// # Errors
     /// The log cannot be opened.
-    fn input(&mut self, index: usize, input: &Input) -> Result<(), AuditError> {
-        let opened = input.open(self.taken.clone());
-        let mut opened = opened.map_err(|error| AuditError {
-            name: input.name(),
-            error,
-        })?;
+    fn read_log(&mut self, index: usize, input: &LogInput) -> Result<(), AuditError> {
+        let opened = input.open(self.bytes_read.clone());
+        let mut reader = opened.map_err(|error| AuditError::new(input, error))?;
         let mut first_line = 1;
-        while let Some(octets) = opened.chunk() {
-            let lines = memchr::memchr_iter(b'\n', &octets).count() as u64;
-            if self
-                .sender
-                .send(Chunk {
-                    input: index,
-                    first_line,
-                    octets,
-                })
-                .is_err()
-            {
-                // The workers have ended, which they do only when one of them panics.
+        while let Some(bytes) = reader.next_chunk() {
+            let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+            let chunk = LogChunk {
+                input: index,
+                first_line,
+                bytes,
+            };
+            if self.sender.send(chunk).is_err() {
+                // The workers end early only when one of them panics.
                 return Ok(());
             }
             first_line += lines;
             self.lines += lines;
-            let taken = self.taken.load(Ordering::Relaxed);
-            (self.progress)(ReadSoFar {
-                taken,
-                size: self.size,
+            (self.progress)(AuditProgress {
+                bytes_read: self.bytes_read.load(Ordering::Relaxed),
+                total_bytes: self.total_bytes,
                 lines: self.lines,
             });
         }
-        self.damaged.extend(opened.damage.map(|error| Damaged {
-            file: input.name(),
-            error: error.to_string(),
-        }));
+        self.damaged
+            .extend(reader.read_error.map(|error| DamagedLog {
+                file: input.display_name(),
+                error: error.to_string(),
+            }));
         Ok(())
     }
 }
 
-fn work(mut worker: Worker<'_>, chunks: &Mutex<Receiver<Chunk>>) -> Tally {
+/// Counts chunks until no more come.
+fn run_worker(mut worker: AuditWorker<'_>, chunks: &Mutex<Receiver<LogChunk>>) -> AuditTally {
     loop {
         let next = crate::locks::lock(chunks).recv();
         match next {
-            Ok(chunk) => worker.read(&chunk),
+            Ok(chunk) => worker.count_chunk(&chunk),
             Err(_) => return worker.tally,
         }
     }

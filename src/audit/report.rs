@@ -1,74 +1,74 @@
-//! [`report`] makes the [`Report`] of an audit from the merged counts of all workers. The end of
-//! the log takes the place of the present: until then it is decided which older robots.txt may be
-//! in use.
+//! [`build_report`] makes the [`Report`] of an audit from the merged counts of all worker threads.
+//! Some requests do not count as long as the crawler may still use an older robots.txt; the end of
+//! the log stands for the present there.
 
-use super::input::Input;
-use super::rules::Rules;
-use super::sketch::Sketch;
-use super::tally::{Day, Example as UnreadableExample, Row, RuleKey, Tally};
+use super::input::LogInput;
+use super::rules::AuditRules;
+use super::sketch::TopKSketch;
+use super::tally::{AuditTally, DayTally, IdentityTally, RuleKey};
 use super::worker::PublishedNetworks;
 use crate::policy::Site;
 use crate::printable::printable;
-use crate::report::charts::Bar;
+use crate::report::charts::PeriodBar;
 use crate::report::{
-    ClientIdentity, CrawlerRow, Damaged, Example, LogFacts, Period, Report, RuleCount, Source, Top,
-    UnreadableLine, join_first,
+    ClientIdentity, CrawlerRow, DamagedLog, LogFacts, Report, ReportPeriod, ReportSource,
+    RuleCount, TopEntry, UnreadableLine, ViolationExample, join_first,
 };
-use crate::state::history::{DAY, Step};
+use crate::state::history::{DAY, PeriodLength};
 use crate::time::Timestamp;
-use crate::verdict::source_place;
+use crate::verdict::source_location;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Entries of the lists of URLs, rules and unknown bots.
-const TOP: usize = 20;
+/// The length of the lists of URLs, rules and unknown bots.
+const MAX_TOP_ENTRIES: usize = 20;
 
-/// Places of one rule that are named.
-const PLACES: usize = 4;
+/// The places of one rule that are listed.
+const MAX_LOCATIONS: usize = 4;
 
-/// More days are shown as weeks.
-const MAX_DAYS: i64 = 120;
+/// A longer log has weekly bars.
+const MAX_DAILY_BARS: i64 = 120;
 
-/// Days before the last one that have a bar; a log with wrong times may hold any.
-const MAX_AGE: i64 = 4_000;
+/// Days further before the last one have no bar: a log with wrong times may have any day.
+const MAX_AGE_DAYS: i64 = 4_000;
 
-/// The report of what was counted in `inputs`, some of which may be `damaged`.
-pub(super) fn report(
-    mut tally: Tally,
-    rules: &Rules,
+/// Makes the report of the counts of `inputs`, some of which may be `damaged`.
+pub(super) fn build_report(
+    mut tally: AuditTally,
+    rules: &AuditRules,
     networks: Option<&PublishedNetworks>,
-    inputs: &[Input],
-    damaged: Vec<Damaged>,
+    inputs: &[LogInput],
+    damaged: Vec<DamagedLog>,
 ) -> Report {
-    let sites: Vec<&Site> = rules.entries().map(|entry| &*entry.site).collect();
+    let sites: Vec<&Site> = rules.site_entries().map(|entry| &*entry.site).collect();
     let end = tally.span.last.unwrap_or_default();
     let mut crawlers = Vec::new();
     let mut by_rule = Vec::new();
     for (label, rows) in &tally.rows {
         for (identity, row) in rows.iter() {
-            crawlers.push(crawler(label, identity, row, &sites, end));
+            crawlers.push(crawler_row(label, identity, row, &sites, end));
             by_rule.extend(row.rules.iter().map(|(key, hits)| (*key, hits.disallowed)));
         }
     }
     let mut rule_counts = rule_counts(by_rule, &sites);
-    rule_counts.truncate(TOP);
+    rule_counts.truncate(MAX_TOP_ENTRIES);
     let report = Report {
         from: tally.span.first,
         to: tally.span.last,
-        source: if rules.are_policies() {
-            Source::LogsByPolicies
+        source: if rules.is_from_policies() {
+            ReportSource::LogsByPolicies
         } else {
-            Source::Logs
+            ReportSource::Logs
         },
         crawlers,
-        unknown_bots: top(std::mem::take(&mut tally.unknown_bots)),
+        unknown_bots: top_entries(std::mem::take(&mut tally.unknown_bots)),
         visitors: tally.visitors,
-        periods: periods(&tally.days, end),
+        periods: period_bars(&tally.days, end),
         rules: rule_counts,
-        urls: top(std::mem::take(&mut tally.urls)),
+        urls: top_entries(std::mem::take(&mut tally.urls)),
         log: Some(LogFacts {
             damaged,
-            lists: networks.map(PublishedNetworks::used),
+            lists: networks.map(PublishedNetworks::usage),
             policy_networks: sites.iter().any(|site| !site.networks.is_empty()),
             ..log_facts(tally, inputs)
         }),
@@ -77,9 +77,14 @@ pub(super) fn report(
     report.finish(end)
 }
 
-/// What was read, and what could not be judged.
-fn log_facts(tally: Tally, inputs: &[Input]) -> LogFacts {
-    let name = |input: usize| inputs.get(input).map(Input::name).unwrap_or_default();
+/// What was read of the logs, and what could not be judged.
+fn log_facts(tally: AuditTally, inputs: &[LogInput]) -> LogFacts {
+    let name = |input: usize| {
+        inputs
+            .get(input)
+            .map(LogInput::display_name)
+            .unwrap_or_default()
+    };
     let without = tally
         .has_user_agents
         .iter()
@@ -95,19 +100,11 @@ fn log_facts(tally: Tally, inputs: &[Input]) -> LogFacts {
         examples: tally
             .examples
             .into_iter()
-            .map(|example| {
-                let UnreadableExample {
-                    input,
-                    line,
-                    reason,
-                    text,
-                } = example;
-                UnreadableLine {
-                    file: name(input),
-                    line,
-                    reason: reason.id().to_owned(),
-                    text,
-                }
+            .map(|example| UnreadableLine {
+                file: name(example.input),
+                line: example.line,
+                reason: example.reason.id().to_owned(),
+                text: example.text,
             })
             .collect(),
         no_request: tally.no_request,
@@ -121,74 +118,77 @@ fn log_facts(tally: Tally, inputs: &[Input]) -> LogFacts {
     }
 }
 
-/// The row of one label and identity. Its example is the rule that it broke most.
-fn crawler(
+/// The row of one label and identity, with the rule that it broke most as the example.
+fn crawler_row(
     label: &str,
     identity: ClientIdentity,
-    row: &Row,
+    row: &IdentityTally,
     sites: &[&Site],
     end: Timestamp,
 ) -> CrawlerRow {
     let hits = row.rules.iter();
     let worst = hits
         .clone()
-        .max_by_key(|(key, hits)| (hits.broken, Reverse(**key)));
-    let worst = worst.filter(|(_, hits)| hits.broken > 0);
+        .max_by_key(|(key, hits)| (hits.violations, Reverse(**key)));
+    let worst = worst.filter(|(_, hits)| hits.violations > 0);
     CrawlerRow {
-        first: row.broke.first,
-        last: row.broke.last,
+        first: row.violation_times.first,
+        last: row.violation_times.last,
         disallowed_bytes: row.disallowed_bytes,
         rules: rule_counts(hits.map(|(key, hits)| (*key, hits.disallowed)), sites),
-        example: worst.and_then(|(key, _)| example(sites, *key)),
-        ..CrawlerRow::new(label, identity, row.counts.settled(end))
+        example: worst.and_then(|(key, _)| rule_example(sites, *key)),
+        ..CrawlerRow::new(label, identity, row.counts.totals_at(end))
     }
 }
 
-/// The rule with its place; a log is too long to keep requests.
-fn example(sites: &[&Site], key: RuleKey) -> Option<Example> {
-    let pattern = pattern(sites, key)?;
-    Some(Example {
+/// The rule with its place, without a request: a log has too many to keep one for each rule.
+fn rule_example(sites: &[&Site], key: RuleKey) -> Option<ViolationExample> {
+    let pattern = rule_pattern(sites, key)?;
+    Some(ViolationExample {
         rule: format!("Disallow: {}", printable(pattern.as_bytes())),
-        place: place(sites, key)?,
-        ..Example::default()
+        place: rule_location(sites, key)?,
+        ..ViolationExample::default()
     })
 }
 
-/// A bar for each day, or for each week of a log of more than `MAX_DAYS`.
-fn periods(days: &BTreeMap<i64, Day>, end: Timestamp) -> Vec<Bar> {
+/// A bar for each day, or for each week of a long log.
+fn period_bars(days: &BTreeMap<i64, DayTally>, end: Timestamp) -> Vec<PeriodBar> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else {
         return Vec::new();
     };
-    let first = *first.max(&(last - MAX_AGE));
-    let step = if last - first < MAX_DAYS {
-        Step::Day
+    let first = *first.max(&(last - MAX_AGE_DAYS));
+    let step = if last - first < MAX_DAILY_BARS {
+        PeriodLength::Day
     } else {
-        Step::Week
+        PeriodLength::Week
     };
-    let period = Period {
-        from: step.begin(Timestamp(first * DAY)),
+    let period = ReportPeriod {
+        from: step.start_of(Timestamp(first * DAY)),
         to: Timestamp(last * DAY),
         step,
     };
     let mut bars = period.bars(&[]);
     for (day, counted) in days.range(first..) {
-        let place = period.place(Timestamp(day * DAY));
+        let place = period.step_index(Timestamp(day * DAY));
         if let Some(bar) = place.and_then(|place| bars.get_mut(place)) {
-            bar.add(ClientIdentity::Unverified, &counted.own.settled(end));
+            bar.add(
+                ClientIdentity::Unverified,
+                &counted.by_crawlers.totals_at(end),
+            );
             bar.add(
                 ClientIdentity::SuspectedImpostor,
-                &counted.pretended.settled(end),
+                &counted.by_impostors.totals_at(end),
             );
         }
     }
     bars
 }
 
-/// Rules with the same pattern together, the most frequent first, with all their places.
+/// Sums rules with the same pattern, the most frequent first, with all their places.
 fn rule_counts(rules: impl IntoIterator<Item = (RuleKey, u64)>, sites: &[&Site]) -> Vec<RuleCount> {
     let mut by_pattern: BTreeMap<&str, (u64, BTreeSet<RuleKey>)> = BTreeMap::new();
     for (key, count) in rules {
-        let Some(pattern) = pattern(sites, key) else {
+        let Some(pattern) = rule_pattern(sites, key) else {
             continue;
         };
         let entry = by_pattern.entry(pattern).or_default();
@@ -200,7 +200,7 @@ fn rule_counts(rules: impl IntoIterator<Item = (RuleKey, u64)>, sites: &[&Site])
         .map(|(pattern, (count, keys))| RuleCount {
             pattern: printable(pattern.as_bytes()),
             count,
-            place: places(sites, &keys),
+            place: rule_locations(sites, &keys),
         })
         .collect();
     // Stable: equal counts stay in the order of their patterns.
@@ -208,33 +208,37 @@ fn rule_counts(rules: impl IntoIterator<Item = (RuleKey, u64)>, sites: &[&Site])
     counts
 }
 
-fn pattern<'a>(sites: &[&'a Site], key: RuleKey) -> Option<&'a str> {
+fn rule_pattern<'a>(sites: &[&'a Site], key: RuleKey) -> Option<&'a str> {
     let (rule, _) = sites.get(key.site)?.rule(key.group, key.rule)?;
     Some(rule.pattern.as_str())
 }
 
-/// The places of a rule, separated by commas: the first four, and how many more there are.
-fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
-    let mut places: Vec<String> = keys.iter().filter_map(|key| place(sites, *key)).collect();
+/// The first places of a rule, separated by commas, and how many more there are.
+fn rule_locations(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
+    let mut places: Vec<String> = keys
+        .iter()
+        .filter_map(|key| rule_location(sites, *key))
+        .collect();
     // One rule of a policy may stand in several groups.
     places.dedup();
-    join_first(places, PLACES)
+    join_first(places, MAX_LOCATIONS)
 }
 
-fn place(sites: &[&Site], key: RuleKey) -> Option<String> {
+fn rule_location(sites: &[&Site], key: RuleKey) -> Option<String> {
     let site = sites.get(key.site)?;
     let (_, source) = site.rule(key.group, key.rule)?;
-    Some(source_place(source, site).0)
+    Some(source_location(source, site).0)
 }
 
-/// The 20 most frequent keys of a sketch, printable, the most frequent first.
-fn top(sketch: Sketch) -> Vec<Top> {
-    let counted = sketch.top(TOP).into_iter();
-    counted
-        .map(|counted| Top {
+/// The most frequent keys of a sketch, the most frequent first.
+fn top_entries(sketch: TopKSketch) -> Vec<TopEntry> {
+    let entries = sketch
+        .top(MAX_TOP_ENTRIES)
+        .into_iter()
+        .map(|counted| TopEntry {
             name: printable(&counted.key),
             count: counted.count,
             error: counted.error,
-        })
-        .collect()
+        });
+    entries.collect()
 }

@@ -1,48 +1,49 @@
-//! [`Rules`]: what the requests of a log are judged by. They are robots.txt files with the times at
-//! which each was published, or policies. An audit judges by policies as if they had been in force
-//! all the time.
+//! [`AuditRules`]: the rules by which an audit judges the requests of an access log. They come from
+//! robots.txt files with publication times ([`DatedRobotsTxt`]), or from policies. Policies are
+//! applied as if they had always been in force.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crate::sites::DefaultSite;
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, HistoryBasis, Surroundings, load_with};
+use crate::verdict::{CachedVersions, HistoryBasis, PolicySources, load_site_at};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A robots.txt and since when it was in force.
+/// A robots.txt and its publication time.
 #[derive(Debug)]
-pub struct PublishedFile {
-    /// What messages call it.
+pub struct DatedRobotsTxt {
+    /// The name for messages.
     pub name: String,
-    /// Its bytes.
+    /// The content.
     pub bytes: Vec<u8>,
-    /// `None`: since ever.
+    /// `None` if it was always in force.
     pub since: Option<Timestamp>,
 }
 
-/// What requests are judged by.
+/// The rules of an audit.
 #[derive(Debug)]
-pub struct Rules {
-    entries: Vec<InForce>,
-    /// Which entry is for which host, where policies say so.
+pub struct AuditRules {
+    /// Files by publication time, or the sites of the policies.
+    entries: Vec<RulesVersion>,
+    /// Finds the entry of a host; `None` for files.
     snapshot: Option<Snapshot>,
     grace: Duration,
 }
 
 #[derive(Debug)]
-struct InForce {
+struct RulesVersion {
     since: Option<Timestamp>,
     entry: SiteEntry,
     /// The files before it, the latest first.
     superseded: Vec<SupersededVersion>,
 }
 
-/// Why there are no rules.
+/// Why the rules cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// Two files begin together.
+    /// Two files have the same publication time.
     #[error("{0} and {1} are in force since the same moment; write `FILE@TIME` for the later one")]
     SameTime(String, String),
     /// A file that crawlgate cannot use.
@@ -55,25 +56,25 @@ pub enum RulesError {
     },
 }
 
-/// What was in force for a request.
+/// The site that judges a request.
 #[derive(Debug)]
-pub struct Found<'a> {
-    /// Index of the entry.
+pub struct MatchedSite<'a> {
+    /// Its position among [`AuditRules::site_entries`].
     pub index: usize,
     /// The site.
     pub entry: &'a SiteEntry,
 }
 
-impl Rules {
-    /// Rules from published files, in any order. A crawler may use a copy for `grace`.
+impl AuditRules {
+    /// Compiles files, given in any order. A crawler may use a copy for `grace`.
     ///
     /// # Errors
-    /// Two files begin together, or one cannot be used.
-    pub fn published(
-        mut files: Vec<PublishedFile>,
+    /// Two files have the same publication time, or one cannot be used.
+    pub fn from_files(
+        mut files: Vec<DatedRobotsTxt>,
         grace: Duration,
         registry: &'static Registry,
-    ) -> Result<Rules, RulesError> {
+    ) -> Result<AuditRules, RulesError> {
         files.sort_by_key(|file| file.since);
         for pair in files.windows(2) {
             if pair[0].since == pair[1].since {
@@ -83,18 +84,18 @@ impl Rules {
                 ));
             }
         }
-        let mut entries: Vec<InForce> = Vec::with_capacity(files.len());
+        let mut entries: Vec<RulesVersion> = Vec::with_capacity(files.len());
         let mut superseded: Vec<SupersededVersion> = Vec::new();
         for (place, file) in files.iter().enumerate() {
             let since = file.since.unwrap_or(Timestamp(i64::MIN));
-            let entry = entry(file, since, registry)?;
-            entries.push(InForce {
+            let entry = compile_entry(file, since, registry)?;
+            entries.push(RulesVersion {
                 since: file.since,
                 entry,
                 superseded: superseded.clone(),
             });
             if let Some(superseded_at) = files.get(place + 1).and_then(|next| next.since) {
-                let parsed = Arc::new(ParsedVersion::read(file.bytes.clone().into(), registry));
+                let parsed = Arc::new(ParsedVersion::parse(file.bytes.clone().into(), registry));
                 superseded.insert(
                     0,
                     SupersededVersion {
@@ -103,23 +104,23 @@ impl Rules {
                         superseded_at,
                     },
                 );
-                superseded.truncate(SUPERSEDED);
+                superseded.truncate(MAX_SUPERSEDED);
             }
         }
-        Ok(Rules {
+        Ok(AuditRules {
             entries,
             snapshot: None,
             grace,
         })
     }
 
-    /// Rules from policies.
-    pub fn policies(snapshot: Snapshot) -> Rules {
-        Rules {
+    /// Takes the rules from policies.
+    pub fn from_policies(snapshot: Snapshot) -> AuditRules {
+        AuditRules {
             entries: snapshot
                 .sites()
                 .iter()
-                .map(|entry| InForce {
+                .map(|entry| RulesVersion {
                     since: None,
                     entry: entry.clone(),
                     superseded: Vec::new(),
@@ -130,73 +131,76 @@ impl Rules {
         }
     }
 
-    /// Whether these are policies, which need not have been published at the time of the log.
-    pub fn are_policies(&self) -> bool {
+    /// Whether the rules come from policies, which need not have been in force at the time of the
+    /// log.
+    pub fn is_from_policies(&self) -> bool {
         self.snapshot.is_some()
     }
 
-    /// The entries, by index.
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = &SiteEntry> {
+    /// The sites, by index.
+    pub fn site_entries(&self) -> impl ExactSizeIterator<Item = &SiteEntry> {
         self.entries.iter().map(|in_force| &in_force.entry)
     }
 
-    /// What was in force for a host at a moment. With published files, that of the moment for every
-    /// host. With policies, the site of the host at any moment; where the log names no host, the
-    /// only policy is meant. `None` if no policy has the host, or several might be meant.
-    pub(super) fn find(&self, host: Option<&[u8]>, time: Timestamp) -> Option<Found<'_>> {
+    /// The site for a request. With files it depends on the time alone. With policies it depends on
+    /// the host alone; a request without a host is for the only policy. `None` if no policy has the
+    /// host, or there is no host and several policies.
+    pub(super) fn find_site(
+        &self,
+        host: Option<&[u8]>,
+        time: Timestamp,
+    ) -> Option<MatchedSite<'_>> {
         match (&self.snapshot, host) {
-            (None, _) => self.at(time),
-            (Some(_), None) if self.entries.len() == 1 => self.entry(0),
+            (None, _) => self.version_at(time),
+            (Some(_), None) if self.entries.len() == 1 => self.get_site(0),
             (Some(_), None) => None,
-            (Some(snapshot), Some(host)) => self.entry(snapshot.site_for_host(host)?),
+            (Some(snapshot), Some(host)) => self.get_site(snapshot.site_for_host(host)?),
         }
     }
 
-    /// The entry at an index; `None` beyond the last.
-    fn entry(&self, index: usize) -> Option<Found<'_>> {
-        Some(Found {
+    /// The site at an index; `None` beyond the last.
+    fn get_site(&self, index: usize) -> Option<MatchedSite<'_>> {
+        Some(MatchedSite {
             index,
             entry: &self.entries.get(index)?.entry,
         })
     }
 
-    /// The published file that was in force at a moment. Before the first known file it is that
-    /// one; [`Rules::cached`] then says that the history is unknown, so that such requests prove
-    /// nothing.
-    fn at(&self, time: Timestamp) -> Option<Found<'_>> {
+    /// The file in force at a time. Before the first known file it is that one. Then
+    /// [`AuditRules::cached_versions`] has the basis `Unknown`, so such requests prove nothing.
+    fn version_at(&self, time: Timestamp) -> Option<MatchedSite<'_>> {
         let after = self
             .entries
             .partition_point(|in_force| in_force.since.is_none_or(|since| since <= time));
-        self.entry(after.saturating_sub(1))
+        self.get_site(after.saturating_sub(1))
     }
 
-    /// Until when a crawler that keeps a robots.txt for `kept` may use one from before the first
-    /// known file.
-    pub(super) fn unknown_until(&self, kept: Duration) -> Option<Timestamp> {
+    /// Until when a crawler may use a file from before the first known one. `cache_time` is how
+    /// long the crawler is documented to keep a robots.txt.
+    pub(super) fn history_unknown_until(&self, cache_time: Duration) -> Option<Timestamp> {
         let begins = self.entries.first()?.since?;
-        Some(begins.plus(self.grace.max(kept)))
+        Some(begins.plus(self.grace.max(cache_time)))
     }
 
-    /// Which files before entry `index` a crawler may have used at `time`: those in force within
-    /// the grace before it, or within `kept` if that is longer (how long the crawler is documented
-    /// to keep a robots.txt). The basis is `Unknown` if that time reaches back to the first known
-    /// file, or has 64 files in it. That ends when nobody may use a file from before the entry.
-    /// Nothing for an index beyond the last.
-    pub(super) fn cached(
+    /// The files before entry `index` that a crawler may have used at `time`: those in force within
+    /// the grace before it, or within `cache_time` if that is longer. The basis is `Unknown` if
+    /// that span reaches back to the first known file, or has 64 files in it. Empty for an index
+    /// beyond the last.
+    pub(super) fn cached_versions(
         &self,
         index: usize,
         time: Timestamp,
-        kept: Duration,
+        cache_time: Duration,
     ) -> CachedVersions<'_> {
-        let Some(in_force) = self.entries.get(index) else {
+        let Some(version) = self.entries.get(index) else {
             return CachedVersions::default();
         };
-        let window = self.grace.max(kept);
+        let window = self.grace.max(cache_time);
         let cached_since = Timestamp(time.0.saturating_sub_unsigned(window.as_secs()));
-        let older_until = in_force.since.map(|since| since.plus(window));
+        let older_until = version.since.map(|since| since.plus(window));
         let mut cached = 0;
-        for (place, version) in in_force.superseded.iter().enumerate() {
-            cached |= u64::from(version.superseded_at >= cached_since) << place;
+        for (bit, superseded) in version.superseded.iter().enumerate() {
+            cached |= u64::from(superseded.superseded_at >= cached_since) << bit;
         }
         let begins = self.entries.first().and_then(|first| first.since);
         // With as many files within the grace as there are bits, earlier ones may be missing.
@@ -207,9 +211,8 @@ impl Rules {
         } else {
             HistoryBasis::Unknown
         };
-        let versions = in_force.superseded.as_slice();
         CachedVersions {
-            versions,
+            versions: &version.superseded,
             cached,
             basis,
             was_served: true,
@@ -220,26 +223,26 @@ impl Rules {
 }
 
 /// As many as `CachedVersions` has bits for.
-const SUPERSEDED: usize = u64::BITS as usize;
+const MAX_SUPERSEDED: usize = u64::BITS as usize;
 
-/// The entry of a site that serves this very file for every host since this moment. `since` before
-/// 1970 counts as 1970.
-fn entry(
-    file: &PublishedFile,
+/// Compiles a site that serves this file for every host since this time. A time before 1970 counts
+/// as 1970.
+fn compile_entry(
+    file: &DatedRobotsTxt,
     since: Timestamp,
     registry: &'static Registry,
 ) -> Result<SiteEntry, RulesError> {
-    let source = DefaultSite::for_every_host().source();
-    let origin = Origin::Read(Arc::new(OriginFile::new(
+    let source = DefaultSite::catch_all().policy_source();
+    let origin = OriginAvailability::Available(Arc::new(OriginRobotsTxt::new(
         file.name.clone(),
         file.bytes.clone(),
     )));
-    let surroundings = Surroundings {
+    let surroundings = PolicySources {
         origin: &origin,
         files: &IncludedFiles::default(),
     };
     let at = since.max(Timestamp(0));
-    match load_with("robots.txt", &source, surroundings, registry, at) {
+    match load_site_at("robots.txt", &source, surroundings, registry, at) {
         (Some(site), _) => Ok(SiteEntry::new(site, at)),
         (None, diagnostics) => Err(RulesError::Unusable {
             name: file.name.clone(),

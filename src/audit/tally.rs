@@ -1,12 +1,14 @@
-//! [`Tally`]: the counts of one worker of an audit, with a [`Row`] for each crawler and identity
-//! (verified, unverified, or suspected impostor). The tallies of all workers are merged at the end.
-//! Whether an older robots.txt was obeyed depends on the end of the log: until that is known,
-//! [`LogCounts`] keep such requests apart.
+//! [`AuditTally`]: the counts of one worker thread of an audit, with an [`IdentityTally`] for each
+//! crawler and identity (verified, unverified, or suspected impostor). At the end, the tallies of
+//! all workers are merged. A request does not count as long as the crawler may still use an older
+//! robots.txt. The end of the log decides that, so [`LogCounts`] keeps such requests apart until
+//! then.
 
-use super::sketch::Sketch;
-use crate::logs::Unreadable;
-use crate::record::{CountedAction, Counts};
+use super::sketch::TopKSketch;
+use crate::logs::UnreadableReason;
+use crate::record::{CountedAction, RequestCounts};
 use crate::report::ClientIdentity;
+use crate::state::history::DAY;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
@@ -14,27 +16,26 @@ use derive_more::AddAssign;
 use std::collections::BTreeMap;
 use strum::VariantArray;
 
-/// Lines that cannot be read and are shown.
-pub const EXAMPLES: usize = 3;
+/// Unreadable lines that are shown.
+pub const MAX_EXAMPLES: usize = 3;
 
-/// Days that are counted by themselves; a log with wrong times may hold any number.
-const DAYS: usize = 4_000;
+/// A log with wrong times may have any number of days.
+const MAX_DAYS: usize = 4_000;
 
-/// A line that cannot be read. The first of a log sort first.
+/// A line that cannot be read. Sorts by input and line.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub struct Example {
+pub struct UnreadableExample {
     /// Index of the input.
     pub input: usize,
     /// Its number in the input.
     pub line: u64,
     /// Why it cannot be read.
-    pub reason: Unreadable,
+    pub reason: UnreadableReason,
     /// Its beginning.
     pub text: String,
 }
 
-/// A rule: the index of the entry, its group, its place there. Of a request that no rule decided
-/// the place is absent.
+/// Identifies a rule of a site.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleKey {
     /// The index of the site.
@@ -45,13 +46,13 @@ pub struct RuleKey {
     pub rule: u32,
 }
 
-/// A request that was judged.
-pub struct Judged<'a> {
-    /// The place of its site among those of the rules.
+/// A request of a log with the decision about it.
+pub struct JudgedRequest<'a> {
+    /// The index of its site among those of the rules.
     pub site: usize,
     /// What the rules say.
     pub decision: &'a Decision,
-    /// Until when it does not count, if a time ends that.
+    /// Until when the request does not count, if a time ends that.
     pub older_until: Option<Timestamp>,
     /// When it came.
     pub time: Timestamp,
@@ -59,9 +60,9 @@ pub struct Judged<'a> {
     pub bytes: u64,
 }
 
-impl Judged<'_> {
-    /// Whether the rules disallow it, whether it counts or not. Where the readings of robots.txt do
-    /// not agree they do not, and no rule is broken with a request for robots.txt itself.
+impl JudgedRequest<'_> {
+    /// Whether the rules disallow it, even if it does not count. Ambiguous requests and requests
+    /// for robots.txt are never disallowed.
     pub fn is_disallowed(&self) -> bool {
         let decision = self.decision;
         decision.verdict == Verdict::Disallowed
@@ -74,8 +75,8 @@ impl Judged<'_> {
         self.is_disallowed() && matches!(self.decision.kind, Kind::Violation | Kind::Trapped)
     }
 
-    /// What enforcement would have done. The log tells what the server did, and no policy.
-    fn would(&self) -> CountedAction {
+    /// What enforcement would have done. What the server did does not matter.
+    fn action_if_enforced(&self) -> CountedAction {
         if self.decision.robots_txt {
             return CountedAction::RobotsTxt;
         }
@@ -90,43 +91,44 @@ impl Judged<'_> {
     }
 }
 
-/// When the first and the last of some requests were; the lines of a log are in any order.
+/// The times of the first and the last of some requests. The lines of a log are in any order.
 #[derive(Default)]
-pub struct Span {
+pub struct TimeRange {
     pub first: Option<Timestamp>,
     pub last: Option<Timestamp>,
 }
 
-impl Span {
-    /// That of one request.
-    pub fn at(time: Timestamp) -> Span {
-        Span {
+impl TimeRange {
+    /// The range of one request.
+    pub fn from_instant(time: Timestamp) -> TimeRange {
+        TimeRange {
             first: Some(time),
             last: Some(time),
         }
     }
 
-    /// Extends it by another.
-    pub fn add(&mut self, other: Span) {
+    /// Extends the range by another.
+    pub fn add(&mut self, other: TimeRange) {
         self.first = self.first.into_iter().chain(other.first).min();
         self.last = self.last.max(other.last);
     }
 }
 
-/// Requests of a log by kind. Those that do not count until some moment are kept by that moment.
+/// Requests of a log by kind. Whether a request in doubt counts depends on the end of the log.
 #[derive(Default)]
 pub struct LogCounts {
-    counted: Counts,
-    in_doubt: BTreeMap<Timestamp, Counts>,
+    counted: RequestCounts,
+    /// By the time until which they do not count.
+    in_doubt: BTreeMap<Timestamp, RequestCounts>,
 }
 
 impl LogCounts {
-    fn add(&mut self, request: &Judged<'_>) {
+    fn add(&mut self, request: &JudgedRequest<'_>) {
         let counts = match request.older_until {
             Some(until) => self.in_doubt.entry(until).or_default(),
             None => &mut self.counted,
         };
-        counts.add(request.decision.kind, request.would(), 1);
+        counts.add(request.decision.kind, request.action_if_enforced(), 1);
         counts.add_bytes(request.bytes);
     }
 
@@ -138,21 +140,21 @@ impl LogCounts {
     }
 
     fn requests(&self) -> u64 {
-        let in_doubt = self.in_doubt.values().map(Counts::requests);
+        let in_doubt = self.in_doubt.values().map(RequestCounts::requests);
         self.counted.requests() + in_doubt.sum::<u64>()
     }
 
-    /// All of them in a log that ends at `end`: see [`Counts::settle`].
-    pub fn settled(&self, end: Timestamp) -> Counts {
+    /// The sums for a log that ends at `end`: see [`RequestCounts::settle_stale_copies`].
+    pub fn totals_at(&self, end: Timestamp) -> RequestCounts {
         let mut all = self.counted;
         for (until, counts) in &self.in_doubt {
             let mut counts = *counts;
             for kind in [Kind::StaleCopy, Kind::Unproven] {
-                if counts.of_kind(kind) > 0 {
+                if counts.requests_of_kind(kind) > 0 {
                     counts.set_older_until(kind, *until);
                 }
             }
-            counts.settle(end);
+            counts.settle_stale_copies(end);
             all.add_all(&counts);
         }
         all
@@ -165,41 +167,41 @@ pub struct RuleHits {
     /// All of them.
     pub disallowed: u64,
     /// Those that count as against the rules.
-    pub broken: u64,
+    pub violations: u64,
 }
 
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Default)]
-pub struct Row {
-    /// Its requests.
+pub struct IdentityTally {
+    /// Requests by kind.
     pub counts: LogCounts,
-    /// The bytes that were sent for disallowed ones.
+    /// The bytes that were sent for disallowed requests.
     pub disallowed_bytes: u64,
-    /// The rules that disallowed them.
+    /// The rules that disallowed requests.
     pub rules: AHashMap<RuleKey, RuleHits>,
-    /// When those came that count as against the rules.
-    pub broke: Span,
+    /// When requests against the rules came.
+    pub violation_times: TimeRange,
 }
 
-/// The requests under one crawler's name.
+/// The requests under one crawler's name, by identity.
 #[derive(Default)]
-pub struct Rows([Row; ClientIdentity::VARIANTS.len()]);
+pub struct CrawlerTally([IdentityTally; ClientIdentity::VARIANTS.len()]);
 
-impl Rows {
-    /// The row of these clients.
-    pub fn row(&mut self, identity: ClientIdentity) -> &mut Row {
+impl CrawlerTally {
+    /// The counts of clients of this identity.
+    pub fn get_mut(&mut self, identity: ClientIdentity) -> &mut IdentityTally {
         &mut self.0[identity as usize]
     }
 
-    /// The rows with requests.
-    pub fn iter(&self) -> impl Iterator<Item = (ClientIdentity, &Row)> {
+    /// The identities that have requests.
+    pub fn iter(&self) -> impl Iterator<Item = (ClientIdentity, &IdentityTally)> {
         let identities = ClientIdentity::VARIANTS.iter().copied();
         identities
             .zip(&self.0)
             .filter(|(_, row)| row.counts.requests() > 0)
     }
 
-    fn merge(&mut self, other: Rows) {
+    fn merge(&mut self, other: CrawlerTally) {
         for (row, other) in self.0.iter_mut().zip(other.0) {
             row.merge(other);
         }
@@ -208,62 +210,62 @@ impl Rows {
 
 /// The requests of crawlers on one day.
 #[derive(Default)]
-pub struct Day {
-    /// Without those of suspected impostors.
-    pub own: LogCounts,
-    /// Those of suspected impostors.
-    pub pretended: LogCounts,
+pub struct DayTally {
+    /// Requests of clients that may be the crawler.
+    pub by_crawlers: LogCounts,
+    /// Requests of suspected impostors.
+    pub by_impostors: LogCounts,
 }
 
-impl Day {
+impl DayTally {
     /// Counts a request.
-    pub fn add(&mut self, identity: ClientIdentity, request: &Judged<'_>) {
+    pub fn add(&mut self, identity: ClientIdentity, request: &JudgedRequest<'_>) {
         match identity {
-            ClientIdentity::Verified | ClientIdentity::Unverified => self.own.add(request),
+            ClientIdentity::Verified | ClientIdentity::Unverified => self.by_crawlers.add(request),
             ClientIdentity::SuspectedImpostor | ClientIdentity::Impostor => {
-                self.pretended.add(request);
+                self.by_impostors.add(request);
             }
         }
     }
 
-    fn merge(&mut self, other: &Day) {
-        self.own.merge(&other.own);
-        self.pretended.merge(&other.pretended);
+    fn merge(&mut self, other: &DayTally) {
+        self.by_crawlers.merge(&other.by_crawlers);
+        self.by_impostors.merge(&other.by_impostors);
     }
 }
 
-/// Everything that was counted.
+/// The counts of an audit.
 #[derive(Default)]
-pub struct Tally {
+pub struct AuditTally {
     pub lines: u64,
-    pub unreadable: BTreeMap<Unreadable, u64>,
-    pub examples: Vec<Example>,
+    pub unreadable: BTreeMap<UnreadableReason, u64>,
+    pub examples: Vec<UnreadableExample>,
     pub no_request: u64,
     pub server_messages: u64,
     pub no_user_agent: u64,
     pub no_host: u64,
     pub other_hosts: u64,
-    /// Whether any request has a user agent, by the index of the input. Absent where the format has
-    /// none.
+    /// Whether any request has a user agent, by the index of the input. Without an entry, the
+    /// format has no user agents.
     pub has_user_agents: BTreeMap<usize, bool>,
     pub visitors: u64,
     pub visitors_bytes: u64,
     /// Requests that were disallowed when they came.
     pub disallowed: u64,
-    /// All requests that were for a judged host.
-    pub span: Span,
+    /// The times of all requests for a judged host.
+    pub span: TimeRange,
     /// By days since 1970.
-    pub days: BTreeMap<i64, Day>,
+    pub days: BTreeMap<i64, DayTally>,
     /// By the crawler's label.
-    pub rows: AHashMap<Box<str>, Rows>,
-    pub urls: Sketch,
+    pub rows: AHashMap<Box<str>, CrawlerTally>,
+    pub urls: TopKSketch,
     /// Unknown bots by what they call themselves.
-    pub unknown_bots: Sketch,
+    pub unknown_bots: TopKSketch,
 }
 
-impl Row {
+impl IdentityTally {
     /// Counts a request.
-    pub fn add(&mut self, request: &Judged<'_>) {
+    pub fn add(&mut self, request: &JudgedRequest<'_>) {
         self.counts.add(request);
         if !request.is_disallowed() {
             return;
@@ -271,7 +273,8 @@ impl Row {
         self.disallowed_bytes += request.bytes;
         let breaks_rules = request.breaks_rules();
         if breaks_rules {
-            self.broke.add(Span::at(request.time));
+            self.violation_times
+                .add(TimeRange::from_instant(request.time));
         }
         if let Some(deciding) = request.decision.rule
             && let Some(rule) = deciding.rule
@@ -283,62 +286,66 @@ impl Row {
             };
             *self.rules.entry(key).or_default() += RuleHits {
                 disallowed: 1,
-                broken: u64::from(breaks_rules),
+                violations: u64::from(breaks_rules),
             };
         }
     }
 
     /// Adds what another worker has counted.
-    fn merge(&mut self, other: Row) {
+    fn merge(&mut self, other: IdentityTally) {
         self.counts.merge(&other.counts);
         self.disallowed_bytes += other.disallowed_bytes;
-        self.broke.add(other.broke);
+        self.violation_times.add(other.violation_times);
         for (rule, hits) in other.rules {
             *self.rules.entry(rule).or_default() += hits;
         }
     }
 }
 
-impl Tally {
-    /// The counts of the day (in UTC) of this time; `None` where it is new and `DAYS` are counted
-    /// already.
-    pub fn day(&mut self, time: Timestamp) -> Option<&mut Day> {
-        let day = time.0.div_euclid(86_400);
-        if self.days.len() >= DAYS && !self.days.contains_key(&day) {
+impl AuditTally {
+    /// The counts of the UTC day of this time. `None` for a new day when there are too many.
+    pub fn day_mut(&mut self, time: Timestamp) -> Option<&mut DayTally> {
+        let day = time.0.div_euclid(DAY);
+        if self.days.len() >= MAX_DAYS && !self.days.contains_key(&day) {
             return None;
         }
         Some(self.days.entry(day).or_default())
     }
 
-    /// Counts a line that cannot be read, and keeps its beginning if it is one of the first
-    /// `EXAMPLES` such lines by input and number.
-    pub fn unreadable(&mut self, input: usize, line: u64, reason: Unreadable, text: &[u8]) {
+    /// Counts a line that cannot be read, and keeps its beginning if it is one of the first.
+    pub fn add_unreadable(
+        &mut self,
+        input: usize,
+        line: u64,
+        reason: UnreadableReason,
+        text: &[u8],
+    ) {
         *self.unreadable.entry(reason).or_default() += 1;
-        if let Some(last) = self.examples.get(EXAMPLES - 1)
+        if let Some(last) = self.examples.get(MAX_EXAMPLES - 1)
             && (last.input, last.line) <= (input, line)
         {
             return;
         }
         let text = crate::printable::printable(&text[..text.len().min(200)]);
-        self.examples.push(Example {
+        self.examples.push(UnreadableExample {
             input,
             line,
             reason,
             text,
         });
         self.examples.sort();
-        self.examples.truncate(EXAMPLES);
+        self.examples.truncate(MAX_EXAMPLES);
     }
 
     /// Adds what another worker has counted.
-    pub fn merge(&mut self, other: Tally) {
+    pub fn merge(&mut self, other: AuditTally) {
         self.lines += other.lines;
         for (reason, number) in other.unreadable {
             *self.unreadable.entry(reason).or_default() += number;
         }
         self.examples.extend(other.examples);
         self.examples.sort();
-        self.examples.truncate(EXAMPLES);
+        self.examples.truncate(MAX_EXAMPLES);
         self.no_request += other.no_request;
         self.server_messages += other.server_messages;
         self.no_user_agent += other.no_user_agent;

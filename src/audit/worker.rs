@@ -1,22 +1,21 @@
-//! [`Worker`] reads chunks of lines of a log, judges each request, and adds it to its counts. It
-//! identifies each user agent once, because a log holds few different ones.
-//!
-//! [`PublishedNetworks`]: the networks that operators of crawlers publish, to look up the addresses
-//! of a log. A client from the networks of the crawler that it names is verified. A client from
-//! elsewhere is at most a suspected impostor, because an audit does not ask reverse DNS, and the
-//! lists may be younger than the log.
+//! [`AuditWorker`]: a worker thread's part in an audit: it parses log lines, judges each request,
+//! and counts it. [`PublishedNetworks`] are the IP networks that operators publish for their
+//! crawlers. A client that claims to be a crawler is verified if its address is in that crawler's
+//! networks. Otherwise it is at most a suspected impostor, because an audit does not ask reverse
+//! DNS, and the lists may be newer than the log.
 
-use super::rules::{Found, Rules};
-use super::tally::{Judged, Rows, Span, Tally};
-use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, calls_itself};
-use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
-use crate::logs::{Line, LineFormat, Record};
+use super::rules::{AuditRules, MatchedSite};
+use super::tally::{AuditTally, CrawlerTally, JudgedRequest, TimeRange};
+use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
+use crate::identity::{KnownList, ListLookup, PublishedLists, RegistryMeans, is_directory};
+use crate::logs::{LineFormat, LogLine, LogRecord};
+use crate::policy::site::split_host_port;
 use crate::policy::{HostHistory, Site};
-use crate::report::{ClientIdentity, ListsUsed};
+use crate::report::{ClientIdentity, ListUsage};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Case, Claimant, Doubt, Facts, Identity, Kind, Scratch, claim_label, decide_for,
-    is_challenge, is_public,
+    Behaviour, Claimant, DecisionScratch, Identity, IdentityDoubt, Kind, RequestFacts,
+    RequestToJudge, claim_label, decide_for, is_challenge, is_public_address,
 };
 use ahash::AHashMap;
 use ipnet::IpNet;
@@ -24,91 +23,95 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How the logs of an audit are read.
+/// How an audit reads logs and identifies clients.
 #[derive(Default)]
-pub struct Options {
-    /// The form of the lines.
+pub struct AuditOptions {
+    /// The format of the lines.
     pub format: LineFormat,
     /// Judge only requests to this host. Lines without a host are taken to be for it.
     pub host: Option<String>,
     /// Proxies whose addresses in a list are not the client's.
     pub trusted_proxies: Vec<IpNet>,
-    /// What operators publish, where it is at hand.
+    /// The published networks, where they are known.
     pub networks: Option<PublishedNetworks>,
 }
 
-/// User agents whose claim is remembered, of all entries together; then all are forgotten.
-const REMEMBERED: usize = 20_000;
+/// The user agents in the claim caches of all sites. When there are more, all are dropped.
+const MAX_CACHED_CLAIMS: usize = 20_000;
 
-/// Longer user agents are not remembered.
-const LONGEST_REMEMBERED: usize = 1_024;
+/// Longer user agents are not cached.
+const MAX_CACHED_USER_AGENT: usize = 1_024;
 
-/// Of a longer URL only the beginning is shown.
-const LONGEST_URL: usize = 200;
+/// Longer URLs are cut.
+const MAX_URL_BYTES: usize = 200;
 
 /// Whole lines of one input.
-pub struct Chunk {
+pub struct LogChunk {
     /// Index of the input.
     pub input: usize,
     /// Number of the first line.
     pub first_line: u64,
     /// The lines.
-    pub octets: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
-/// What a worker needs and has counted.
-pub struct Worker<'a> {
-    rules: &'a Rules,
+/// Judges and counts the requests of chunks.
+pub struct AuditWorker<'a> {
+    rules: &'a AuditRules,
     registry: &'static Registry,
-    options: &'a Options,
-    /// By entry and user agent.
-    claims: Vec<AHashMap<Box<[u8]>, Claim>>,
-    remembered: usize,
-    scratch: Scratch,
-    url: Vec<u8>,
-    /// The result.
-    pub tally: Tally,
+    options: &'a AuditOptions,
+    /// By site and user agent: a log has few different user agents.
+    claim_cache: Vec<AHashMap<Box<[u8]>, Claim>>,
+    cached_claims: usize,
+    scratch: DecisionScratch,
+    url_buffer: Vec<u8>,
+    /// The counts of all chunks so far.
+    pub tally: AuditTally,
 }
 
-impl<'a> Worker<'a> {
+impl<'a> AuditWorker<'a> {
     /// A worker that has counted nothing yet.
-    pub fn new(rules: &'a Rules, registry: &'static Registry, options: &'a Options) -> Self {
-        Worker {
+    pub fn new(
+        rules: &'a AuditRules,
+        registry: &'static Registry,
+        options: &'a AuditOptions,
+    ) -> Self {
+        AuditWorker {
             rules,
             registry,
             options,
-            claims: rules.entries().map(|_| AHashMap::new()).collect(),
-            remembered: 0,
-            scratch: Scratch::default(),
-            url: Vec::new(),
-            tally: Tally::default(),
+            claim_cache: rules.site_entries().map(|_| AHashMap::new()).collect(),
+            cached_claims: 0,
+            scratch: DecisionScratch::default(),
+            url_buffer: Vec::new(),
+            tally: AuditTally::default(),
         }
     }
 
     /// Counts the lines of a chunk and judges their requests. Empty lines do not count.
-    pub fn read(&mut self, chunk: &Chunk) {
-        let octets = chunk.octets.strip_suffix(b"\n").unwrap_or(&chunk.octets);
+    pub fn count_chunk(&mut self, chunk: &LogChunk) {
+        let bytes = chunk.bytes.strip_suffix(b"\n").unwrap_or(&chunk.bytes);
         let mut start = 0;
         let mut has_user_agent: Option<bool> = None;
-        let ends = memchr::memchr_iter(b'\n', octets).chain([octets.len()]);
+        let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
         for (line, end) in (chunk.first_line..).zip(ends) {
-            let text = &octets[start..end];
+            let text = &bytes[start..end];
             start = end + 1;
             let text = text.strip_suffix(b"\r").unwrap_or(text);
             if text.is_empty() {
                 continue;
             }
             self.tally.lines += 1;
-            match self.options.format.read(text) {
-                Ok(Line::Request(record)) => {
+            match self.options.format.parse(text) {
+                Ok(LogLine::Request(record)) => {
                     let user_agent = record.user_agent.as_deref();
                     has_user_agent =
                         has_user_agent.max(user_agent.map(|user_agent| !user_agent.is_empty()));
-                    self.request(&record);
+                    self.count_request(&record);
                 }
-                Ok(Line::NoRequest) => self.tally.no_request += 1,
-                Ok(Line::ServerMessage) => self.tally.server_messages += 1,
-                Err(reason) => self.tally.unreadable(chunk.input, line, reason, text),
+                Ok(LogLine::NoRequest) => self.tally.no_request += 1,
+                Ok(LogLine::ServerMessage) => self.tally.server_messages += 1,
+                Err(reason) => self.tally.add_unreadable(chunk.input, line, reason, text),
             }
         }
         if let Some(has_one) = has_user_agent {
@@ -116,21 +119,20 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts a request: as one for another host, or without a host or user agent, or by a visitor,
-    /// or by a crawler. A request without a host is taken to be for the host of the options.
-    /// Requests for the files by which certificate authorities check a host count as those of
-    /// visitors.
-    fn request(&mut self, record: &Record<'_>) {
+    /// Counts a request under what it is: for another host, without a host or user agent, by a
+    /// visitor, or by a crawler. A request without a host is taken to be for the host of the
+    /// options. Requests for challenge files of certificate authorities count as visitors'.
+    fn count_request(&mut self, record: &LogRecord<'_>) {
         let rules = self.rules;
         let wanted = self.options.host.as_deref().map(str::as_bytes);
         let host = record.host.as_deref().or(wanted);
-        let both = record.host.as_deref().zip(wanted);
-        let is_meant = both.is_none_or(|(host, wanted)| {
-            crate::policy::site::name_and_port(host)
-                .0
-                .eq_ignore_ascii_case(wanted)
-        });
-        let Some(found) = is_meant.then(|| rules.find(host, record.time)).flatten() else {
+        let named = record.host.as_deref().zip(wanted);
+        let is_wanted =
+            named.is_none_or(|(host, wanted)| split_host_port(host).0.eq_ignore_ascii_case(wanted));
+        let Some(found) = is_wanted
+            .then(|| rules.find_site(host, record.time))
+            .flatten()
+        else {
             let count = if host.is_some() {
                 &mut self.tally.other_hosts
             } else {
@@ -139,69 +141,79 @@ impl<'a> Worker<'a> {
             *count += 1;
             return;
         };
-        self.tally.span.add(Span::at(record.time));
+        self.tally.span.add(TimeRange::from_instant(record.time));
         let Some(user_agent) = record.user_agent.as_deref() else {
             self.tally.no_user_agent += 1;
             return;
         };
         let is_challenge = is_challenge(&record.method, &record.target);
-        match self.claim(&found, user_agent) {
-            claim if is_challenge || claim == Claim::Nobody => {
+        match self.identify_claim(&found, user_agent) {
+            claim if is_challenge || claim == Claim::Visitor => {
                 self.tally.visitors += 1;
                 self.tally.visitors_bytes += record.bytes;
             }
-            claim => self.crawler(record, &found, user_agent, claim),
+            claim => self.count_crawler_request(record, &found, user_agent, claim),
         }
     }
 
-    /// Whom a user agent claims to be, by the registry and the tokens of the entry's site.
-    /// Remembered by entry and user agent.
-    fn claim(&mut self, found: &Found<'_>, user_agent: &[u8]) -> Claim {
-        if let Some(claim) = self.claims[found.index].get(user_agent) {
+    /// The crawler that a user agent claims to be, by the registry and the tokens of the site.
+    fn identify_claim(&mut self, found: &MatchedSite<'_>, user_agent: &[u8]) -> Claim {
+        if let Some(claim) = self.claim_cache[found.index].get(user_agent) {
             return *claim;
         }
         let claim = self
             .registry
-            .identify_with(user_agent, &found.entry.site.tokens);
-        if user_agent.len() <= LONGEST_REMEMBERED {
-            if self.remembered == REMEMBERED {
-                self.claims.iter_mut().for_each(|claims| claims.clear());
-                self.remembered = 0;
+            .identify_on_site(user_agent, &found.entry.site.tokens);
+        if user_agent.len() <= MAX_CACHED_USER_AGENT {
+            if self.cached_claims == MAX_CACHED_CLAIMS {
+                self.claim_cache
+                    .iter_mut()
+                    .for_each(|claims| claims.clear());
+                self.cached_claims = 0;
             }
-            self.claims[found.index].insert(user_agent.into(), claim);
-            self.remembered += 1;
+            self.claim_cache[found.index].insert(user_agent.into(), claim);
+            self.cached_claims += 1;
         }
         claim
     }
 
-    /// Judges a request of a crawler or tool by what was in force, and counts it in the row of its
-    /// label and identity, in its day, and, if it is disallowed, under its URL. An unknown bot is
-    /// also counted by the name that it gives itself.
-    fn crawler(&mut self, record: &Record<'_>, found: &Found<'_>, user_agent: &[u8], claim: Claim) {
+    /// Judges a request of a crawler or tool. Counts it by label and identity, by day, and, if it is
+    /// disallowed, by URL. An unknown bot is also counted by the name that it gives itself.
+    fn count_crawler_request(
+        &mut self,
+        record: &LogRecord<'_>,
+        found: &MatchedSite<'_>,
+        user_agent: &[u8],
+        claim: Claim,
+    ) {
         let site = &*found.entry.site;
-        let facts = Facts {
+        let facts = RequestFacts {
             host: record.host.as_deref().unwrap_or_default(),
             target: &record.target,
             method: &record.method,
             user_agent,
             client: None,
-            // Claims are taken at their word: a log proves nothing.
+            // A log proves nothing, so the rules are applied as if the claim were true.
             identity: Identity::Verified,
             now: record.time,
         };
-        let history = HostHistory::none();
+        let history = HostHistory::empty();
         let claimant = Claimant {
             site: found.index,
             entry: found.entry,
             history,
             claim,
         };
-        let kept = match claim {
+        let cache_time = match claim {
             Claim::Known(crawler) => self.registry.robots_cache(crawler).1,
-            Claim::Nobody | Claim::Token(_) | Claim::Other | Claim::Tool => Duration::ZERO,
+            Claim::Visitor | Claim::PolicyToken(_) | Claim::UnknownBot | Claim::Tool => {
+                Duration::ZERO
+            }
         };
-        let cached_versions = self.rules.cached(found.index, record.time, kept);
-        let case = Case {
+        let cached_versions = self
+            .rules
+            .cached_versions(found.index, record.time, cache_time);
+        let case = RequestToJudge {
             registry: self.registry,
             facts,
             claimant,
@@ -211,74 +223,76 @@ impl<'a> Worker<'a> {
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let rows = &mut self.tally.rows;
         if !rows.contains_key(label) {
-            rows.insert(label.into(), Rows::default());
+            rows.insert(label.into(), CrawlerTally::default());
         }
         let Some(rows) = rows.get_mut(label) else {
             return;
         };
-        let identity = identity(claim, record, self.registry, site, self.options);
+        let identity = client_identity(claim, record, self.registry, site, self.options);
         let older_until = match decision.kind {
-            Kind::Unproven => self.rules.unknown_until(kept),
+            Kind::Unproven => self.rules.history_unknown_until(cache_time),
             _ => cached_versions.older_until,
         };
-        let judged = Judged {
+        let judged = JudgedRequest {
             site: found.index,
             decision: &decision,
             older_until: older_until.filter(|_| decision.is_in_doubt()),
             time: record.time,
             bytes: record.bytes,
         };
-        rows.row(identity).add(&judged);
-        if let Some(day) = self.tally.day(record.time) {
+        rows.get_mut(identity).add(&judged);
+        if let Some(day) = self.tally.day_mut(record.time) {
             day.add(identity, &judged);
         }
         if judged.is_disallowed() {
             self.tally.disallowed += 1;
-            self.url(record);
+            self.count_url(record);
         }
-        if claim == Claim::Other {
-            let name = calls_itself(user_agent).unwrap_or("(no name)").as_bytes();
+        if claim == Claim::UnknownBot {
+            let name = self_given_name(user_agent)
+                .unwrap_or("(no name)")
+                .as_bytes();
             self.tally.unknown_bots.add(name);
         }
     }
 
-    /// Counts the URL of a request: host and the first 200 octets of the path, with `?...` for a
-    /// query, because the queries of searches are all different.
-    fn url(&mut self, record: &Record<'_>) {
-        self.url.clear();
-        self.url
+    /// Counts the URL of a request: the host and the beginning of the path, with `?...` for a query,
+    /// because the queries of searches are all different.
+    fn count_url(&mut self, record: &LogRecord<'_>) {
+        self.url_buffer.clear();
+        self.url_buffer
             .extend_from_slice(record.host.as_deref().unwrap_or_default());
         let (path, query) = match memchr::memchr(b'?', &record.target) {
             Some(query) => (&record.target[..query], b"?...".as_slice()),
             None => (&*record.target, b"".as_slice()),
         };
-        self.url
-            .extend_from_slice(&path[..path.len().min(LONGEST_URL)]);
-        self.url.extend_from_slice(query);
-        self.tally.urls.add(&self.url);
+        self.url_buffer
+            .extend_from_slice(&path[..path.len().min(MAX_URL_BYTES)]);
+        self.url_buffer.extend_from_slice(query);
+        self.tally.urls.add(&self.url_buffer);
     }
 }
 
-/// Who a client is that claims a crawler's name, by the networks of the policy and by those that
-/// its operator publishes. Either can verify it, or raise a suspicion; the policy goes first. For
-/// the address of a trusted proxy, which is not the client's, only the policy can verify it, and
-/// nothing raises a suspicion. A client that claims no name, or that of a tool, is unverified.
-fn identity(
+/// Compares the address of a client with the networks of the policy and with the published ones.
+/// Either can verify the client or make it a suspected impostor; the policy goes first. For the
+/// address of a trusted proxy, which is not the client's, only the policy can verify, and there is
+/// no suspicion. A client that claims no name, or that of a tool, is unverified.
+fn client_identity(
     claim: Claim,
-    record: &Record<'_>,
+    record: &LogRecord<'_>,
     registry: &Registry,
     site: &Site,
-    options: &Options,
+    options: &AuditOptions,
 ) -> ClientIdentity {
     let crawler = match claim {
         Claim::Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => Some(crawler),
-        Claim::Token(_) => None,
-        Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => {
+        Claim::PolicyToken(_) => None,
+        Claim::Known(_) | Claim::UnknownBot | Claim::Tool | Claim::Visitor => {
             return ClientIdentity::Unverified;
         }
     };
     let address = record.client_address(&options.trusted_proxies);
-    let by_policy = address.and_then(|address| site.networks.hold(claim, address));
+    let by_policy = address.and_then(|address| site.networks.contains_address(claim, address));
     let is_proxy = address.is_some_and(|address| {
         options
             .trusted_proxies
@@ -287,75 +301,73 @@ fn identity(
     });
     let published = crawler
         .zip(options.networks.as_ref())
-        .and_then(|(crawler, networks)| {
-            let means = networks.of(crawler)?;
-            Some(networks.say(means, address))
-        });
+        .and_then(|(crawler, networks)| networks.look_up(crawler, address));
     match (by_policy, published) {
         (Some(true), _) => ClientIdentity::Verified,
         _ if is_proxy => ClientIdentity::Unverified,
-        (_, Some(ListsSay::Inside(_))) => ClientIdentity::Verified,
-        (_, Some(ListsSay::Outside)) => ClientIdentity::SuspectedImpostor,
-        (Some(false), _) if address.is_some_and(is_public) => ClientIdentity::SuspectedImpostor,
+        (_, Some(ListLookup::Inside(_))) => ClientIdentity::Verified,
+        (_, Some(ListLookup::Outside)) => ClientIdentity::SuspectedImpostor,
+        (Some(false), _) if address.is_some_and(is_public_address) => {
+            ClientIdentity::SuspectedImpostor
+        }
         _ => ClientIdentity::Unverified,
     }
 }
 
-/// The lists at hand.
+/// The networks that operators of crawlers publish.
 pub struct PublishedNetworks {
-    means: KnownMeans,
+    means: RegistryMeans,
     lists: PublishedLists,
     now: Timestamp,
 }
 
 impl PublishedNetworks {
-    /// The networks of these lists. `None` where none has networks.
+    /// `None` if no list has networks.
     pub fn new(
-        means: KnownMeans,
+        means: RegistryMeans,
         lists: PublishedLists,
         now: Timestamp,
     ) -> Option<PublishedNetworks> {
         let networks = PublishedNetworks { means, lists, now };
-        let has_some = networks.known().next().is_some();
+        let has_some = networks.network_lists().next().is_some();
         has_some.then_some(networks)
     }
 
-    /// The lists of networks that are at hand, without key directories.
-    fn known(&self) -> impl Iterator<Item = Arc<KnownList>> {
+    /// The lists of networks, without key directories and without lists that were never fetched.
+    fn network_lists(&self) -> impl Iterator<Item = Arc<KnownList>> {
         let lists = self.lists.all().filter(|(_, url)| !is_directory(url));
         lists.filter_map(|(list, _)| self.lists.get(list))
     }
 
-    /// The lists in numbers.
-    pub fn used(&self) -> ListsUsed {
+    /// How many lists are known and fresh.
+    pub fn usage(&self) -> ListUsage {
         let mut known = 0;
         let mut fresh = 0;
         let mut checked = None;
-        for list in self.known() {
+        for list in self.network_lists() {
             known += 1;
             fresh += usize::from(list.is_fresh(self.now));
             checked = checked.max(Some(list.copy.checked));
         }
-        ListsUsed {
+        ListUsage {
             known,
             fresh,
             checked,
         }
     }
 
-    /// How to prove a crawler, if its operator publishes lists; else `None`.
-    pub fn of(&self, crawler: CrawlerIndex) -> Option<&Means> {
-        self.means
-            .get(crawler)
-            .filter(|means| !means.lists.is_empty())
-    }
-
-    /// What the lists of a crawler say of an address; nothing without an address, or for one that
-    /// is not public.
-    pub fn say(&self, means: &Means, address: Option<IpAddr>) -> ListsSay {
-        match address {
-            Some(address) if is_public(address) => self.lists.say(means, address, self.now),
-            _ => ListsSay::Nothing(Doubt::PrivateAddress),
+    /// Looks an address up in the lists of a crawler. They are undecided without an address, and for
+    /// one that is not public. `None` if the operator publishes no lists.
+    fn look_up(&self, crawler: CrawlerIndex, address: Option<IpAddr>) -> Option<ListLookup> {
+        let means = self.means.get(crawler)?;
+        if means.lists.is_empty() {
+            return None;
         }
+        Some(match address {
+            Some(address) if is_public_address(address) => {
+                self.lists.look_up(means, address, self.now)
+            }
+            _ => ListLookup::Undecided(IdentityDoubt::PrivateAddress),
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! `completions`: prints the script that lets a shell complete commands, flags and their values.
+//! The command `completions`: prints a shell script that completes crawlgate's commands, flags and
+//! their values.
 
 use super::Result;
 use clap::CommandFactory;

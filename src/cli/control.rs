@@ -1,69 +1,71 @@
-//! [`Socket`] sends a request to the running crawlgate through its control socket. All commands
-//! that need the running process use it: `pause`, `resume`, `reload`, `status`, `traps`,
-//! `instances`, `upgrade`, and some flags of `crawlers` and `explain`.
+//! [`ControlFlag`]: the flag `--control`, which names the control socket of the running crawlgate.
+//! [`ControlFlag::send`] sends a request there. Every command that needs the running process uses
+//! it, such as `pause`, `reload` and `status`.
 
-use super::{Failure, Result, places, say};
-use crate::admin::control::{ControlError, Request, Response, call};
+use super::{Failure, Result, default_paths, print_message};
+use crate::admin::control::{ControlError, ControlRequest, ControlResponse, send_request};
 use crate::finding::Finding;
 use std::path::PathBuf;
 
-/// Where the running crawlgate is asked.
+/// The flag `--control`.
 #[derive(clap::Args)]
-pub struct Socket {
+pub struct ControlFlag {
     /// The control socket of the running crawlgate [default: where `run` puts it]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
-/// How a command prints what the running crawlgate answers, and where that one is asked.
+/// The flags `--json` and `--control`.
 #[derive(clap::Args)]
-pub struct Output {
+pub struct ControlOutputFlags {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub control: Socket,
+    pub control: ControlFlag,
 }
 
-impl Socket {
-    /// The path of the socket: that of `--control`, else where a running crawlgate has or would
-    /// have it.
+impl ControlFlag {
+    /// The path of the socket: that of `--control`, else the default path.
     pub fn path(&self) -> Result<PathBuf> {
-        let path = self.control.clone().or_else(places::control_to_ask);
+        let path = self
+            .control
+            .clone()
+            .or_else(default_paths::control_socket_to_connect);
         path.ok_or_else(|| {
             Failure::Usage("found no place for a control socket; name it with --control".into())
         })
     }
 
-    /// As [`Socket::ask`]; `None` if no socket is named and nothing answers at the default one.
-    pub fn ask_if_running(&self, request: &Request) -> Result<Option<Response>> {
-        match call(&self.path()?, request) {
+    /// Like [`ControlFlag::send`]. `None` if no crawlgate listens at the default path.
+    pub fn send_if_running(&self, request: &ControlRequest) -> Result<Option<ControlResponse>> {
+        match send_request(&self.path()?, request) {
             Err(ControlError::NotRunning { .. }) if self.control.is_none() => Ok(None),
-            Ok(Response::Refused(refusal)) => Err(Failure::Found(refusal.message)),
+            Ok(ControlResponse::Refused(refusal)) => Err(Failure::FindingsMessage(refusal.message)),
             answer => Ok(Some(answer?)),
         }
     }
 
-    /// Sends a request. A refusal is a finding: the running crawlgate understood the request and
-    /// cannot do it.
-    pub fn ask(&self, request: &Request) -> Result<Response> {
-        match call(&self.path()?, request)? {
-            Response::Refused(refusal) => Err(Failure::Found(refusal.message)),
+    /// Sends a request, and returns the response. A refusal is a finding: the running crawlgate
+    /// understood the request.
+    pub fn send(&self, request: &ControlRequest) -> Result<ControlResponse> {
+        match send_request(&self.path()?, request)? {
+            ControlResponse::Refused(refusal) => Err(Failure::FindingsMessage(refusal.message)),
             response => Ok(response),
         }
     }
 }
 
 /// Prints why a change is not fully in force, or may be lost at a restart.
-pub fn warn(warnings: &[Finding]) {
+pub fn print_warnings(warnings: &[Finding]) {
     for warning in warnings {
-        say(&format!("warning: {warning}"));
+        print_message(&format!("warning: {warning}"));
     }
 }
 
-/// The answer does not fit the question: another version of crawlgate is running.
-pub fn unexpected() -> Result {
-    Err(Failure::CouldNot(
+/// The failure for a response to another request, as another version of crawlgate may send it.
+pub fn unexpected_response() -> Result {
+    Err(Failure::Runtime(
         "the running crawlgate gave an unexpected answer; it may be another version".into(),
     ))
 }

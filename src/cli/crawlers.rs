@@ -1,11 +1,12 @@
-//! `crawlers`: shows the registry (the table of known crawlers), one crawler of it, or the crawler
-//! that a user agent claims to be. [`identify_lines`] identifies the user agent in each line of
-//! standard input. `crawler_proof` has the options that check whether an address belongs to a
-//! crawler.
+//! The command `crawlers`: shows the registry (the table of known crawlers), one crawler of the
+//! registry, or the crawler that a `User-Agent` claims to be. [`identify_lines`] does the latter
+//! for each line of standard input. `--verify` and `--update` are in `crawler_proof`.
 
-use super::{Failure, Result, control, crawler_proof, show};
-use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
-use crate::printable::{Printer, Style, join, printable};
+use super::{Failure, Result, control, crawler_proof, print_result};
+use crate::crawlers::{
+    Claim, Crawler, CrawlerIndex, Purpose, Registry, RobotsObedience, self_given_name,
+};
+use crate::printable::{OutputStyle, SanitizingWriter, join, printable};
 use crate::robots::Dialect;
 use askama::Template;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -14,7 +15,7 @@ use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Longer lines of standard input are cut: a user agent is read up to 4,096 octets.
+/// Longer lines of standard input are cut. Only 4,096 bytes of a user agent count.
 const MAX_LINE: u64 = 16 * 1024;
 
 /// List the known crawlers, show one, or identify a user agent
@@ -32,7 +33,7 @@ pub struct Arguments {
     )]
     identify: Option<String>,
     /// Only crawlers of this purpose
-    #[arg(long, value_parser = purposes())]
+    #[arg(long, value_parser = purpose_parser())]
     purpose: Option<Purpose>,
     /// Look up whether this address is that of the crawler in --as, and show each step
     #[arg(long, value_name = "ADDRESS", requires = "as_crawler", conflicts_with_all = ["name", "identify", "purpose"])]
@@ -53,29 +54,29 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["name", "identify", "purpose", "verify"])]
     update: bool,
     #[command(flatten)]
-    control: control::Socket,
+    control: control::ControlFlag,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// A parser of purposes by name: the help names them, and the completions of a shell offer them.
-fn purposes() -> impl TypedValueParser<Value = Purpose> {
+/// Parses a purpose by name. Help and shell completions list the names.
+fn purpose_parser() -> impl TypedValueParser<Value = Purpose> {
     PossibleValuesParser::new(Purpose::ALL.map(Purpose::name))
         .try_map(|name| Purpose::from_name(&name).ok_or("there is no such purpose"))
 }
 
-/// Does what the flags ask for, the first of: update the lists, verify an address, identify the
-/// lines of standard input or one user agent, show one crawler, list the crawlers.
+/// Updates the lists, verifies an address, identifies user agents, shows one crawler, or lists the
+/// crawlers, depending on the flags.
 pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     if arguments.update {
-        return crawler_proof::update(&arguments.control, arguments.json);
+        return crawler_proof::update_lists(&arguments.control, arguments.json);
     }
     if let (Some(address), Some(name)) = (arguments.verify, &arguments.claimed) {
-        let crawler = named(registry, name)?;
-        let identity = crawler_proof::settings(arguments.config.as_deref())?;
-        return crawler_proof::verify(
+        let crawler = find_crawler(registry, name)?;
+        let identity = crawler_proof::identity_settings(arguments.config.as_deref())?;
+        return crawler_proof::verify_address(
             registry,
             crawler,
             address.to_canonical(),
@@ -90,8 +91,8 @@ pub fn run(arguments: &Arguments) -> Result {
         return identify(registry, user_agent, arguments.json);
     }
     if let Some(name) = &arguments.name {
-        let crawler = registry.get(named(registry, name)?);
-        return show(arguments.json, crawler, CrawlerText { crawler });
+        let crawler = registry.get(find_crawler(registry, name)?);
+        return print_result(arguments.json, crawler, CrawlerText { crawler });
     }
     let listed: Vec<&Crawler> = registry
         .crawlers()
@@ -102,39 +103,39 @@ pub fn run(arguments: &Arguments) -> Result {
                 .is_none_or(|purpose| crawler.purpose == purpose)
         })
         .collect();
-    show(arguments.json, &listed, table(&listed))
+    print_result(arguments.json, &listed, crawler_table(&listed))
 }
 
-/// The crawler of the registry with this id, name or token. Fails with the nearest known name.
-fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
+/// The crawler with this id, name or token. Fails with the nearest known name.
+fn find_crawler(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
     registry.find(name).ok_or_else(|| {
         let known = registry
             .crawlers()
             .iter()
             .flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
-        let near = crate::yaml::nearest(name, known);
+        let near = crate::yaml::nearest_word(name, known);
         let hint = near
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
-        Failure::Found(format!(
+        Failure::FindingsMessage(format!(
             "there is no crawler `{name}` in the registry{hint}"
         ))
     })
 }
 
-/// What a user agent claims to be, as a pair: the claim in a word, and the kind of a client that
-/// has no record in the registry (`bot`, `tool` or `person`).
-fn word(claim: Claim) -> (&'static str, &'static str) {
+/// The claim in a word, and the kind of client for a claim without a crawler of the registry: `bot`,
+/// `tool` or `person`.
+fn claim_name_and_kind(claim: Claim) -> (&'static str, &'static str) {
     match claim {
         Claim::Known(_) => ("known", "bot"),
-        Claim::Other | Claim::Token(_) => ("other", "bot"),
+        Claim::UnknownBot | Claim::PolicyToken(_) => ("other", "bot"),
         Claim::Tool => ("tool", "tool"),
-        Claim::Nobody => ("nobody", "person"),
+        Claim::Visitor => ("nobody", "person"),
     }
 }
 
-/// The record of a claim, if it is that of a crawler of the registry.
-fn known(registry: &Registry, claim: Claim) -> Option<&Crawler> {
+/// The crawler of the registry that is claimed.
+fn claimed_crawler(registry: &Registry, claim: Claim) -> Option<&Crawler> {
     match claim {
         Claim::Known(index) => Some(registry.get(index)),
         _ => None,
@@ -142,38 +143,37 @@ fn known(registry: &Registry, claim: Claim) -> Option<&Crawler> {
 }
 
 #[derive(Serialize)]
-struct Identified<'a> {
+struct IdentifiedUserAgent<'a> {
     claim: &'static str,
     why: &'static str,
     crawler: Option<&'a Crawler>,
 }
 
-/// Prints what one user agent claims to be: the record of a known crawler, else a sentence with the
+/// Prints the claim of one user agent: the facts about a known crawler, else a sentence with the
 /// reason.
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
-    let (claim, why) = registry.explain(user_agent.as_bytes());
-    let crawler = known(registry, claim);
-    let identified = Identified {
-        claim: word(claim).0,
-        why: why.in_words(),
+    let (claim, why) = registry.identify_with_reason(user_agent.as_bytes());
+    let crawler = claimed_crawler(registry, claim);
+    let identified = IdentifiedUserAgent {
+        claim: claim_name_and_kind(claim).0,
+        why: why.description(),
         crawler,
     };
     let why = identified.why;
     let text = match (claim, crawler) {
         (_, Some(crawler)) => CrawlerText { crawler }.to_string(),
-        (Claim::Nobody, None) => format!("nobody: a person's browser or app; {why}"),
+        (Claim::Visitor, None) => format!("nobody: a person's browser or app; {why}"),
         (Claim::Tool, None) => format!(
             "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
              policy names `tool` or the program's token"
         ),
         (_, None) => format!("other: a bot that is not in the registry; {why}"),
     };
-    show(json, &identified, text)
+    print_result(json, &identified, text)
 }
 
-/// Crawlers in columns below a heading: the id, the first token (`-` without one), the
-/// purpose and the operator.
-fn table(crawlers: &[&Crawler]) -> String {
+/// Crawlers in columns: the id, the first token, the purpose and the operator.
+fn crawler_table(crawlers: &[&Crawler]) -> String {
     let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"]];
     for crawler in crawlers {
         let token = crawler.tokens.first().map_or("-", String::as_str);
@@ -194,7 +194,7 @@ fn table(crawlers: &[&Crawler]) -> String {
     join(lines, "\n")
 }
 
-/// What the registry knows of a crawler.
+/// The facts about a crawler, as text.
 #[derive(Template)]
 #[template(path = "crawler.txt")]
 struct CrawlerText<'a> {
@@ -202,8 +202,8 @@ struct CrawlerText<'a> {
 }
 
 impl CrawlerText<'_> {
-    /// How the crawler reads robots.txt, and how long it keeps a copy (docs/semantics.md).
-    fn robots_txt(&self) -> String {
+    /// How the crawler parses robots.txt, and how long it keeps a copy (docs/semantics.md).
+    fn robots_txt_facts(&self) -> String {
         let mut facts = Vec::new();
         if self.crawler.reading == Dialect::Google {
             facts.push("read by Google's published parser".to_owned());
@@ -218,7 +218,7 @@ impl CrawlerText<'_> {
     }
 }
 
-/// The answer to one line.
+/// The result for one line.
 #[derive(Serialize)]
 struct IdentifiedLine<'a> {
     user_agent: &'a str,
@@ -231,34 +231,34 @@ struct IdentifiedLine<'a> {
     calls_itself: Option<&'a str>,
 }
 
-/// Answers each line of standard input with one line: the crawler's id or the claim in a word, the
-/// kind, the reason and the user agent, with tabs between them; or a JSON object.
+/// Prints one line for each line of standard input: the crawler's id or the claim in a word, the
+/// kind, the reason and the user agent, separated by tabs; or a JSON object.
 fn identify_lines(registry: &Registry, json: bool) -> Result {
     let mut input = io::stdin().lock();
     let style = if json {
-        Style::Json
+        OutputStyle::Json
     } else {
-        Style::Text { colours: false }
+        OutputStyle::Text { colours: false }
     };
-    let mut out = Printer::new(
+    let mut out = SanitizingWriter::new(
         BufWriter::with_capacity(1 << 16, io::stdout().lock()),
         style,
     );
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {
-        let (claim, reason) = registry.explain(&line);
-        let crawler = known(registry, claim);
-        let (claimed, kind) = word(claim);
+        let (claim, reason) = registry.identify_with_reason(&line);
+        let crawler = claimed_crawler(registry, claim);
+        let (claimed, kind) = claim_name_and_kind(claim);
         let (word, kind) = crawler.map_or((claimed, kind), |crawler| {
             (crawler.id.as_str(), crawler.purpose.name())
         });
         let named = crawler
-            .and_then(|crawler| marker_in(crawler, &line))
+            .and_then(|crawler| matching_marker(crawler, &line))
             .map(|marker| format!("it names `{marker}`"));
-        let why = named.as_deref().unwrap_or(reason.in_words());
+        let why = named.as_deref().unwrap_or(reason.description());
         if json {
-            let named_by = matches!(claim, Claim::Other | Claim::Tool)
-                .then(|| calls_itself(&line))
+            let named_by = matches!(claim, Claim::UnknownBot | Claim::Tool)
+                .then(|| self_given_name(&line))
                 .flatten();
             let identified = IdentifiedLine {
                 user_agent: &String::from_utf8_lossy(&line),
@@ -277,8 +277,8 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
     Ok(out.flush()?)
 }
 
-/// Reads the next line into `line`, without its end. Of a line longer than [`MAX_LINE`] only the
-/// beginning is kept, and the rest is passed over. False at the end of the input.
+/// Reads the next line into `line`, without its end. Cuts a line longer than [`MAX_LINE`]. Returns
+/// false at the end of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if input.by_ref().take(MAX_LINE).read_until(b'\n', line)? == 0 {
@@ -292,9 +292,9 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The longest marker of a crawler that a user agent contains, whatever its case, without the signs
-/// `=` and `^` before it. `None` if it contains none.
-fn marker_in<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
+/// The longest marker of a crawler that a user agent contains, in any case. The signs `=` and `^` in
+/// front of markers are ignored.
+fn matching_marker<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
     crawler
         .markers
         .iter()
@@ -311,7 +311,7 @@ mod tests {
     use super::{MAX_LINE, read_line};
 
     #[test]
-    fn a_long_line_is_cut_and_the_next_is_whole() {
+    fn long_line_is_cut_and_next_is_whole() {
         let mut text = vec![b'x'; 3 * MAX_LINE as usize];
         text.extend_from_slice(b"\r\nnext\r\n\nlast");
         let (mut input, mut line, mut lines) = (text.as_slice(), Vec::new(), Vec::new());

@@ -1,8 +1,9 @@
-//! `decide`: runs only the decision service, which tells another reverse proxy (such as nginx,
-//! Caddy or HAProxy) whether a request may pass. This command forwards no request itself.
+//! The command `decide`: runs only the decision service, which tells another reverse proxy (such as
+//! nginx, Caddy or HAProxy) whether a request may pass. In this mode crawlgate forwards no
+//! requests.
 
 use super::Result;
-use super::run::{network, serve, settled};
+use super::run::{parse_network, prepare_settings, run_server};
 use super::server_flags::ServerFlags;
 use crate::settings::{DecisionSettings, ListenAddress, ServerAddress};
 use ipnet::IpNet;
@@ -18,7 +19,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDR")]
     listen: Vec<ListenAddress>,
     /// A network of proxies that may ask [default: this machine]; may be repeated
-    #[arg(long, value_name = "CIDR", value_parser = network)]
+    #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     trusted: Vec<IpNet>,
     /// The origin, for policies that read its robots.txt; no request is forwarded to it
     #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
@@ -27,11 +28,10 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
-/// Runs the decision service by the settings and flags. The listeners of the settings are dropped,
-/// those that `settled` adds too, because nothing is forwarded.
+/// Runs the decision service, without the listeners of the settings and without the default
+/// listener.
 pub fn run(arguments: &Arguments) -> Result {
-    let mut settings = arguments.server.settings(&arguments.origin)?;
-    // Nothing is forwarded, whatever the file says for `run`.
+    let mut settings = arguments.server.load_settings(&arguments.origin)?;
     settings.listen.clear();
     let decisions = settings.decisions.get_or_insert_with(|| {
         let local = SocketAddr::from(([127, 0, 0, 1], 9180));
@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result {
     if !arguments.trusted.is_empty() {
         decisions.trusted.clone_from(&arguments.trusted);
     }
-    let mut settings = settled(settings)?;
+    let mut settings = prepare_settings(settings)?;
     settings.listen.clear();
-    serve(settings, arguments.server.beginning()?, |_| {})
+    run_server(settings, arguments.server.start_mode()?, |_| {})
 }

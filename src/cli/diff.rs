@@ -1,12 +1,15 @@
-//! `diff`: shows what changes for crawlers between two policies, directories of policies, or
-//! robots.txt files.
+//! The command `diff`: shows what changes for crawlers between two policies, directories of
+//! policies, or robots.txt files.
 
-use super::origin_copy::{OriginCopies, OriginFrom};
-use super::{Failure, Result, audit, cannot, fine, policies, say, show, tester};
-use crate::audit::{PublishedFile, Rules, each_line};
+use super::origin_copy::{OriginCopies, OriginFlags};
+use super::{
+    Failure, Result, audit, file_failure, findings_unless, policies, print_message, print_result,
+    tester,
+};
+use crate::audit::{AuditRules, DatedRobotsTxt, for_each_line};
 use crate::crawlers::Registry;
-use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
-use crate::logs::Line;
+use crate::diff::{Comparison, ComparisonBasis, Difference, RuleSet, render_markdown, render_text};
+use crate::logs::LogLine;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::printable::printable_path;
 use crate::sites::policy_directory;
@@ -33,16 +36,16 @@ pub struct Arguments {
     log_format: Option<String>,
     /// How the changes are printed
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: DiffFormat,
     #[command(flatten)]
-    origin: OriginFrom,
+    origin: OriginFlags,
     /// Print JSON: the same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum DiffFormat {
     /// For a person
     #[default]
     Text,
@@ -61,101 +64,102 @@ Examples:
 
 Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.";
 
-/// Compares both sides and prints the changes. Fails (exit code 1) if something changes.
+/// Compares the old and the new rules, and prints the changes. Fails (exit code 1) if something
+/// changes.
 pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     let origins = arguments.origin.read()?;
-    let old = side(&arguments.old, &origins)?;
-    let new = side(&arguments.new, &origins)?;
+    let old = load_rule_set(&arguments.old, &origins)?;
+    let new = load_rule_set(&arguments.new, &origins)?;
     let mut sites: Vec<&Site> = Vec::new();
     sites.extend(new.snapshot.sites().iter().map(|entry| &*entry.site));
     for SiteEntry { site, .. } in old.snapshot.sites() {
-        if new.snapshot.site_named(&site.name).is_none() {
+        if new.snapshot.site_index(&site.name).is_none() {
             sites.push(site);
         }
     }
-    origins.say_assumptions(sites);
+    origins.print_assumptions(sites);
     let difference = compare(arguments, &old, &new, registry)?;
     let text = match arguments.format {
-        Format::Markdown => markdown(&difference),
-        Format::Text | Format::Json => text(&difference),
+        DiffFormat::Markdown => render_markdown(&difference),
+        DiffFormat::Text | DiffFormat::Json => render_text(&difference),
     };
-    let is_json = arguments.json || arguments.format == Format::Json;
-    show(is_json, &difference, text)?;
-    fine(!difference.changed)
+    let is_json = arguments.json || arguments.format == DiffFormat::Json;
+    print_result(is_json, &difference, text)?;
+    findings_unless(!difference.changed)
 }
 
-/// Compares both sides on the URLs of a file, the requests of logs, or, without these, on URLs made
-/// from the patterns of their rules.
+/// Compares on the URLs of a file, on the requests of logs, or on URLs made from the patterns of the
+/// rules.
 fn compare(
     arguments: &Arguments,
-    old: &Side,
-    new: &Side,
+    old: &RuleSet,
+    new: &RuleSet,
     registry: &'static Registry,
 ) -> Result<Difference> {
     let basis = match &arguments.urls {
-        Some(_) => Basis::Urls,
-        None if arguments.log.is_empty() => Basis::Patterns,
-        None => Basis::Log,
+        Some(_) => ComparisonBasis::Urls,
+        None if arguments.log.is_empty() => ComparisonBasis::Patterns,
+        None => ComparisonBasis::Log,
     };
     let mut comparison = Comparison::new(old, new, registry, basis);
     match &arguments.urls {
-        Some(path) => urls(path, &mut comparison)?,
-        None if basis == Basis::Log => log(arguments, &mut comparison)?,
-        None => comparison.witnesses(),
+        Some(path) => compare_urls(path, &mut comparison)?,
+        None if basis == ComparisonBasis::Log => compare_logs(arguments, &mut comparison)?,
+        None => comparison.compare_witness_urls(),
     }
     Ok(comparison.finish())
 }
 
-/// Reads one side of the comparison: a robots.txt, or policies without their pauses. A directory
-/// without policies allows everything. Fails if a policy has errors.
-fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
+/// Reads a robots.txt, or policies without their pauses. A directory without policies allows
+/// everything. Fails if a policy has errors.
+fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<RuleSet> {
     let name = printable_path(path);
     let snapshot = if super::check::is_robots_txt(path) {
-        tester::refuse_link_out(path)?;
-        let file = PublishedFile {
+        tester::check_no_link_out(path)?;
+        let file = DatedRobotsTxt {
             name: name.clone(),
-            bytes: tester::rules(&path.to_string_lossy(), "compare")?.bytes,
+            bytes: tester::read_rules(&path.to_string_lossy(), "compare")?.bytes,
             since: None,
         };
-        let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())?;
-        Snapshot::new(rules.entries().cloned().collect(), 0)
-    } else if policy_directory::policy_files(path).is_ok_and(|files| files.is_empty()) {
+        let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;
+        Snapshot::new(rules.site_entries().cloned().collect(), 0)
+    } else if policy_directory::list_policies(path).is_ok_and(|files| files.is_empty()) {
         // The first policies of a repository are compared with a directory that has none yet.
-        say(&format!(
+        print_message(&format!(
             "note: {name} has no policy (*.yaml): every host there allows everything"
         ));
         Snapshot::new(Vec::new(), 0)
     } else {
         let loaded = policies::load_proposed(&[path.to_owned()], origins)?;
-        policies::report(&loaded, true);
+        policies::print_policy_findings(&loaded, true);
         if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
-            return Err(Failure::CouldNot(format!(
+            return Err(Failure::Runtime(format!(
                 "{} cannot be used, so it cannot be compared",
                 broken.source.name
             )));
         }
-        policies::without_pauses(loaded)
+        policies::snapshot_without_pauses(loaded)
     };
-    Ok(Side {
+    Ok(RuleSet {
         name,
         snapshot,
         is_one_file: !path.is_dir(),
     })
 }
 
-/// Compares on each line of a file: a path for every host, or a URL. Empty lines and what follows
-/// `#` are passed over. Fails after the last line if one is neither.
-fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
+/// Compares on each line of a file: a path for every host, or a URL. Ignores empty lines and text
+/// after `#`. Fails after the last line if a line is neither.
+fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     let mut wrong = None;
     let mut number = 0_u64;
-    let read = each_line(&audit::input(path), |line| {
+    let read = for_each_line(&audit::log_input(path), |line| {
         number += 1;
         let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
         let line = line.split('#').next().unwrap_or_default();
         match (line.split_once("://"), line.starts_with('/')) {
             _ if line.is_empty() => {}
-            (_, true) => comparison.url(None, line),
+            (_, true) => comparison.compare_url(None, line),
             (Some((_, rest)), false) => {
                 let end = rest.find(['/', '?']).unwrap_or(rest.len());
                 let (host, target) = rest.split_at(end);
@@ -164,14 +168,14 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
                 } else {
                     format!("/{target}")
                 };
-                comparison.url(Some(host), &target);
+                comparison.compare_url(Some(host), &target);
             }
             (None, false) => wrong = wrong.take().or(Some((number, line.to_owned()))),
         }
     });
-    read.map_err(cannot("read", path))?;
+    read.map_err(file_failure("read", path))?;
     match wrong {
-        Some((number, line)) => Err(Failure::CouldNot(format!(
+        Some((number, line)) => Err(Failure::Runtime(format!(
             "{}:{number}: `{line}` is neither a path nor a URL; a path begins with `/`, a URL with `https://`",
             printable_path(path)
         ))),
@@ -179,37 +183,37 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     }
 }
 
-/// Compares on the requests of the logs. Lines that cannot be read or have no user agent are left
-/// out with a note. Fails if no line could be read.
-fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
-    let format = audit::format(arguments.log_format.as_deref())?;
+/// Compares on the requests of the logs. Prints how many lines are unreadable or have no user agent.
+/// Fails if no line could be read.
+fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
+    let format = audit::parse_log_format(arguments.log_format.as_deref())?;
     let mut read = 0_u64;
     let mut unreadable = 0_u64;
     let mut without_agent = 0_u64;
     for path in &arguments.log {
-        let lines = each_line(&audit::input(path), |line| match format.read(line) {
+        let lines = for_each_line(&audit::log_input(path), |line| match format.parse(line) {
             _ if line.is_empty() => {}
-            Ok(Line::Request(record)) => {
+            Ok(LogLine::Request(record)) => {
                 read += 1;
                 match record.user_agent.as_deref() {
-                    Some(user_agent) => comparison.request(&record, user_agent),
+                    Some(user_agent) => comparison.compare_request(&record, user_agent),
                     None => without_agent += 1,
                 }
             }
-            Ok(Line::NoRequest | Line::ServerMessage) => {}
+            Ok(LogLine::NoRequest | LogLine::ServerMessage) => {}
             Err(_) => unreadable += 1,
         });
-        lines.map_err(cannot("read", path))?;
+        lines.map_err(file_failure("read", path))?;
     }
     if unreadable > 0 && read == 0 {
-        return audit::unreadable();
+        return audit::all_unreadable();
     }
     for (count, what) in [
         (unreadable, "could not be read"),
         (without_agent, "have no user agent"),
     ] {
         if count > 0 {
-            say(&format!(
+            print_message(&format!(
                 "note: {count} lines {what}; they are not compared"
             ));
         }

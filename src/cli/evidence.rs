@@ -1,13 +1,18 @@
-//! `evidence`: exports a case (an excerpt of the evidence log, as one file for a third party), and
-//! checks such a file. It also deletes personal values from the log, gives the log a new key, and
-//! shows its state. crawlgate may be running meanwhile.
+//! The command `evidence`, for the evidence log of what crawlers did. It exports a case (an excerpt
+//! of the log as one file, for a third party), and verifies such a file. It also deletes personal
+//! values from the log, replaces the signing key, and shows the state of the log. crawlgate may
+//! keep running meanwhile.
 
-use super::places::StateDirectory;
-use super::{Failure, Result, cannot, fine, places, say, show, write_new};
+use super::default_paths::StateFlag;
+use super::{
+    Failure, Result, default_paths, file_failure, findings_unless, print_message, print_result,
+    write_new_file,
+};
 use crate::crawlers::Registry;
 use crate::evidence::{
-    CaseFindings, CaseSpan, Joined, LogStatus, VerifyKey, cover, forget, open_existing,
-    read_joined, rotate_key, stamp, status, verify, write_case,
+    CaseFindings, CaseScope, ExportedLog, LogStatus, VerifyKey, build_case, delete_personal_values,
+    ensure_checkpoints, fetch_timestamps, log_status, open_existing, read_exported_logs,
+    rotate_key, verify_case,
 };
 use crate::files;
 use crate::numbers::plural;
@@ -21,10 +26,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Bytes of a case.
-const MAX_CASE: u64 = 1024 * 1024 * 1024;
+const MAX_CASE_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// For about as long a crawler may use a robots.txt from before the observation.
+/// About how long a crawler may use a robots.txt from before the observation.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Export evidence about a crawler as one file, and check such a file
@@ -32,7 +36,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[command(after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: EvidenceCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -47,27 +51,27 @@ Examples:
 Exit codes: 0 fine, 1 the case does not hold, 2 wrong usage, 3 the log or the file cannot be read or written.";
 
 #[derive(clap::Subcommand)]
-enum Action {
+enum EvidenceCommand {
     /// Write a case: what one crawler did on one site, with all that proves it
-    Export(Export),
+    Export(ExportArguments),
     /// Check a case by the public key of its log
-    Verify(Verify),
+    Verify(VerifyArguments),
     /// Delete personal values; the log still verifies
-    Forget(Forget),
+    Forget(ForgetArguments),
     /// Give the log a new key, by the word of the old one
-    RotateKey(StateDirectory),
+    RotateKey(StateFlag),
     /// Show the public key of the log and what it has
     Status {
         /// Print JSON
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        state: StateDirectory,
+        state: StateFlag,
     },
 }
 
 #[derive(clap::Args)]
-struct Export {
+struct ExportArguments {
     /// The site
     #[arg(long)]
     site: String,
@@ -75,10 +79,10 @@ struct Export {
     #[arg(long)]
     crawler: String,
     /// From this moment: a date or RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Timestamp,
     /// Until this moment [default: now]
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
     /// The case, a new file
     #[arg(short, long, value_name = "FILE")]
@@ -92,7 +96,7 @@ struct Export {
 }
 
 #[derive(clap::Args)]
-struct Verify {
+struct VerifyArguments {
     /// The case
     file: PathBuf,
     /// The public key of the log, or a file with it; again for each further log of the case
@@ -104,45 +108,45 @@ struct Verify {
 }
 
 #[derive(clap::Args)]
-struct Forget {
+struct ForgetArguments {
     /// Of requests from this address
     #[arg(long, required_unless_present = "before")]
     address: Option<IpAddr>,
     /// Of entries before this moment: a date or RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     before: Option<Timestamp>,
     #[command(flatten)]
-    state: StateDirectory,
+    state: StateFlag,
 }
 
-/// Reads a date or a moment; one before 1970 is an error.
-fn moment(text: &str) -> Result<Timestamp, &'static str> {
+/// Parses a date or a time from 1970 on.
+fn parse_time(text: &str) -> Result<Timestamp, &'static str> {
     let moment = Timestamp::parse(text).filter(|moment| moment.0 >= 0);
     moment.ok_or("write a date or a moment, like 2026-11-23 or 2026-11-23T06:00:00Z")
 }
 
-/// The same time in the form of the standard library. `moment` is not before 1970 (see `moment`).
+/// Converts a time that is not before 1970 (see [`parse_time`]).
 fn system_time(moment: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(moment.0.unsigned_abs())
 }
 
 pub fn run(arguments: &Arguments) -> Result {
     match &arguments.action {
-        Action::Export(arguments) => run_export(arguments),
-        Action::Verify(arguments) => run_verify(arguments),
-        Action::Forget(arguments) => run_forget(arguments),
-        Action::RotateKey(state) => run_rotate_key(state),
-        Action::Status { json, state } => run_status(*json, state),
+        EvidenceCommand::Export(arguments) => run_export(arguments),
+        EvidenceCommand::Verify(arguments) => run_verify(arguments),
+        EvidenceCommand::Forget(arguments) => run_forget(arguments),
+        EvidenceCommand::RotateKey(state) => run_rotate_key(state),
+        EvidenceCommand::Status { json, state } => run_status(*json, state),
     }
 }
 
-/// Writes a case into a new file: of the logs on this machine, with timestamps that are fetched
-/// now, and of the joined cases. A checkpoint without a timestamp is only said. Fails if the case
-/// does not hold by its own check; the file is written all the same.
-fn run_export(arguments: &Export) -> Result {
+/// Writes a case into a new file, from the logs on this machine and the joined cases. Timestamps are
+/// fetched now; a missing one gives only a message. Fails if the case does not hold by its own check;
+/// the file is written all the same.
+fn run_export(arguments: &ExportArguments) -> Result {
     let now = SystemTime::now();
     let registry = Registry::builtin();
-    let span = CaseSpan {
+    let span = CaseScope {
         site: arguments.site.clone(),
         crawler: registry
             .find(&arguments.crawler)
@@ -155,16 +159,16 @@ fn run_export(arguments: &Export) -> Result {
         return Err(Failure::Usage("--from is not before --to".into()));
     }
     let directories = match arguments.state.as_slice() {
-        [] => vec![places::state_or_failure()?],
+        [] => vec![default_paths::require_state_directory()?],
         given => given.to_vec(),
     };
     let mut logs = Vec::new();
     for directory in &directories {
         let mut log = open_existing(directory)?;
-        say_first_days(directory, &span.site, arguments.from)?;
-        cover(&mut log, &span, now)?;
-        if let Err(error) = stamp(&mut log, now) {
-            say(&format!(
+        print_first_days(directory, &span.site, arguments.from)?;
+        ensure_checkpoints(&mut log, &span, now)?;
+        if let Err(error) = fetch_timestamps(&mut log, now) {
+            print_message(&format!(
                 "a checkpoint has no timestamp: {error}; the case is written without it"
             ));
         }
@@ -172,41 +176,43 @@ fn run_export(arguments: &Export) -> Result {
     }
     let mut joined = Vec::new();
     for file in &arguments.join {
-        let read = read_other(file);
+        let read = read_joined_case(file);
         joined.extend(
-            read.map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())))?,
+            read.map_err(|error| Failure::Runtime(format!("--join {}: {error}", file.display())))?,
         );
     }
-    let (archive, findings) = write_case(&mut logs, joined, &span, now)?;
-    write_new(&arguments.output, &archive)?;
+    let (archive, findings) = build_case(&mut logs, joined, &span, now)?;
+    write_new_file(&arguments.output, &archive)?;
     let requests: usize = findings.logs.iter().map(|log| log.requests.len()).sum();
     let served: usize = findings.logs.iter().map(|log| log.served.len()).sum();
-    say(&format!(
+    print_message(&format!(
         "{}: {}, robots.txt served: {}",
         arguments.output.display(),
         plural(requests, "request"),
         plural(served, "time"),
     ));
     for log in &logs {
-        say(&format!(
+        print_message(&format!(
             "the key of the log is {}",
-            log.key.verify_key().line()
+            log.key.verify_key().to_line()
         ));
     }
     if findings.faults.is_empty() {
         return Ok(());
     }
     let faults = join(findings.faults, "; ");
-    Err(Failure::Found(format!("the case does not hold: {faults}")))
+    Err(Failure::FindingsMessage(format!(
+        "the case does not hold: {faults}"
+    )))
 }
 
-/// Says which hosts of the site had been observed for less than a day, or not yet, when the time of
-/// a case began: of that time no request is a violation.
-fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
+/// Prints the hosts of the site that were observed for less than a day when the time of the case
+/// began: at first no request there is a violation.
+fn print_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
     for (_, observed) in StateStore::read(directory, super::now())?.observations {
         let since = observed.since;
         if observed.site == site && from.since(since) < DAY {
-            say(&format!(
+            print_message(&format!(
                 "{} is observed without a gap since {since}: of the time before, requests may be missing, and for about a day from \
                  then on they are unproven and no violations, for a crawler may use an older robots.txt",
                 observed.host
@@ -217,21 +223,21 @@ fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
 }
 
 /// The logs of a case that was exported on another machine.
-fn read_other(file: &Path) -> Result<Vec<Joined>, Box<dyn Error>> {
-    Ok(read_joined(&read_case(file)?)?)
+fn read_joined_case(file: &Path) -> Result<Vec<ExportedLog>, Box<dyn Error>> {
+    Ok(read_exported_logs(&read_case(file)?)?)
 }
 
-/// Reads the file of a case, up to 1 GiB. It is in memory twice while it is checked.
+/// Reads the file of a case. It is in memory twice while it is checked.
 fn read_case(file: &Path) -> io::Result<Vec<u8>> {
-    files::read_argument(file, MAX_CASE)
+    files::read_argument(file, MAX_CASE_BYTES)
 }
 
-/// The public key that `--key` gives: the key itself, or a file with it.
-fn key_of(given: &str) -> Result<VerifyKey> {
+/// Parses `--key`: a public key, or a file with it.
+fn parse_key(given: &str) -> Result<VerifyKey> {
     if let Ok(key) = VerifyKey::parse(given) {
         return Ok(key);
     }
-    let text = files::read_argument(given.as_ref(), files::MAX_BYTES).map_err(|error| {
+    let text = files::read_argument(given.as_ref(), files::MAX_FILE_BYTES).map_err(|error| {
         Failure::Usage(format!(
             "--key {given} is no key, and no file with one: {error}"
         ))
@@ -240,60 +246,59 @@ fn key_of(given: &str) -> Result<VerifyKey> {
         .map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
 }
 
-/// Checks the file of a case, with the keys of `--key`, and prints the findings. Fails if a key
-/// cannot be read, or the case has faults.
-fn run_verify(arguments: &Verify) -> Result {
+/// Checks a case by the keys of `--key`, and prints the findings. Fails if the case has faults.
+fn run_verify(arguments: &VerifyArguments) -> Result {
     let keys = arguments
         .key
         .iter()
-        .map(|key| key_of(key))
+        .map(|key| parse_key(key))
         .collect::<Result<Vec<_>, _>>()?;
-    let archive = read_case(&arguments.file).map_err(cannot("read", &arguments.file))?;
-    let findings = verify(&archive, &keys);
-    show(arguments.json, &findings, CaseText { case: &findings })?;
-    fine(findings.faults.is_empty())
+    let archive = read_case(&arguments.file).map_err(file_failure("read", &arguments.file))?;
+    let findings = verify_case(&archive, &keys);
+    print_result(arguments.json, &findings, CaseText { case: &findings })?;
+    findings_unless(findings.faults.is_empty())
 }
 
-/// What was found in a case, as text.
+/// The findings about a case, as text.
 #[derive(Template)]
 #[template(path = "case.txt")]
 struct CaseText<'a> {
     case: &'a CaseFindings,
 }
 
-/// Deletes personal values from the log: those of an address, those before a time, or with both
-/// flags those that are both. Says how many were deleted.
-fn run_forget(arguments: &Forget) -> Result {
-    let mut log = open_existing(&arguments.state.path()?)?;
+/// Deletes personal values from the log: of an address, before a time, or of an address before a
+/// time. Prints how many were deleted.
+fn run_forget(arguments: &ForgetArguments) -> Result {
+    let mut log = open_existing(&arguments.state.path_or_default()?)?;
     let before = arguments.before.map(system_time);
-    let forgotten = forget(&mut log, arguments.address, before, SystemTime::now())?;
-    say(&format!(
+    let forgotten = delete_personal_values(&mut log, arguments.address, before, SystemTime::now())?;
+    print_message(&format!(
         "{forgotten} personal values were deleted; backups and cases that were exported before still have them"
     ));
     Ok(())
 }
 
-/// Gives the log a new key, and prints the line of its public part on standard output.
-fn run_rotate_key(state: &StateDirectory) -> Result {
-    let directory = state.path()?;
+/// Replaces the key of the log, and prints the new public key on standard output.
+fn run_rotate_key(state: &StateFlag) -> Result {
+    let directory = state.path_or_default()?;
     let mut log = open_existing(&directory)?;
     let key = rotate_key(&directory, &mut log, SystemTime::now())?;
-    say(
+    print_message(
         "the log has a new key; publish it beside the old one, which stays good for what it signed",
     );
-    Ok(writeln!(super::out(false), "{}", key.line())?)
+    Ok(writeln!(super::stdout_printer(false), "{}", key.to_line())?)
 }
 
 /// Prints the state of the log, as JSON or text.
-fn run_status(json: bool, state: &StateDirectory) -> Result {
-    let log = open_existing(&state.path()?)?;
-    let status = &status(&log)?;
-    show(json, status, LogText { status })
+fn run_status(json: bool, state: &StateFlag) -> Result {
+    let log = open_existing(&state.path_or_default()?)?;
+    let status = &log_status(&log)?;
+    print_result(json, status, LogStatusText { status })
 }
 
 /// The state of a log, as text.
 #[derive(Template)]
 #[template(path = "evidence.txt")]
-struct LogText<'a> {
+struct LogStatusText<'a> {
     status: &'a LogStatus,
 }

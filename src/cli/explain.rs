@@ -1,29 +1,31 @@
-//! `explain`: shows how crawlgate would treat a request, and why. It computes the answer from the
-//! policy files, or asks the running crawlgate with `--live`.
+//! The command `explain`: shows how crawlgate would treat one HTTP request, and why. It computes
+//! the answer from the policy files, or with `--live` asks the running crawlgate.
 
-use super::{Failure, Result, cannot, control, fine, now, origin_copy, policies, print_json, show};
-use crate::admin::LiveQuestion;
-use crate::admin::control::{Request, Response};
+use super::{
+    Failure, Result, control, file_failure, findings_unless, now, origin_copy, policies,
+    print_json, print_result,
+};
+use crate::admin::ExplainRequest;
+use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::crawlers::Registry;
 use crate::files;
-use crate::heads::likely_type;
+use crate::heads::likely_content_type;
 use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind,
-    ResponseFacts, explain_for, identity_by_policy, report_unclaimed,
+    CachedVersions, Claimant, Explanation, HistoryBasis, Identity, Kind, RequestFacts,
+    RequestToJudge, ResponseFacts, explain_request, explain_unclaimed, identity_by_policy,
 };
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Without a running crawlgate it is unknown whether the list has verified a visit.
-const ONLY_WHERE_VERIFIED: &str = "\
+const IMPOSTOR_HINT: &str = "\
 A running crawlgate reports an impostor only if these networks verified a visit within seven days. Otherwise it treats the
 request as unverified. Use --live to ask the running crawlgate.";
 
-const ASK_THE_RUNNING_ONE: &str = "\
+const LIVE_HINT: &str = "\
 This answer knows no visits. Use --live to ask the running crawlgate, which knows what the crawler may have cached, until
 when, and what `robots.previous` says.";
 
@@ -47,8 +49,8 @@ pub struct Arguments {
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
     /// The robots.txt that the crawler has cached: `none`, `current`, or a file [default: unknown]
-    #[arg(long, value_name = "HELD", conflicts_with = "live")]
-    held: Option<String>,
+    #[arg(long, value_name = "CACHED", conflicts_with = "live")]
+    cached: Option<String>,
     /// A line of X-Robots-Tag that the origin sends, like `googlebot: noindex`; may be repeated
     #[arg(long = "origin-tag", value_name = "LINE")]
     origin_tags: Vec<String>,
@@ -64,9 +66,9 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["origin_robots", "state"])]
     live: bool,
     #[command(flatten)]
-    control: control::Socket,
+    control: control::ControlFlag,
     #[command(flatten)]
-    origin: origin_copy::OriginFrom,
+    origin: origin_copy::OriginFlags,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -75,17 +77,16 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The type of the response: that of the flag, else the one that the path's extension suggests.
+    /// The type of the response: that of the flag, else that of the path's extension.
     fn content_type(&self) -> &str {
         self.content_type
             .as_deref()
-            .unwrap_or_else(|| likely_type(self.target.as_bytes()))
+            .unwrap_or_else(|| likely_content_type(self.target.as_bytes()))
     }
 }
 
-/// Explains the request by the policy files, or asks the running crawlgate with `--live`. Without
-/// `--held` the crawler may have any version that was published lately. Fails if no site has the
-/// host.
+/// Explains the request. Without `--cached` the crawler may have any version that was published
+/// lately. Fails if no site has the host.
 pub fn run(arguments: &Arguments) -> Result {
     if !arguments.target.starts_with('/') {
         return Err(Failure::Usage(format!(
@@ -94,17 +95,17 @@ pub fn run(arguments: &Arguments) -> Result {
         )));
     }
     if arguments.live {
-        return ask_the_running_one(arguments);
+        return explain_live(arguments);
     }
     let now = now();
-    let snapshot = policies::for_host(
+    let snapshot = policies::snapshot_for_host(
         &arguments.policies,
         &arguments.host,
         &arguments.origin.read()?,
         now,
     )?;
     let registry = Registry::builtin();
-    let mut facts = Facts {
+    let mut facts = RequestFacts {
         host: arguments.host.as_bytes(),
         target: arguments.target.as_bytes(),
         method: b"GET",
@@ -119,23 +120,23 @@ pub fn run(arguments: &Arguments) -> Result {
         content_type,
         origin_tags: &arguments.origin_tags,
     };
-    let cached = superseded(arguments.held.as_deref(), registry, now)?;
-    let explanation = match Claimant::named(&snapshot, registry, &facts) {
-        None => report_unclaimed(registry, &facts, &response),
+    let cached = cached_version(arguments.cached.as_deref(), registry, now)?;
+    let explanation = match Claimant::find_by_name(&snapshot, registry, &facts) {
+        None => explain_unclaimed(registry, &facts, &response),
         Some(claimant) => {
             facts.identity = identity_by_policy(&claimant.entry.site, &facts, claimant.claim, true);
-            let cached_versions = match arguments.held.as_deref() {
-                None => CachedVersions::of_anyone(claimant, now),
-                Some(held) => CachedVersions {
+            let cached_versions = match arguments.cached.as_deref() {
+                None => CachedVersions::for_any_crawler(claimant, now),
+                Some(name) => CachedVersions {
                     versions: cached.as_slice(),
                     cached: u64::from(cached.is_some()),
                     basis: HistoryBasis::Observed,
-                    was_served: held != "none",
+                    was_served: name != "none",
                     ..CachedVersions::default()
                 },
             };
-            explain_for(
-                &Case {
+            explain_request(
+                &RequestToJudge {
                     registry,
                     facts,
                     claimant,
@@ -145,58 +146,62 @@ pub fn run(arguments: &Arguments) -> Result {
             )
         }
     };
-    print(arguments, &explanation, &snapshot)
+    print_explanation(arguments, &explanation, &snapshot)
 }
 
-/// Prints the explanation as JSON or text, with a hint where only the running crawlgate knows more.
-/// Fails if no site has the host.
-fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) -> Result {
+/// Prints the explanation, with a hint if the running crawlgate may know more. Fails if no site has
+/// the host.
+fn print_explanation(
+    arguments: &Arguments,
+    explanation: &Explanation,
+    snapshot: &Snapshot,
+) -> Result {
     let claimed = explanation.site.is_some();
     if arguments.json {
         print_json(explanation)?;
-        return fine(claimed);
+        return findings_unless(claimed);
     }
-    let colour = super::colour(&std::io::stdout());
-    let mut out = super::out(colour);
+    let colour = super::supports_colour(&std::io::stdout());
+    let mut out = super::stdout_printer(colour);
     out.write_all(explanation.to_text(snapshot, colour).as_bytes())?;
     if explanation.identity == Identity::Impostor {
-        writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
+        writeln!(out, "\n{}", IMPOSTOR_HINT)?;
     }
     if !claimed {
         let policies = arguments.policies.display();
         let host = &arguments.host;
-        return Err(Failure::Found(format!(
+        return Err(Failure::FindingsMessage(format!(
             "no policy in {policies} is for {host}"
         )));
     }
-    if explanation.kind == Kind::Unproven && arguments.held.is_none() {
-        writeln!(out, "\n{ASK_THE_RUNNING_ONE}")?;
+    if explanation.kind == Kind::Unproven && arguments.cached.is_none() {
+        writeln!(out, "\n{LIVE_HINT}")?;
     }
     Ok(())
 }
 
-/// The robots.txt of the file that `--held` names, as a version that was superseded now. `None` for
-/// `none`, `current`, and without the flag.
-fn superseded(
-    held: Option<&str>,
+/// The file of `--cached`, as a version that was superseded now. `None` for `none`, `current`, and
+/// without the flag.
+fn cached_version(
+    cached: Option<&str>,
     registry: &Registry,
     now: Timestamp,
 ) -> Result<Option<SupersededVersion>> {
-    let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else {
+    let Some(file) = cached.filter(|cached| !matches!(*cached, "none" | "current")) else {
         return Ok(None);
     };
-    let text = files::read_argument(file.as_ref(), files::MAX_BYTES)
-        .map_err(cannot("read", file.as_ref()))?;
+    let text = files::read_argument(file.as_ref(), files::MAX_FILE_BYTES)
+        .map_err(file_failure("read", file.as_ref()))?;
     Ok(Some(SupersededVersion {
-        parsed: Arc::new(ParsedVersion::read(text.into(), registry)),
+        parsed: Arc::new(ParsedVersion::parse(text.into(), registry)),
         since: now,
         superseded_at: now,
     }))
 }
 
-/// Asks the running crawlgate and prints its answer. Fails if no site has the host.
-fn ask_the_running_one(arguments: &Arguments) -> Result {
-    let question = LiveQuestion {
+/// Prints the explanation of the running crawlgate. Fails if no site has the host.
+fn explain_live(arguments: &Arguments) -> Result {
+    let question = ExplainRequest {
         host: arguments.host.clone(),
         target: arguments.target.clone(),
         user_agent: arguments.user_agent.clone(),
@@ -204,11 +209,13 @@ fn ask_the_running_one(arguments: &Arguments) -> Result {
         content_type: Some(arguments.content_type().to_owned()),
         status: arguments.status,
         origin_tags: arguments.origin_tags.clone(),
-        colour: !arguments.json && super::colour(&std::io::stdout()),
+        colour: !arguments.json && super::supports_colour(&std::io::stdout()),
     };
-    let Response::Explained(answer) = arguments.control.ask(&Request::Explain(question))? else {
-        return control::unexpected();
+    let ControlResponse::Explained(answer) =
+        arguments.control.send(&ControlRequest::Explain(question))?
+    else {
+        return control::unexpected_response();
     };
-    show(arguments.json, &answer.explanation, &answer.text)?;
-    fine(!answer.explanation["site"].is_null())
+    print_result(arguments.json, &answer.explanation, &answer.text)?;
+    findings_unless(!answer.explanation["site"].is_null())
 }

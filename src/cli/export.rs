@@ -1,9 +1,9 @@
-//! `export`: writes a policy as configuration of nginx, HAProxy, Caddy or Apache httpd, for sites
-//! that do not run crawlgate.
+//! The command `export`: writes a policy as configuration of nginx, HAProxy, Caddy or Apache httpd,
+//! for sites that do not run crawlgate.
 
-use super::{Failure, Result, cannot, origin_copy, policies, say};
+use super::{Failure, Result, file_failure, origin_copy, policies, print_message};
 use crate::crawlers::Registry;
-use crate::export::{Rules, Server, export};
+use crate::export::{ExportTarget, ExportedPolicy, export_config};
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub struct Arguments {
     /// The server that the configuration is for
     #[arg(value_enum)]
-    server: Server,
+    server: ExportTarget,
     /// The site; not needed where there is one
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
@@ -27,18 +27,18 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "policies")]
     policies: PathBuf,
     #[command(flatten)]
-    origin: origin_copy::OriginFrom,
+    origin: origin_copy::OriginFlags,
 }
 
-/// Writes the configuration of one site into the directory, and prints the names of the files. Says
-/// on standard error what the server cannot do. The site must be named if there are several files.
+/// Writes the configuration of one site, and prints the names of the files, and on standard error
+/// the parts of the policy that the server cannot do.
 pub fn run(arguments: &Arguments) -> Result {
-    let loaded = policies::load(
+    let loaded = policies::load_policies(
         std::slice::from_ref(&arguments.policies),
         &arguments.origin.read()?,
     )?;
-    policies::report(&loaded, true);
-    let mut sites = policies::sites(&loaded);
+    policies::print_policy_findings(&loaded, true);
+    let mut sites = policies::valid_sites(&loaded);
     let site = match &arguments.site {
         Some(name) => sites.find(|site| site.name == *name),
         None if loaded.len() > 1 => {
@@ -56,23 +56,23 @@ pub fn run(arguments: &Arguments) -> Result {
             .as_deref()
             .map(|name| format!(" `{name}`"))
             .unwrap_or_default();
-        return Err(Failure::Found(format!(
+        return Err(Failure::FindingsMessage(format!(
             "no valid policy{name} in {}",
             arguments.policies.display()
         )));
     };
     fs::create_dir_all(&arguments.output)?;
-    // Servers are started from elsewhere.
+    // The server starts in another directory, so it needs absolute paths.
     let directory = arguments.output.canonicalize()?;
-    let mut out = super::out(false);
-    let rules = Rules::of(site, Registry::builtin());
-    for (name, bytes) in export(&rules, arguments.server, &directory.display().to_string()) {
+    let mut out = super::stdout_printer(false);
+    let rules = ExportedPolicy::from_site(site, Registry::builtin());
+    for (name, bytes) in export_config(&rules, arguments.server, &directory.display().to_string()) {
         let file = directory.join(name);
-        fs::write(&file, bytes).map_err(cannot("write", &file))?;
+        fs::write(&file, bytes).map_err(file_failure("write", &file))?;
         writeln!(out, "{}", file.display())?;
     }
     for left_out in &rules.left_out {
-        say(&format!("not exported: {left_out}"));
+        print_message(&format!("not exported: {left_out}"));
     }
     Ok(())
 }

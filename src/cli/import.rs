@@ -1,12 +1,12 @@
-//! `import`: writes a new policy from the rules and comments of an existing robots.txt.
+//! The command `import`: writes a new policy from the rules and comments of an existing robots.txt.
 
-use super::tester::{RobotsTxt, file, host_of};
-use super::{Failure, Result, say, write_new};
+use super::tester::{NamedRobotsTxt, read_robots_txt, url_host};
+use super::{Failure, Result, print_message, write_new_file};
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
 use crate::policy::import::{ImportOptions, import};
 use crate::printable::printable_path;
-use crate::robots::File;
+use crate::robots::RobotsFile;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -29,39 +29,38 @@ pub struct Arguments {
     purposes: bool,
 }
 
-/// Makes a policy of a robots.txt. Writes it to the file of `--output`, which must not be there
-/// yet, or else prints it. Says on standard error what needs a look, with the line of the
-/// robots.txt.
+/// Makes a policy from a robots.txt, and writes it to the new file of `--output`, or else prints it.
+/// Prints notes about lines that need attention on standard error.
 pub fn run(arguments: &Arguments) -> Result {
-    let host = host(arguments)?;
-    let RobotsTxt { name, bytes, .. } = file(&arguments.file, "import")?;
+    let host = policy_host(arguments)?;
+    let NamedRobotsTxt { name, bytes, .. } = read_robots_txt(&arguments.file, "import")?;
     let options = ImportOptions {
         host: host.as_deref(),
         purposes: arguments.purposes,
     };
-    let imported = import(&File::parse(bytes), &options, Registry::builtin());
+    let imported = import(&RobotsFile::parse(bytes), &options, Registry::builtin());
     match &arguments.output {
         Some(path) => {
-            write_new(path, imported.text.as_bytes())?;
+            write_new_file(path, imported.text.as_bytes())?;
             let path = printable_path(path);
-            say(&format!(
+            print_message(&format!(
                 "wrote {path}; check it with `crawlgate check {path}`"
             ));
         }
-        None => super::out(false).write_all(imported.text.as_bytes())?,
+        None => super::stdout_printer(false).write_all(imported.text.as_bytes())?,
     }
     for (line, note) in &imported.notes {
-        say(&format!("{name}:{line}: {note}"));
+        print_message(&format!("{name}:{line}: {note}"));
     }
     Ok(())
 }
 
-/// The host of the policy: that of `--host`, else that of the URL, else none. Fails if the URL has
-/// an address, localhost or a port: that is not the name by which clients ask for the site.
-fn host(arguments: &Arguments) -> Result<Option<String>> {
+/// The host of the policy: that of `--host`, else that of the URL. Fails if the URL has an address,
+/// localhost or a port, which is not the public name of a site.
+fn policy_host(arguments: &Arguments) -> Result<Option<String>> {
     let Some(host) = &arguments.host else {
-        return match host_of(&arguments.file) {
-            Some(host) if is_local(&host) => Err(Failure::Usage(format!(
+        return match url_host(&arguments.file) {
+            Some(host) if is_local_host(&host) => Err(Failure::Usage(format!(
                 "{host} is not the name that clients ask for, so that the policy would be for no request of theirs; give \
                  the name: --host shop.example"
             ))),
@@ -77,9 +76,8 @@ fn host(arguments: &Arguments) -> Result<Option<String>> {
     }
 }
 
-/// Whether a host is how one machine asks another, and not the public name of a site: an address,
-/// this machine, or a name with a port.
-pub fn is_local(host: &str) -> bool {
+/// Whether a host is not the public name of a site: an address, localhost, or a name with a port.
+pub fn is_local_host(host: &str) -> bool {
     let Ok(pattern) = parse_host(host) else {
         return false;
     };

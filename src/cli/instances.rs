@@ -1,10 +1,10 @@
-//! `instances`: lists the instances of crawlgate that work together through a shared store (Redis
-//! or Valkey), or declares that one of them is gone.
+//! The command `instances`: lists the instances of crawlgate that share a store (Redis or Valkey),
+//! or declares that one of them is gone.
 
-use super::{Result, control, fine, show};
-use crate::admin::control::{Request, Response};
+use super::{Result, control, findings_unless, print_result};
+use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, StoreStatus};
-use crate::peers::{MemberStatus, Standing};
+use crate::peers::{MemberState, MemberStatus};
 use askama::Template;
 use serde_json::json;
 use std::fmt::Display;
@@ -17,47 +17,46 @@ use std::fmt::Display;
 )]
 pub struct Arguments {
     #[command(subcommand)]
-    command: Option<Forget>,
+    command: Option<InstancesCommand>,
     #[command(flatten)]
-    output: control::Output,
+    output: control::ControlOutputFlags,
 }
 
 #[derive(clap::Subcommand)]
-enum Forget {
+enum InstancesCommand {
     /// Take an instance for gone that was silent: nothing that it served counts from the present on
     Forget {
         /// Its id, as the list has it
         #[arg(value_name = "ID")]
         instance: String,
         #[command(flatten)]
-        output: control::Output,
+        output: control::ControlOutputFlags,
     },
 }
 
-/// Prints the store and the instances in it, and fails if one of its problems needs a person. With
-/// `forget` declares an instance gone instead, and prints only that.
+/// Prints the store and its instances, and fails if there are problems. With `forget`, declares an
+/// instance gone, and prints only that.
 pub fn run(arguments: &Arguments) -> Result {
     let (request, output) = match &arguments.command {
-        None => (Request::Instances, &arguments.output),
-        Some(Forget::Forget { instance, output }) => (
-            Request::Forget {
+        None => (ControlRequest::Instances, &arguments.output),
+        Some(InstancesCommand::Forget { instance, output }) => (
+            ControlRequest::Forget {
                 instance: instance.clone(),
             },
             output,
         ),
     };
-    let Response::Instances(store) = output.control.ask(&request)? else {
-        return control::unexpected();
+    let ControlResponse::Instances(store) = output.control.send(&request)? else {
+        return control::unexpected_response();
     };
-    if let Some(Forget::Forget { instance, .. }) = &arguments.command {
-        // The list is that of before: an instance counts as gone from the next turn of the exchange
-        // on.
+    if let Some(InstancesCommand::Forget { instance, .. }) = &arguments.command {
+        // The response still lists it: it counts as gone from the next turn of the exchange on.
         let forgotten = json!({ "forgotten": instance });
         let text = format!("instance {instance} counts as gone");
-        return show(output.json, &forgotten, text);
+        return print_result(output.json, &forgotten, text);
     }
-    show(output.json, &*store, text(&store))?;
-    fine(!store.has_problems())
+    print_result(output.json, &*store, instances_text(&store))?;
+    findings_unless(!store.has_problems())
 }
 
 #[derive(Template)]
@@ -67,12 +66,12 @@ struct InstancesText<'a> {
     members: Vec<&'a MemberStatus>,
 }
 
-/// The store and the instances in it, the present ones first.
-pub fn text(store: &StoreStatus) -> impl Display {
+/// The store and its instances, present ones first, as text.
+pub fn instances_text(store: &StoreStatus) -> impl Display {
     let mut members: Vec<&MemberStatus> = store.exchange.members.iter().collect();
     members.sort_by_key(|found| {
         (
-            found.standing != Standing::Present,
+            found.standing != MemberState::Present,
             &found.member.host,
             &found.member.id,
         )

@@ -1,7 +1,5 @@
-//! The command line: one file for each command. [`main`] runs the command, and turns its result
-//! into an exit code.
-//!
-//! Results go to standard output, messages to standard error.
+//! The command line, with one module for each command. [`main`] runs the command and turns its
+//! result into an exit code. Results go to standard output, messages to standard error.
 
 mod audit;
 mod check;
@@ -10,6 +8,7 @@ mod control;
 mod crawler_proof;
 mod crawlers;
 mod decide;
+mod default_paths;
 mod demo;
 mod diff;
 mod evidence;
@@ -20,7 +19,6 @@ mod instances;
 mod man;
 mod origin_copy;
 mod pause;
-mod places;
 mod policies;
 mod progress;
 mod reload;
@@ -36,8 +34,8 @@ mod tester;
 mod traps;
 mod upgrade;
 
-use crate::printable::{Printer, Style, printable_path};
-use crate::yaml::{Diagnostic, Source};
+use crate::printable::{OutputStyle, SanitizingWriter, printable_path};
+use crate::yaml::{Diagnostic, SourceFile};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
@@ -57,8 +55,7 @@ struct Arguments {
 
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could not.";
 
-/// Makes the commands out of a list: the name of each, and the module that has its arguments and
-/// runs it.
+/// Declares the commands: the name of each, and the module with its `Arguments` and `run`.
 macro_rules! commands {
     ($($name:ident: $module:ident,)*) => {
         #[derive(Subcommand)]
@@ -104,28 +101,26 @@ commands! {
     Man: man,
 }
 
-/// The result of a command, and of its parts.
+/// The result of a command.
 type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// Why a command failed.
 #[derive(Debug)]
 enum Failure {
-    /// There are findings: a policy is invalid, a site was rejected. They are already shown.
+    /// There are findings (a policy is invalid, a site was rejected), which were printed already.
     Findings,
-    /// There are findings, and this message is still to be shown.
-    Found(String),
+    /// There are findings, with a message that was not printed yet.
+    FindingsMessage(String),
     /// The arguments make no sense together.
     Usage(String),
     /// A file, the network or the running crawlgate could not be reached.
-    CouldNot(String),
+    Runtime(String),
     /// The reader of our output has closed it (`crawlgate crawlers | head`).
     ClosedPipe,
 }
 
-/// An error of a file, the network or the running crawlgate.
 impl<E: Error + 'static> From<E> for Failure {
-    /// An error of an output whose reader has closed it is `ClosedPipe`; every other one is
-    /// `CouldNot` with its text.
+    /// A broken pipe is [`Failure::ClosedPipe`], every other error [`Failure::Runtime`].
     fn from(error: E) -> Failure {
         let error: &(dyn Error + 'static) = &error;
         let kind = match error.downcast_ref::<serde_json::Error>() {
@@ -134,27 +129,27 @@ impl<E: Error + 'static> From<E> for Failure {
         };
         match kind {
             Some(io::ErrorKind::BrokenPipe) => Failure::ClosedPipe,
-            _ => Failure::CouldNot(error.to_string()),
+            _ => Failure::Runtime(error.to_string()),
         }
     }
 }
 
-/// Makes failures of a file: `cannot read FILE: reason`. `act` is `read`, `write` or `create`.
-fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::CouldNot(format!("cannot {act} {}: {error}", printable_path(path)))
+/// Converts errors of a file: `cannot read FILE: reason`. `act` is `read`, `write` or `create`.
+fn file_failure(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::Runtime(format!("cannot {act} {}: {error}", printable_path(path)))
 }
 
-/// Writes a file that must not be there yet, and waits until it is on the disk.
-fn write_new(path: &Path, bytes: &[u8]) -> Result {
+/// Writes a file that must not exist yet, and syncs it to the disk.
+fn write_new_file(path: &Path, bytes: &[u8]) -> Result {
     let created = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(path);
     let written = created.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-    written.map_err(cannot("write", path))
+    written.map_err(file_failure("write", path))
 }
 
-/// Runs the command that the arguments name, and shows its failure. Returns the exit code: 0 fine
+/// Runs the command of the process arguments, and prints its failure. Returns the exit code: 0 fine
 /// (also if the reader closed the output), 1 findings, 2 wrong usage, 3 could not.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -162,7 +157,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no mistakes. A closed pipe needs no message.
             if error.use_stderr() {
-                say(&error.render().to_string());
+                print_message(&error.render().to_string());
                 return ExitCode::from(2);
             }
             let _ = error.print();
@@ -176,61 +171,59 @@ pub fn main() -> ExitCode {
     {
         Ok(()) | Err(Failure::ClosedPipe) => (0, None),
         Err(Failure::Findings) => (1, None),
-        Err(Failure::Found(message)) => (1, Some(message)),
+        Err(Failure::FindingsMessage(message)) => (1, Some(message)),
         Err(Failure::Usage(message)) => (2, Some(message)),
-        Err(Failure::CouldNot(message)) => (3, Some(message)),
+        Err(Failure::Runtime(message)) => (3, Some(message)),
     };
     if let Some(message) = message {
-        say(&format!("crawlgate: {message}"));
+        print_message(&format!("crawlgate: {message}"));
     }
     ExitCode::from(code)
 }
 
-/// Prints a message for a person on standard error. A closed standard error is no reason to stop.
-fn say(message: &str) {
-    print_message(message, false);
+/// Prints a message on standard error.
+fn print_message(message: &str) {
+    write_to_stderr(message, false);
 }
 
-/// Shows the findings about a file on standard error.
-fn say_findings<'a>(source: &Source, findings: impl IntoIterator<Item = &'a Diagnostic>) {
-    let colours = colour(&io::stderr());
+/// Prints the findings about a file on standard error.
+fn print_findings<'a>(source: &SourceFile, findings: impl IntoIterator<Item = &'a Diagnostic>) {
+    let colours = supports_colour(&io::stderr());
     findings
         .into_iter()
-        .for_each(|finding| print_message(&finding.render(source, colours), colours));
+        .for_each(|finding| write_to_stderr(&finding.render(source, colours), colours));
 }
 
-/// Prints a message on standard error, without blanks at its end. Colours are kept only with
-/// `colours`. A closed standard error is no failure.
-fn print_message(message: &str, colours: bool) {
-    let mut errors = Printer::new(io::stderr().lock(), Style::Text { colours });
+/// Prints a message on standard error, without trailing blanks. Removes colours unless `colours` is
+/// set. A closed standard error is no failure.
+fn write_to_stderr(message: &str, colours: bool) {
+    let mut errors = SanitizingWriter::new(io::stderr().lock(), OutputStyle::Text { colours });
     let _ = writeln!(errors, "{}", message.trim_end());
 }
 
-/// Standard output as commands print to it: nothing foreign in a text or in JSON is obeyed by a
-/// terminal or a job.
-type Out = Printer<StdoutLock<'static>>;
+/// Standard output with foreign texts made harmless for a terminal or a job.
+type StdoutPrinter = SanitizingWriter<StdoutLock<'static>>;
 
-/// Standard output for text, with colours where the caller has made foreign texts
+/// Standard output for text. With `colours` the caller must make foreign texts
 /// [`printable`](crate::printable).
-fn out(colours: bool) -> Out {
-    Printer::new(io::stdout().lock(), Style::Text { colours })
+fn stdout_printer(colours: bool) -> StdoutPrinter {
+    SanitizingWriter::new(io::stdout().lock(), OutputStyle::Text { colours })
 }
 
-/// Whether a stream takes colours: a terminal does, unless NO_COLOR says otherwise
-/// (<https://no-color.org>).
-fn colour(stream: &impl IsTerminal) -> bool {
+/// Whether a stream is a terminal, and NO_COLOR is not set (<https://no-color.org>).
+fn supports_colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Prints JSON and a newline.
 fn print_json(value: &(impl Serialize + ?Sized)) -> Result {
-    let mut out = Printer::new(io::stdout().lock(), Style::Json);
+    let mut out = SanitizingWriter::new(io::stdout().lock(), OutputStyle::Json);
     serde_json::to_writer_pretty(&mut out, value)?;
     Ok(writeln!(out)?)
 }
 
-/// Prints a result, as JSON for a program or as text for a person.
-fn show(json: bool, value: &(impl Serialize + ?Sized), text: impl Display) -> Result {
+/// Prints a result as JSON or as text.
+fn print_result(json: bool, value: &(impl Serialize + ?Sized), text: impl Display) -> Result {
     if json {
         return print_json(value);
     }
@@ -238,13 +231,13 @@ fn show(json: bool, value: &(impl Serialize + ?Sized), text: impl Display) -> Re
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    let mut out = out(false);
+    let mut out = stdout_printer(false);
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// The result of a command that printed what it found: `Failure::Findings` unless all is fine.
-fn fine(is_fine: bool) -> Result {
+/// The result of a command that printed its findings: `Failure::Findings` unless all is fine.
+fn findings_unless(is_fine: bool) -> Result {
     if is_fine {
         Ok(())
     } else {
@@ -263,7 +256,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_arguments_of_every_command_fit_together() {
+    fn arguments_of_every_command_are_valid() {
         Arguments::command().debug_assert();
     }
 }

@@ -1,25 +1,26 @@
-//! The origin's own robots.txt, for commands that work without a running crawlgate. The options
-//! [`OriginFrom`] name a file, or a state directory with stored copies; [`OriginCopies`] holds the
-//! files that were read. Without these options the commands print what they assume about the file.
+//! The origin's own robots.txt, for commands that work without a running crawlgate. By the flags
+//! [`OriginFlags`] the user names a robots.txt file, or a state directory with stored copies;
+//! [`OriginCopies`] has the files that were read. Without these flags, the commands print what they
+//! assume about the origin's robots.txt.
 
-use super::{Failure, Result, cannot, now, say};
-use crate::files::{MAX_BYTES, read_argument};
-use crate::origin::robots::{StoredCopies, cut, defect};
+use super::{Failure, Result, file_failure, now, print_message};
+use crate::files::{MAX_FILE_BYTES, read_argument};
+use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
 use crate::policy::Site;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::printable::printable_path;
-use crate::robots::File;
-use crate::sites::{DefaultSite, KnownOrigins, Served};
+use crate::robots::RobotsFile;
+use crate::sites::{DefaultSite, InitialOrigins, ServedRobots};
 use crate::state::StateStore;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The command that shows what a file that is held back would do.
-const TRY: &str = "`crawlgate check --origin-robots FILE` shows the result";
+/// How to see the effect of a file that is held back.
+const CHECK_HINT: &str = "`crawlgate check --origin-robots FILE` shows the result";
 
-/// Where the origin's robots.txt comes from.
+/// The source of the origin's robots.txt.
 #[derive(Default, clap::Args)]
-pub struct OriginFrom {
+pub struct OriginFlags {
     /// The origin's own robots.txt, for policies that merge it
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     origin_robots: Option<PathBuf>,
@@ -28,120 +29,121 @@ pub struct OriginFrom {
     pub state: Option<PathBuf>,
 }
 
-/// The robots.txt files that the options name.
+/// The robots.txt files of origins.
 #[derive(Default)]
 pub struct OriginCopies {
-    file: Option<Arc<OriginFile>>,
+    file: Option<Arc<OriginRobotsTxt>>,
     /// From the state directory.
-    known: KnownOrigins,
-    given: bool,
+    known: InitialOrigins,
+    is_given: bool,
 }
 
-impl OriginFrom {
-    /// Reads the file, or the copies in the state directory; without flags nothing is known. Fails
-    /// for a file that crawlgate would not take from an origin.
+impl OriginFlags {
+    /// Reads the file, or the copies in the state directory. Fails for a file that crawlgate would
+    /// not accept from an origin.
     pub fn read(&self) -> Result<OriginCopies> {
-        let file = self.origin_robots.as_deref().map(origin_file).transpose()?;
+        let file = self
+            .origin_robots
+            .as_deref()
+            .map(read_origin_file)
+            .transpose()?;
         let stored = match &self.state {
             None => StoredCopies::default(),
             Some(state) if !state.is_dir() => {
-                return Err(Failure::CouldNot(format!(
+                return Err(Failure::Runtime(format!(
                     "{} is not a directory",
                     state.display()
                 )));
             }
             Some(state) => {
-                StoredCopies::read(&StateStore::read(state, now())?.origin_copies, now())
+                StoredCopies::from_records(&StateStore::read(state, now())?.origin_copies, now())
             }
         };
         let known = crate::server::known_origins(&stored, &[]);
         Ok(OriginCopies {
-            given: file.is_some() || self.state.is_some(),
+            is_given: file.is_some() || self.state.is_some(),
             file,
             known,
         })
     }
 }
 
-/// Reads a file as that of an origin.
-fn origin_file(path: &Path) -> Result<Arc<OriginFile>> {
+/// Reads a file as the robots.txt of an origin.
+fn read_origin_file(path: &Path) -> Result<Arc<OriginRobotsTxt>> {
     let name = printable_path(path);
-    let mut bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
-    if let Some(cut) = cut(&mut bytes) {
-        say(&format!("note: {name}: {cut}"));
+    let mut bytes = read_argument(path, MAX_FILE_BYTES).map_err(file_failure("read", path))?;
+    if let Some(cut) = truncate_body(&mut bytes) {
+        print_message(&format!("note: {name}: {cut}"));
     }
-    if let Some(defect) = defect(&File::parse(bytes.as_slice()), false) {
+    if let Some(defect) = find_defect(&RobotsFile::parse(bytes.as_slice()), false) {
         let refused = format!(
             "{name}: {defect}; of an origin crawlgate takes no such file, and keeps its copy"
         );
-        return Err(Failure::CouldNot(refused));
+        return Err(Failure::Runtime(refused));
     }
-    Ok(Arc::new(OriginFile::new(name, bytes)))
+    Ok(Arc::new(OriginRobotsTxt::new(name, bytes)))
 }
 
 impl OriginCopies {
-    /// The origin's file that a site is compiled with: the file of the flag for every site, else
-    /// the stored copy of this site, else the default (nothing known).
-    pub fn of(&self, site: &str) -> Origin {
+    /// The origin's file for a site: the file of the flag, else the stored copy of this site.
+    pub fn for_site(&self, site: &str) -> OriginAvailability {
         match (&self.file, self.known.copies.get(site)) {
-            (Some(file), _) => Origin::Read(file.clone()),
+            (Some(file), _) => OriginAvailability::Available(file.clone()),
             (None, known) => known.cloned().unwrap_or_default(),
         }
     }
 
     /// The default sites for a directory without policies: one for every host with the file of the
-    /// flag, else those of which the state directory knows something.
+    /// flag, else the sites in the state directory.
     pub fn sites_without_policy(&self) -> Vec<DefaultSite> {
         match &self.file {
-            Some(_) => vec![DefaultSite::for_every_host()],
+            Some(_) => vec![DefaultSite::catch_all()],
             None => self.known.default_sites.clone(),
         }
     }
 
-    /// In words, what the answers for a site assume about the origin's file, and whether the
-    /// origin's current file is held back. `None` if the policy does not read the file.
+    /// What the command assumes about the origin's file of a site, and whether the current file is
+    /// held back, in words. `None` if the policy does not use the file.
     pub fn assumption(&self, site: &Site) -> Option<String> {
         if !site.policy.reads_origin() {
             return None;
         }
-        let assumption = match (&site.origin, Served::of(site, now()).1) {
+        let assumption = match (&site.origin, ServedRobots::at(site, now()).1) {
             (Some(origin), _) => format!("as in {}", origin.location),
             (None, Some(until)) => {
                 format!(
                     "there is no copy: its rules are missing, and robots.txt answers 503 until {until}"
                 )
             }
-            (None, None) if self.given => "there is no copy: its rules are missing".into(),
+            (None, None) if self.is_given => "there is no copy: its rules are missing".into(),
             (None, None) => {
                 "unknown: its rules are missing (give --origin-robots FILE or --state DIR)".into()
             }
         };
-        Some(match self.held_back(site) {
+        Some(match self.held_back_reason(site) {
             Some(why) => {
-                format!("{assumption}; the origin's current file is held back: {why}; {TRY}")
+                format!("{assumption}; the origin's current file is held back: {why}; {CHECK_HINT}")
             }
             None => assumption,
         })
     }
 
-    /// Why the server held the origin's current file back, by the state directory. `None` with a
-    /// file of the flag.
-    fn held_back(&self, site: &Site) -> Option<&String> {
+    /// Why the server held the origin's current file back. `None` with a file of the flag.
+    fn held_back_reason(&self, site: &Site) -> Option<&String> {
         self.known
             .held_back
             .get(&site.name)
             .filter(|_| self.file.is_none())
     }
 
-    /// Prints on standard error what is assumed about the origins of those sites that have no copy,
-    /// or whose origin's current file is held back.
-    pub fn say_assumptions<'a>(&self, sites: impl IntoIterator<Item = &'a Site>) {
+    /// Prints the assumption about each site that has no copy, or whose current file is held back.
+    pub fn print_assumptions<'a>(&self, sites: impl IntoIterator<Item = &'a Site>) {
         for site in sites {
-            if site.origin.is_some() && self.held_back(site).is_none() {
+            if site.origin.is_some() && self.held_back_reason(site).is_none() {
                 continue;
             }
             if let Some(assumption) = self.assumption(site) {
-                say(&format!(
+                print_message(&format!(
                     "note: {}: the origin's own robots.txt: {assumption}",
                     site.name
                 ));

@@ -1,9 +1,9 @@
-//! `pause`: makes the running crawlgate answer crawlers with 503 for a while. People still get
-//! pages, unless `--everyone` is given.
+//! The command `pause`: makes the running crawlgate answer crawlers with 503 for a while. Visitors
+//! still get pages, unless `--everyone` is given.
 
 use super::{Result, control};
-use crate::admin::control::{Request, Response};
-use crate::policy::model::Audience;
+use crate::admin::control::{ControlRequest, ControlResponse};
+use crate::policy::model::PauseAudience;
 use crate::sites::PauseRequest;
 use std::io::Write;
 use std::time::Duration;
@@ -15,13 +15,13 @@ pub struct Arguments {
     #[arg(long)]
     site: Option<String>,
     /// How long, like 45m or 2h [default: 12h]
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_pause_duration)]
     length: Option<Duration>,
     /// Pause people as well
     #[arg(long)]
     everyone: bool,
     /// What Retry-After says [default: 30m]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_pause_duration)]
     retry_after: Option<Duration>,
     /// Answer robots.txt with 503, too; crawlers then stop altogether
     #[arg(long)]
@@ -30,11 +30,11 @@ pub struct Arguments {
     #[arg(long)]
     long: bool,
     #[command(flatten)]
-    control: control::Socket,
+    control: control::ControlFlag,
 }
 
-/// Reads a duration of at least one second, as policies write it: `45m`, `1h30m`.
-fn duration(written: &str) -> Result<Duration, &'static str> {
+/// Parses a duration of at least one second: `45m`, `1h30m`.
+fn parse_pause_duration(written: &str) -> Result<Duration, &'static str> {
     let duration =
         crate::yaml::parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
     if duration.as_secs() > 0 {
@@ -44,15 +44,15 @@ fn duration(written: &str) -> Result<Duration, &'static str> {
     }
 }
 
-/// Has the running crawlgate pause a site, or every site without one: for crawlers, or with
-/// `--everyone` for people, too. Prints until when, and warnings on standard error.
+/// Makes the running crawlgate pause one site or all. Prints the end of the pause, and warnings on
+/// standard error.
 pub fn run(arguments: &Arguments) -> Result {
-    let request = Request::Pause(PauseRequest {
+    let request = ControlRequest::Pause(PauseRequest {
         site: arguments.site.clone(),
         audience: if arguments.everyone {
-            Audience::Everyone
+            PauseAudience::Everyone
         } else {
-            Audience::Crawlers
+            PauseAudience::Crawlers
         },
         seconds: arguments.length.map(|length| length.as_secs()),
         retry_after: arguments
@@ -61,10 +61,10 @@ pub fn run(arguments: &Arguments) -> Result {
         robots_txt: arguments.robots_txt,
         long: arguments.long,
     });
-    let Response::Paused { until, warnings } = arguments.control.ask(&request)? else {
-        return control::unexpected();
+    let ControlResponse::Paused { until, warnings } = arguments.control.send(&request)? else {
+        return control::unexpected_response();
     };
-    control::warn(&warnings);
+    control::print_warnings(&warnings);
     let site = arguments.site.as_deref().unwrap_or("every site");
     let whom = if arguments.everyone {
         "everyone"
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result {
         "crawlers"
     };
     Ok(writeln!(
-        super::out(false),
+        super::stdout_printer(false),
         "{site} is paused for {whom} until {until}; `crawlgate resume` ends it"
     )?)
 }

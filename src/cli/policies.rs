@@ -1,110 +1,110 @@
-//! [`load`] reads and compiles policy files, for commands that work without a running crawlgate. It
-//! rejects a file that has the name or a host of an earlier one.
+//! [`load_policies`] reads and compiles policy files, for commands that work without a running
+//! crawlgate. It rejects a file whose site name or host is already in an earlier file.
 
 use super::origin_copy::OriginCopies;
-use super::{Failure, Result, cannot};
+use super::{Failure, Result, file_failure};
 use crate::crawlers::Registry;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::printable::{join, printable_path};
 use crate::sites::policy_directory::{
-    self, PolicyText, Unread, Unreadable, leads_out, same_site_name, site_name,
+    self, PolicyText, UnreadableFile, UnreadableReason, duplicate_site_finding, is_link_outside,
+    site_name,
 };
 use crate::time::Timestamp;
-use crate::verdict::{self, Surroundings};
-use crate::yaml::{Diagnostics, Severity, Source};
+use crate::verdict::{self, PolicySources};
+use crate::yaml::{Diagnostics, Severity, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A policy file with its site or its mistakes.
-pub struct Loaded {
+/// A policy file with its findings. Without a site it cannot be used.
+pub struct LoadedPolicy {
     pub name: String,
-    pub source: Source,
+    pub source: SourceFile,
     pub site: Option<Arc<Site>>,
     pub diagnostics: Diagnostics,
 }
 
-/// Loads files and the policies directly inside directories, in the order of their names, with what
-/// is known of their origins. Rejects a file that has the name or a host of an earlier one. Fails
-/// if there is no policy at all, or a file cannot be read.
-pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
-    load_those(|_| true, paths, origins)
+/// Loads files, and the policies directly inside directories sorted by name. Fails if there is no
+/// policy at all, or a file cannot be read.
+pub fn load_policies(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<LoadedPolicy>> {
+    load_permitted(|_| true, paths, origins)
 }
 
-/// [`load`] that follows no link out of the directory of a file, for commands that check what
-/// somebody proposes.
-pub fn load_proposed(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
-    load_those(|path| !leads_out(path), paths, origins)
+/// Like [`load_policies`], but follows no link out of the directory of a file. For commands that
+/// check proposed policies.
+pub fn load_proposed(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<LoadedPolicy>> {
+    load_permitted(|path| !is_link_outside(path), paths, origins)
 }
 
-/// [`load`], with a finding in place of a file for which `may_read` is false. Included files that
-/// may not be read are missing.
-fn load_those(
+/// Like [`load_policies`]. A file for which `may_read` is false gets a finding; such an included
+/// file is missing.
+fn load_permitted(
     may_read: fn(&Path) -> bool,
     paths: &[PathBuf],
     origins: &OriginCopies,
-) -> Result<Vec<Loaded>> {
+) -> Result<Vec<LoadedPolicy>> {
     let mut files = Vec::new();
     for path in paths {
-        let kind = fs::metadata(path).map_err(cannot("read", path))?;
+        let kind = fs::metadata(path).map_err(file_failure("read", path))?;
         if kind.is_dir() {
-            files.extend(policy_directory::policy_files(path).map_err(cannot("read", path))?)
+            files.extend(policy_directory::list_policies(path).map_err(file_failure("read", path))?)
         } else {
             files.push(path.clone())
         }
     }
     if files.is_empty() {
         let places = join(paths.iter().map(|path| printable_path(path)), ", ");
-        return Err(Failure::CouldNot(format!(
+        return Err(Failure::Runtime(format!(
             "found no policy (*.yaml) in {places}"
         )));
     }
     let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
     for path in &files {
-        let beside = crate::files::directory_of(path);
+        let beside = crate::files::parent_directory(path);
         let beside = included.entry(beside).or_insert_with(|| {
-            let mut files = policy_directory::included_files(beside);
+            let mut files = policy_directory::read_included_files(beside);
             files.0.retain(|name, _| may_read(&beside.join(name)));
             files
         });
         let name = site_name(path);
-        let surroundings = Surroundings {
-            origin: &origins.of(&name),
+        let surroundings = PolicySources {
+            origin: &origins.for_site(&name),
             files: beside,
         };
         let text = if may_read(path) {
-            policy_directory::read(path)
+            policy_directory::read_policy(path)
         } else {
-            Err(Unreadable {
+            Err(UnreadableFile {
                 path: printable_path(path),
-                why: Unread::LeadsOut,
+                why: UnreadableReason::LinkOutside,
             })
         };
-        loaded.push(file(text, name.clone(), surroundings)?);
+        loaded.push(compile_policy(text, name.clone(), surroundings)?);
     }
-    conflicts(&mut loaded);
+    reject_conflicts(&mut loaded);
     Ok(loaded)
 }
 
-/// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to
-/// read it.
-pub fn read_source(path: &Path) -> Result<(Source, Diagnostics)> {
-    source_or_finding(policy_directory::read(path))
+/// Reads a file as text. Fails if it cannot be read; a file that is too large or not UTF-8 gives a
+/// finding.
+pub fn read_source(path: &Path) -> Result<(SourceFile, Diagnostics)> {
+    source_or_finding(policy_directory::read_policy(path))
 }
 
-/// The text of a policy file. A text that is too large, not UTF-8 or out of the directory gives an
-/// empty text and the finding; a file that cannot be read fails.
-fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
+/// Replaces a file that is too large, not UTF-8 or outside of the directory by an empty text and a
+/// finding. Fails for a file that cannot be read.
+fn source_or_finding(read: PolicyText) -> Result<(SourceFile, Diagnostics)> {
     let unreadable = match read {
         Ok(source) => return Ok((source, Diagnostics::default())),
         Err(unreadable) => unreadable,
     };
-    if let Unread::Io(_) | Unread::NotAFile = unreadable.why {
+    if let UnreadableReason::Io(_) | UnreadableReason::NotAFile = unreadable.why {
         return Err(unreadable.into());
     }
-    let source = Source {
+    let source = SourceFile {
         name: unreadable.path.clone().into(),
         text: "".into(),
     };
@@ -116,13 +116,16 @@ fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
     ))
 }
 
-/// The policy compiled with what is around it (the origin's file, other files of the directory), or
-/// the finding that there is no text to compile.
-fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Result<Loaded> {
+/// Compiles a policy with its surroundings: the origin's file and the other files of the directory.
+fn compile_policy(
+    text: PolicyText,
+    name: String,
+    surroundings: PolicySources<'_>,
+) -> Result<LoadedPolicy> {
     let (source, mut diagnostics) = source_or_finding(text)?;
     let mut site = None;
     if !diagnostics.has_errors() {
-        (site, diagnostics) = verdict::load_with(
+        (site, diagnostics) = verdict::load_site_at(
             &name,
             &source,
             surroundings,
@@ -130,7 +133,7 @@ fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Resul
             super::now(),
         );
     }
-    Ok(Loaded {
+    Ok(LoadedPolicy {
         name,
         source,
         site,
@@ -138,17 +141,19 @@ fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Resul
     })
 }
 
-/// Rejects each file that has the site name or a host of an earlier one: takes its site away and
-/// adds the findings.
-fn conflicts(loaded: &mut [Loaded]) {
+/// Rejects each file that has the site name or a host of an earlier one: removes its site and adds
+/// the findings.
+fn reject_conflicts(loaded: &mut [LoadedPolicy]) {
     let mut names: BTreeMap<String, Arc<str>> = BTreeMap::new();
     let mut owners = crate::sites::host_owners::HostOwners::default();
     for file in loaded {
-        let duplicate = names.get(&file.name).map(|other| same_site_name(other));
+        let duplicate = names
+            .get(&file.name)
+            .map(|other| duplicate_site_finding(other));
         let conflict = file
             .site
             .as_ref()
-            .and_then(|site| Some(owners.conflict(site)?.diagnostic(site)));
+            .and_then(|site| Some(owners.find_conflict(site)?.diagnostic(site)));
         names
             .entry(file.name.clone())
             .or_insert_with(|| file.source.name.clone());
@@ -158,28 +163,27 @@ fn conflicts(loaded: &mut [Loaded]) {
             file.diagnostics.items.extend(conflict);
             file.diagnostics.sort();
         } else if let Some(site) = &file.site {
-            owners.add(site);
+            owners.insert_site(site);
         }
     }
 }
 
-/// Shows the findings of files on standard error; for commands whose result is something else.
-pub fn report(loaded: &[Loaded], errors_only: bool) {
+/// Prints the findings about files on standard error.
+pub fn print_policy_findings(loaded: &[LoadedPolicy], errors_only: bool) {
     for file in loaded {
         let findings = file.diagnostics.items.iter();
         let shown = findings.filter(|finding| !errors_only || finding.severity == Severity::Error);
-        super::say_findings(&file.source, shown);
+        super::print_findings(&file.source, shown);
     }
 }
 
-/// The good sites.
-pub fn sites(loaded: &[Loaded]) -> impl Iterator<Item = &Site> {
+/// The sites of files without errors.
+pub fn valid_sites(loaded: &[LoadedPolicy]) -> impl Iterator<Item = &Site> {
     loaded.iter().filter_map(|file| file.site.as_deref())
 }
 
-/// The good sites, in force from now on, without their planned pauses: a diff or an audit is not
-/// about this moment.
-pub fn without_pauses(loaded: Vec<Loaded>) -> Snapshot {
+/// The valid sites without their planned pauses, because a diff or an audit is not about this time.
+pub fn snapshot_without_pauses(loaded: Vec<LoadedPolicy>) -> Snapshot {
     let sites = loaded.into_iter().filter_map(|file| file.site);
     Snapshot::new(
         sites
@@ -189,21 +193,20 @@ pub fn without_pauses(loaded: Vec<Loaded>) -> Snapshot {
     )
 }
 
-/// The good sites as if they had come into force at `now`, with the planned pauses that are not
+/// The valid sites as if they had come into force at `now`, with the planned pauses that are not
 /// over. A pause without a beginning begins now.
-pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
+pub fn snapshot_with_pauses(loaded: &[LoadedPolicy], now: Timestamp) -> Snapshot {
     let entries = loaded
         .iter()
         .filter_map(|file| file.site.as_ref())
         .map(|site| {
-            // When the running crawlgate first saw the pause, and whether it was ended by hand, is
-            // not known here.
+            // Only the running crawlgate knows when it first saw the pause, and whether `resume`
+            // ended it.
             let planned =
                 crate::policy::planned_pause::planned_pauses(&site.policy, now, |_, from| {
                     Some(from.unwrap_or(now))
                 });
-            // As for the server that starts now: what was over before the policy was in force has
-            // never been.
+            // As in a server that starts now, a pause that was over before has never been.
             let pauses = planned
                 .into_iter()
                 .map(|(_, pause)| pause)
@@ -214,70 +217,70 @@ pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     Snapshot::new(entries.collect(), 0)
 }
 
-/// The snapshot for a question about a host: of the policies of a directory, or of default sites if
-/// it has none. Fails if no good site has the host and a file is broken: that file may be the one.
-pub fn for_host(
+/// The policies of a directory, or default sites if it has none, for a question about a host. Fails
+/// if no valid site has the host and a file has errors, because that file may have the host.
+pub fn snapshot_for_host(
     directory: &Path,
     host: &str,
     origins: &OriginCopies,
     now: Timestamp,
 ) -> Result<Snapshot> {
-    let mut loaded = default_sites(directory, origins)?;
+    let mut loaded = load_default_sites(directory, origins)?;
     if loaded.is_empty() {
-        loaded = load(&[directory.to_owned()], origins)?;
+        loaded = load_policies(&[directory.to_owned()], origins)?;
     }
-    report(&loaded, true);
-    let snapshot = snapshot(&loaded, now);
-    let asked = snapshot
+    print_policy_findings(&loaded, true);
+    let snapshot = snapshot_with_pauses(&loaded, now);
+    let site = snapshot
         .site_for_host(host.as_bytes())
         .map(|site| &*snapshot.sites()[site].site);
-    origins.say_assumptions(asked);
+    origins.print_assumptions(site);
     let broken = loaded.iter().any(|file| file.site.is_none());
     if broken && snapshot.site_for_host(host.as_bytes()).is_none() {
-        return Err(Failure::Found(format!("no valid policy is for {host}")));
+        return Err(Failure::FindingsMessage(format!(
+            "no valid policy is for {host}"
+        )));
     }
     Ok(snapshot)
 }
 
-/// The sites that a crawlgate without policies has, where something is known of their origins.
-/// Empty if the directory has policies.
-fn default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<Loaded>> {
+/// The default sites of known origins. Empty if the directory has policies.
+fn load_default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<LoadedPolicy>> {
     let mut loaded = Vec::new();
     if directory.exists()
-        && !policy_directory::policy_files(directory).is_ok_and(|files| files.is_empty())
+        && !policy_directory::list_policies(directory).is_ok_and(|files| files.is_empty())
     {
         return Ok(loaded);
     }
     for site in origins.sites_without_policy() {
-        let surroundings = Surroundings {
-            origin: &origins.of(&site.name),
+        let surroundings = PolicySources {
+            origin: &origins.for_site(&site.name),
             files: &IncludedFiles::default(),
         };
-        let source = site.source();
-        loaded.push(file(Ok(source), site.name, surroundings)?);
+        let source = site.policy_source();
+        loaded.push(compile_policy(Ok(source), site.name, surroundings)?);
     }
     Ok(loaded)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{load, snapshot};
+    use super::{load_policies, snapshot_with_pauses};
     use crate::cli::origin_copy::OriginCopies;
-    use crate::sites::{KnownOrigins, SiteManager, SiteOptions};
+    use crate::sites::{InitialOrigins, SiteManager, SiteOptions};
     use crate::state::StateStore;
     use crate::time::Timestamp;
 
-    /// When the pause of this policy ends, for the server that starts now and for the commands
-    /// without a server.
-    fn ends(text: &str, now: Timestamp) -> [Option<Timestamp>; 2] {
+    /// When the pause of this policy ends, for a starting server and for commands without a server.
+    fn pause_ends(text: &str, now: Timestamp) -> [Option<Timestamp>; 2] {
         let directory = tempfile::tempdir().expect("a directory");
         let policies = directory.path().to_owned();
         let text = format!("hosts: a.example\nrobots: {{ origin: replace }}\n{text}");
         std::fs::write(policies.join("a.yaml"), text).expect("a policy");
-        let loaded = load(std::slice::from_ref(&policies), &OriginCopies::default())
+        let loaded = load_policies(std::slice::from_ref(&policies), &OriginCopies::default())
             .unwrap_or_else(|_| panic!("a good policy"));
-        let offline = snapshot(&loaded, now);
-        let origins = KnownOrigins::default();
+        let offline = snapshot_with_pauses(&loaded, now);
+        let origins = InitialOrigins::default();
         let options = SiteOptions {
             policies,
             strict: false,
@@ -286,7 +289,7 @@ mod tests {
             published_proof: false,
         };
         let (store, remembered) = StateStore::in_memory_only();
-        let server = SiteManager::start(options, (&store, &remembered), now)
+        let server = SiteManager::start(options, &store, &remembered, now)
             .unwrap_or_else(|error| panic!("{error}"));
         [&*server.snapshot(), &offline]
             .map(|snapshot| Some(snapshot.sites()[0].pauses.first()?.until))
@@ -310,7 +313,7 @@ mod tests {
                 Timestamp(now.0 + 5_400),
             ),
         ] {
-            assert_eq!(ends(pause, now), [Some(end); 2], "{pause}");
+            assert_eq!(pause_ends(pause, now), [Some(end); 2], "{pause}");
         }
     }
 }

@@ -1,40 +1,38 @@
-//! [`Progress`]: a line on standard error that shows how far a long command has got. It is shown
-//! only on a terminal.
+//! [`ProgressLine`] shows the progress of a long command, such as `audit`, in one line on standard
+//! error. It prints nothing if standard error is not a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The shortest time between two changes of the line.
-const PAUSE: Duration = Duration::from_millis(200);
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The line of a command that has begun.
-pub struct Progress {
+/// A line that is overwritten.
+pub struct ProgressLine {
     is_shown: bool,
     began: Instant,
     last: Option<Instant>,
 }
 
-impl Progress {
-    /// Begins without a line.
-    pub fn new() -> Progress {
-        Progress {
+impl ProgressLine {
+    pub fn new() -> ProgressLine {
+        ProgressLine {
             is_shown: io::stderr().is_terminal(),
             began: Instant::now(),
             last: None,
         }
     }
 
-    /// Changes the line, unless it changed less than 200 ms ago; on no terminal never. `text` gets
-    /// the seconds since the beginning.
-    pub fn tell(&mut self, text: impl FnOnce(f64) -> String) {
-        if self.is_shown && self.last.is_none_or(|last| last.elapsed() > PAUSE) {
+    /// Overwrites the line, unless that was done less than 200 ms ago. `text` gets the seconds since
+    /// the beginning.
+    pub fn update(&mut self, text: impl FnOnce(f64) -> String) {
+        if self.is_shown && self.last.is_none_or(|last| last.elapsed() > MIN_INTERVAL) {
             self.last = Some(Instant::now());
-            self.say(text);
+            self.write(text);
         }
     }
 
-    /// Changes the line in any case.
-    pub fn say(&self, text: impl FnOnce(f64) -> String) {
+    /// Overwrites the line.
+    pub fn write(&self, text: impl FnOnce(f64) -> String) {
         if self.is_shown {
             let _ = write!(
                 io::stderr(),

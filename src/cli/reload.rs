@@ -1,7 +1,7 @@
-//! `reload`: makes the running crawlgate read its policies again.
+//! The command `reload`: makes the running crawlgate read its policy files again.
 
-use super::{Result, control, fine, show};
-use crate::admin::control::{Request, Response};
+use super::{Result, control, findings_unless, print_result};
+use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::sites::{ReloadOutcome, ReloadReport};
 use askama::Template;
 
@@ -12,28 +12,28 @@ pub struct Arguments {
     #[arg(long, value_name = "SITE")]
     remove: Vec<String>,
     #[command(flatten)]
-    output: control::Output,
+    output: control::ControlOutputFlags,
 }
 
-/// Has the running crawlgate read its policies again, and ends the site of `--remove`. Prints what
-/// came of it, and fails unless every file is in force as it stands (`ReloadReport::is_whole`).
+/// Makes the running crawlgate reload its policies, and end the sites of `--remove`. Prints the
+/// result for each site, and fails unless every file is in force as it is.
 pub fn run(arguments: &Arguments) -> Result {
-    let Response::Reloaded(report) = arguments.output.control.ask(&Request::Reload {
-        remove: arguments.remove.clone(),
-    })?
+    let ControlResponse::Reloaded(report) =
+        arguments.output.control.send(&ControlRequest::Reload {
+            remove: arguments.remove.clone(),
+        })?
     else {
-        return control::unexpected();
+        return control::unexpected_response();
     };
-    show(
+    print_result(
         arguments.output.json,
         &report,
         ReloadText { report: &report },
     )?;
-    fine(report.is_whole())
+    findings_unless(report.is_complete())
 }
 
-/// A reload as text: why nothing was reloaded or is not in force yet, and for each site what became
-/// of it and its findings.
+/// The result of a reload as text.
 #[derive(Template)]
 #[template(path = "reload.txt")]
 struct ReloadText<'a> {

@@ -1,5 +1,5 @@
-//! `render`: prints the robots.txt of a site byte for byte, or its `/.well-known/tdmrep.json`
-//! (rights for text and data mining).
+//! The command `render`: prints the robots.txt of a site byte for byte, or its
+//! `/.well-known/tdmrep.json` (rights for text and data mining).
 
 use super::{Failure, Result, now, origin_copy, policies};
 use std::io::{IsTerminal, Write};
@@ -18,39 +18,39 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "policies")]
     policies: PathBuf,
     #[command(flatten)]
-    origin: origin_copy::OriginFrom,
+    origin: origin_copy::OriginFlags,
 }
 
-/// Prints the robots.txt of the site of a host, or its `tdmrep.json`. Fails if no site has the
-/// host, or its policy has no `tdm`.
+/// Prints the robots.txt of a host, or its `tdmrep.json`. Fails if no site has the host, or if its
+/// policy has no `tdm`.
 pub fn run(arguments: &Arguments) -> Result {
-    let snapshot = policies::for_host(
+    let snapshot = policies::snapshot_for_host(
         &arguments.policies,
         &arguments.host,
         &arguments.origin.read()?,
         now(),
     )?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
-        return Err(Failure::Found(format!(
+        return Err(Failure::FindingsMessage(format!(
             "no policy in {} is for {}",
             arguments.policies.display(),
             arguments.host
         )));
     };
     let site = &snapshot.sites()[site].site;
-    let body = match (arguments.tdmrep, site.signals.tdmrep()) {
+    let body = match (arguments.tdmrep, site.signals.tdmrep.as_ref()) {
         (false, _) => &site.robots_txt.body,
         (true, Some(file)) => &file.body,
         (true, None) => {
-            return Err(Failure::Found(format!(
+            return Err(Failure::FindingsMessage(format!(
                 "the policy of {} has no `tdm`",
                 arguments.host
             )));
         }
     };
-    // A terminal is shown the file, everything else gets its bytes.
+    // A terminal gets only printable text, a file or pipe the exact bytes.
     if std::io::stdout().is_terminal() {
-        super::out(false).write_all(body)?
+        super::stdout_printer(false).write_all(body)?
     } else {
         std::io::stdout().lock().write_all(body)?
     }

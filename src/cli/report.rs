@@ -1,10 +1,12 @@
-//! `report`: shows which crawlers break the rules, which obey, and what does not count. It asks the
-//! running crawlgate, or reads the state directory of one that ran.
+//! The command `report`: shows which crawlers break the rules, which obey, and which requests do
+//! not count. It asks the running crawlgate, or reads a state directory.
 
-use super::places::StateDirectory;
-use super::{Failure, Result, cannot, control, now, say, show};
-use crate::admin::control::{Request, Response};
-use crate::report::{Period, Report, html, markdown, table, text};
+use super::default_paths::StateFlag;
+use super::{Failure, Result, control, file_failure, now, print_message, print_result};
+use crate::admin::control::{ControlRequest, ControlResponse};
+use crate::report::{
+    Report, ReportPeriod, render_html, render_markdown, render_table, render_text,
+};
 use crate::state::history::HistoryReader;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,22 +17,22 @@ use std::time::Duration;
 pub struct Arguments {
     /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the
     /// full hour on [default: what there is, up to 30 days]
-    #[arg(long, value_name = "DURATION", value_parser = super::audit::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = super::audit::parse_duration)]
     since: Option<Duration>,
     /// Only this site
     #[arg(long, value_name = "SITE")]
     site: Option<String>,
     #[command(flatten)]
-    output: ReportOutput,
+    output: ReportFlags,
     #[command(flatten)]
-    state: StateDirectory,
+    state: StateFlag,
     #[command(flatten)]
-    control: control::Socket,
+    control: control::ControlFlag,
 }
 
-/// How a report is printed.
+/// The flags for the format of a report.
 #[derive(clap::Args)]
-pub struct ReportOutput {
+pub struct ReportFlags {
     /// Write one HTML page into this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -45,20 +47,20 @@ pub struct ReportOutput {
     table: bool,
 }
 
-impl ReportOutput {
-    /// Writes the page if one is wanted, and prints the report.
+impl ReportFlags {
+    /// Prints the report, and with `--html` also writes the page.
     pub fn print(&self, report: &Report) -> Result {
         if let Some(path) = &self.html {
-            std::fs::write(path, html(report)?).map_err(cannot("write", path))?;
+            std::fs::write(path, render_html(report)?).map_err(file_failure("write", path))?;
         }
         let printed = if self.markdown {
-            markdown(report)?
+            render_markdown(report)?
         } else if self.table {
-            format!("{}\n\n{}", text(report)?, table(report)?)
+            format!("{}\n\n{}", render_text(report)?, render_table(report)?)
         } else {
-            text(report)?
+            render_text(report)?
         };
-        show(self.json, report, printed)
+        print_result(self.json, report, printed)
     }
 }
 
@@ -71,11 +73,12 @@ Examples:
 
 Exit codes: 0 fine, 1 there is no such site, 2 wrong usage, 3 the history cannot be read.";
 
-/// The shortest time that is counted, and the longest that is kept.
+/// The history counts by the hour.
 const HOUR: Duration = Duration::from_secs(3_600);
+/// The history keeps 400 days.
 const MAX_SINCE: Duration = Duration::from_secs(400 * 86_400);
 
-/// Prints the report of the last `--since` (an hour up to `MAX_SINCE`).
+/// Prints the report of the last `--since`.
 pub fn run(arguments: &Arguments) -> Result {
     if let Some(since) = arguments.since
         && !(HOUR..=MAX_SINCE).contains(&since)
@@ -86,34 +89,34 @@ pub fn run(arguments: &Arguments) -> Result {
         )));
     }
     let site = arguments.site.as_deref().unwrap_or_default();
-    let answer = match arguments.state.given() {
+    let answer = match arguments.state.flag() {
         Some(_) => None,
-        None => arguments.control.ask_if_running(&Request::Report {
+        None => arguments.control.send_if_running(&ControlRequest::Report {
             since: arguments.since.map(|since| since.as_secs()),
             site: site.to_owned(),
         })?,
     };
     let report = match answer {
-        Some(Response::Report(report)) => *report,
-        Some(_) => return control::unexpected(),
-        None => stored(arguments, site)?,
+        Some(ControlResponse::Report(report)) => *report,
+        Some(_) => return control::unexpected_response(),
+        None => report_from_state(arguments, site)?,
     };
     arguments.output.print(&report)
 }
 
-/// The report of what a state directory has.
-fn stored(arguments: &Arguments, site: &str) -> Result<Report> {
-    let directory = arguments.state.path()?;
-    if arguments.state.given().is_none() {
+/// Makes the report from a state directory.
+fn report_from_state(arguments: &Arguments, site: &str) -> Result<Report> {
+    let directory = arguments.state.path_or_default()?;
+    if arguments.state.flag().is_none() {
         let directory = directory.display();
-        say(&format!(
+        print_message(&format!(
             "crawlgate: no crawlgate answers here; this is what {directory} has"
         ));
     }
     let history = HistoryReader::open(&directory)?;
     let period = match arguments.since {
-        Some(since) => Period::since(since, now()),
-        None => Period::fitting(history.first_day()?, now()),
+        Some(since) => ReportPeriod::last_duration(since, now()),
+        None => ReportPeriod::since_first_day(history.first_day()?, now()),
     };
     Ok(Report::from_history(&history, period, site)?)
 }

@@ -1,7 +1,8 @@
-//! `resume`: ends the pause of one site, or of all sites.
+//! The command `resume`: ends the pause of one site, or of all sites, so that crawlers get pages
+//! again.
 
 use super::{Result, control};
-use crate::admin::control::{Request, Response};
+use crate::admin::control::{ControlRequest, ControlResponse};
 use std::io::Write;
 
 /// End the pause of one site, or of all sites
@@ -11,24 +12,26 @@ pub struct Arguments {
     #[arg(long)]
     site: Option<String>,
     #[command(flatten)]
-    control: control::Socket,
+    control: control::ControlFlag,
 }
 
-/// Has the running crawlgate end the pauses of a site, or of every site without one. Prints the
-/// sites that were paused, or that none was.
+/// Makes the running crawlgate end the pause of one site or of all. Prints the resumed sites.
 pub fn run(arguments: &Arguments) -> Result {
-    let request = Request::Resume {
+    let request = ControlRequest::Resume {
         site: arguments.site.clone(),
     };
-    let Response::Resumed { sites, warnings } = arguments.control.ask(&request)? else {
-        return control::unexpected();
+    let ControlResponse::Resumed { sites, warnings } = arguments.control.send(&request)? else {
+        return control::unexpected_response();
     };
     if sites.is_empty() {
-        return Ok(writeln!(super::out(false), "nothing was paused")?);
+        return Ok(writeln!(
+            super::stdout_printer(false),
+            "nothing was paused"
+        )?);
     }
-    control::warn(&warnings);
+    control::print_warnings(&warnings);
     Ok(writeln!(
-        super::out(false),
+        super::stdout_printer(false),
         "resumed: {}",
         sites.join(", ")
     )?)

@@ -1,9 +1,9 @@
-//! `run`: runs the proxy. [`settled`] completes the settings, and [`serve`] runs the server with
-//! them. The other commands that serve, `decide` and `demo`, use both.
+//! The command `run`: starts the proxy. [`prepare_settings`] completes the settings, and
+//! [`run_server`] runs the server with them. The commands `decide` and `demo` use both.
 
 use super::server_flags::ServerFlags;
-use super::{Failure, Result, cannot, places};
-use crate::server::{self, Beginning, Bound, ServerError};
+use super::{Failure, Result, default_paths, file_failure};
+use crate::server::{self, BoundAddresses, ServerError, StartMode};
 use crate::settings::{ServerAddress, Settings};
 use ipnet::IpNet;
 use std::io::Write;
@@ -22,7 +22,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDR")]
     listen: Vec<SocketAddr>,
     /// A network of proxies whose X-Forwarded-For counts; may be repeated
-    #[arg(long, value_name = "CIDR", value_parser = network)]
+    #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -31,15 +31,14 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
-/// Reads a network, or an address as a network of it alone.
-pub fn network(written: &str) -> Result<IpNet, &'static str> {
-    crate::crawlers::read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
+/// Parses a network, or an address as a network of one address.
+pub fn parse_network(written: &str) -> Result<IpNet, &'static str> {
+    crate::crawlers::parse_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
-/// Runs the proxy by the settings, until it is stopped. `--listen`, `--trusted-proxy` and
-/// `--threads` replace what the settings file says.
+/// Runs the proxy until it is stopped. Flags override the settings file.
 pub fn run(arguments: &Arguments) -> Result {
-    let mut settings = arguments.server.settings(&arguments.origin)?;
+    let mut settings = arguments.server.load_settings(&arguments.origin)?;
     if !arguments.listen.is_empty() {
         settings.listen = arguments
             .listen
@@ -53,35 +52,39 @@ pub fn run(arguments: &Arguments) -> Result {
             .clone_from(&arguments.trusted_proxy);
     }
     settings.threads = arguments.threads.map(usize::from).or(settings.threads);
-    let settings = settled(settings)?;
-    serve(settings, arguments.server.beginning()?, |_| {})
+    let settings = prepare_settings(settings)?;
+    run_server(settings, arguments.server.start_mode()?, |_| {})
 }
 
-/// Completes the settings to serve by, makes the directory of the control socket if that is the
-/// default one, and starts the log of the process. Fails if there is nothing to serve.
-pub fn settled(settings: Settings) -> Result<Settings> {
+/// Completes the settings, creates the directory of the default control socket, and starts the log
+/// of the process. Fails if there is nothing to serve.
+pub fn prepare_settings(settings: Settings) -> Result<Settings> {
     let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
-    let settings = settings.settle().ok_or(Failure::Usage(nowhere.into()))?;
+    let settings = settings.finalize().ok_or(Failure::Usage(nowhere.into()))?;
     let own = settings
         .control
         .as_deref()
-        .filter(|control| places::control_to_serve().as_deref() == Some(control));
+        .filter(|control| default_paths::control_socket_to_serve().as_deref() == Some(control));
     if let Some(directory) = own.and_then(Path::parent) {
-        // Only its owner may enter: a client of the socket can pause sites.
+        // Only the owner may enter, because a client of the socket can pause sites.
         let created = std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory);
-        created.map_err(cannot("create", directory))?;
+        created.map_err(file_failure("create", directory))?;
     }
-    crate::telemetry::start_tracing(server::LOG_FILTER, false);
+    crate::telemetry::init_tracing(server::LOG_FILTER, false);
     Ok(settings)
 }
 
-/// Runs the server until it is stopped. Once it listens, prints where, and then calls `more`.
-/// Policies that cannot be used are a finding.
-pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)) -> Result {
-    let outcome = server::run(settings, beginning, |bound| {
+/// Runs the server until it is stopped. Once it listens, prints its addresses and calls
+/// `on_listening`. Unusable policies are a finding.
+pub fn run_server(
+    settings: Settings,
+    start_mode: StartMode,
+    on_listening: impl FnOnce(&BoundAddresses),
+) -> Result {
+    let outcome = server::run(settings, start_mode, |bound| {
         // A closed standard output is no reason not to serve.
         let admin = bound
             .admin
@@ -93,15 +96,15 @@ pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)
             .map(|address| format!("decisions on {address}\n"));
         let listening = bound.urls().map(|url| format!("listening on {url}\n"));
         let lines: String = listening.chain(decisions).chain(admin).collect();
-        // In one piece, so that no line of the log stands between these.
-        let mut out = super::out(false);
+        // One write, so that no line of the log comes between these.
+        let mut out = super::stdout_printer(false);
         let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
         drop(out);
-        more(bound);
+        on_listening(bound);
     });
     outcome.map_err(|error| match error {
         ServerError::Policies(crate::sites::StartError::Policies(findings)) => {
-            Failure::Found(findings)
+            Failure::FindingsMessage(findings)
         }
         other => other.into(),
     })

@@ -1,10 +1,8 @@
-//! `schema`: prints the JSON Schema of policies or of settings, by which an editor completes and
-//! checks these files.
-//!
-//! A schema rejects nothing that crawlgate accepts, except a bare `true` or `false` in place of a
-//! name. `check` finds more mistakes than a schema. Where a setting is a path or `off`, the schemas
-//! propose `false` instead: editors insert `off` in quotes, and crawlgate reads a quoted `off` as a
-//! path. `tests/it/proxy/cli/schema.rs` compares the schemas with the code that reads the files.
+//! The command `schema`: prints the JSON Schema of policies or of settings, so that editors can
+//! check and complete them. A schema accepts everything that crawlgate accepts, except a bare
+//! `true` or `false` as a name. For a setting that is `off` or a path, the schema proposes `false`:
+//! editors would insert `off` in quotes, and crawlgate takes `"off"` for a path.
+//! `tests/it/proxy/cli/schema.rs` compares the schemas with the decoders.
 
 use super::Result;
 use crate::{policy, settings};
@@ -18,12 +16,12 @@ use std::io::{self, Write};
 )]
 pub struct Arguments {
     /// The kind of file
-    #[arg(value_name = "FILE", value_enum, default_value_t = Kind::Policy)]
-    kind: Kind,
+    #[arg(value_name = "FILE", value_enum, default_value_t = SchemaKind::Policy)]
+    kind: SchemaKind,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Kind {
+enum SchemaKind {
     /// A policy, policies/shop.yaml
     Policy,
     /// The server's own settings, crawlgate.yaml
@@ -33,8 +31,8 @@ enum Kind {
 /// Prints the JSON schema of policies or of settings.
 pub fn run(arguments: &Arguments) -> Result {
     let schema = match arguments.kind {
-        Kind::Policy => policy::SCHEMA,
-        Kind::Settings => settings::SCHEMA,
+        SchemaKind::Policy => policy::SCHEMA,
+        SchemaKind::Settings => settings::SCHEMA,
     };
     Ok(io::stdout().lock().write_all(schema.as_bytes())?)
 }

@@ -1,12 +1,12 @@
-//! [`ServerFlags`]: the flags that `run` and `decide` share. A flag overrides the setting in
-//! `crawlgate.yaml`.
+//! [`ServerFlags`]: the command-line flags that `run` and `decide` share. A flag overrides the
+//! setting in `crawlgate.yaml`.
 
-use super::{Failure, Result, places, policies};
-use crate::server::Beginning;
+use super::{Failure, Result, default_paths, policies};
+use crate::server::StartMode;
 use crate::settings::{
     self, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings,
 };
-use crate::yaml::{Diagnostic, Diagnostics, Source};
+use crate::yaml::{Diagnostic, Diagnostics, SourceFile};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use std::str::FromStr;
 #[derive(clap::Args)]
 pub struct ServerFlags {
     /// The address of metrics and status [default: 127.0.0.1:9090], or `off`
-    #[arg(long, value_name = "ADDR", value_parser = or_off::<SocketAddr>)]
-    admin: Option<OrOff<SocketAddr>>,
+    #[arg(long, value_name = "ADDR", value_parser = parse_or_off::<SocketAddr>)]
+    admin: Option<ValueOrOff<SocketAddr>>,
     /// The control socket, or `off`
-    #[arg(long, value_name = "PATH", value_parser = or_off::<PathBuf>)]
-    control: Option<OrOff<PathBuf>>,
+    #[arg(long, value_name = "PATH", value_parser = parse_or_off::<PathBuf>)]
+    control: Option<ValueOrOff<PathBuf>>,
     /// The policy directory [default: policies]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
     /// The directory for everything that outlasts a restart, or `off`
-    #[arg(long, value_name = "DIR", value_parser = or_off::<PathBuf>)]
-    state: Option<OrOff<PathBuf>>,
+    #[arg(long, value_name = "DIR", value_parser = parse_or_off::<PathBuf>)]
+    state: Option<ValueOrOff<PathBuf>>,
     /// The settings file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -35,20 +35,20 @@ pub struct ServerFlags {
     /// Do not start with a broken policy, even if there is a last good copy
     #[arg(long)]
     strict: bool,
-    /// For development: a file that sets the clock, like `lived 25h` or `set -2h`; only on loopback
+    /// For development: a file that sets the clock, like `elapsed 25h` or `set -2h`; only on loopback
     #[arg(long, value_name = "FILE", hide = true)]
     clock: Option<PathBuf>,
     /// For development: the ports that a test authority asks in place of 80 and 443, like
     /// `5002,5001`; only on loopback
-    #[arg(long, value_name = "PORTS", hide = true, value_parser = two_ports)]
+    #[arg(long, value_name = "PORTS", hide = true, value_parser = parse_port_pair)]
     acme_ports: Option<(u16, u16)>,
     /// Take over from the running crawlgate that has started this one
     #[arg(long, hide = true)]
     successor: bool,
 }
 
-/// Reads two ports with a comma between them: of the http challenge, then of the tls-alpn one.
-fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
+/// Parses two ports separated by a comma: for the http and the tls-alpn challenge.
+fn parse_port_pair(written: &str) -> Result<(u16, u16), &'static str> {
     let ports = written
         .split_once(',')
         .and_then(|(http, tls)| http.parse().ok().zip(tls.parse().ok()));
@@ -56,41 +56,41 @@ fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
 }
 
 impl ServerFlags {
-    /// Whether the server begins on its own, or as the successor of the running process that has
-    /// started it. Fails if a successor gets no greeting of that process.
-    pub fn beginning(&self) -> Result<Beginning> {
+    /// How the server starts: on its own, or as the successor of the running process. Fails if a
+    /// successor gets no greeting from that process.
+    pub fn start_mode(&self) -> Result<StartMode> {
         if !self.successor {
-            return Ok(Beginning::Replaceable);
+            return Ok(StartMode::Replaceable);
         }
-        Ok(Beginning::Next(Box::new(
-            crate::upgrade::Successor::greeted()?,
+        Ok(StartMode::Successor(Box::new(
+            crate::upgrade::Successor::from_stdin()?,
         )))
     }
 
-    /// The settings of the file or the defaults, with the flags in place of what they name.
-    /// `servers`, if there are any, replace all origins by one for every host. Prints the findings
-    /// about the file on standard error, and fails if it has a mistake.
-    pub fn settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
+    /// The settings of the file or the defaults, overridden by the flags. `servers`, if there are
+    /// any, replace all origins by one for every host. Prints the findings about the file, and fails
+    /// if it has mistakes.
+    pub fn load_settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
         let mut settings = self
             .config
             .as_deref()
-            .map_or_else(|| Ok(defaults()), settings_file)?;
+            .map_or_else(|| Ok(default_settings()), load_settings_file)?;
         if !servers.is_empty() {
-            settings.origins = vec![OriginSettings::of(servers.to_vec())];
+            settings.origins = vec![OriginSettings::with_servers(servers.to_vec())];
         }
         if let Some(policies) = self.policies.clone() {
             settings.policies = policies;
             settings.policies_may_be_missing = false;
         }
-        if let Some(OrOff(admin)) = self.admin {
+        if let Some(ValueOrOff(admin)) = self.admin {
             settings.admin = admin;
         }
-        for (said, place) in [
+        for (flag, setting) in [
             (&self.control, &mut settings.control),
             (&self.state, &mut settings.state),
         ] {
-            if let Some(OrOff(said)) = said {
-                place.clone_from(said);
+            if let Some(ValueOrOff(value)) = flag {
+                setting.clone_from(value);
             }
         }
         if let Some(path) = &self.access_log {
@@ -107,45 +107,43 @@ impl ServerFlags {
     }
 }
 
-/// The settings without a file: the general defaults, and the places for control socket and state
-/// on this machine.
-pub fn defaults() -> Settings {
+/// The settings without a file, with the default paths of this machine.
+pub fn default_settings() -> Settings {
     Settings {
-        control: places::control_to_serve(),
-        state: places::state(),
+        control: default_paths::control_socket_to_serve(),
+        state: default_paths::state_directory(),
         ..Settings::default()
     }
 }
 
-/// A value, or `off`.
+/// `None` for `off`.
 #[derive(Clone)]
-struct OrOff<T>(Option<T>);
+struct ValueOrOff<T>(Option<T>);
 
-/// Reads a value, or `off`, which is `OrOff(None)`. An empty value is an error.
-fn or_off<T>(written: &str) -> Result<OrOff<T>, Box<dyn Error + Send + Sync>>
+/// Parses a value or `off`. An empty value is an error.
+fn parse_or_off<T>(written: &str) -> Result<ValueOrOff<T>, Box<dyn Error + Send + Sync>>
 where
     T: FromStr<Err: Error + Send + Sync + 'static>,
 {
     match written {
-        "off" => Ok(OrOff(None)),
+        "off" => Ok(ValueOrOff(None)),
         "" => Err("the value is empty".into()),
-        written => Ok(OrOff(Some(written.parse()?))),
+        written => Ok(ValueOrOff(Some(written.parse()?))),
     }
 }
 
-/// Reads a settings file, makes its paths relative to its directory, and checks sockets and TLS
-/// files of its origins. There are settings only where it has no mistake. Fails if it cannot be
-/// read.
-pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>)> {
+/// Reads a settings file, and checks sockets and TLS files of its origins. Returns no settings if
+/// the file has mistakes. Fails if it cannot be read.
+pub fn read_settings_file(path: &Path) -> Result<(SourceFile, Diagnostics, Option<Settings>)> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut settings = None;
     if !diagnostics.has_errors() {
-        (settings, diagnostics) = settings::read(&source, directory, defaults());
+        (settings, diagnostics) = settings::decode_settings(&source, directory, default_settings());
     }
     for origin in settings.iter().flat_map(|settings| &settings.origins) {
         for server in &origin.servers {
-            diagnostics.items.extend(too_long_socket(server));
+            diagnostics.items.extend(check_socket_length(server));
         }
         let Some(tls) = &origin.tls else { continue };
         if let Err(error) = crate::upstreams::ServerTls::open(tls) {
@@ -159,28 +157,28 @@ pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Setting
     Ok((source, diagnostics, settings.filter(|_| is_usable)))
 }
 
-/// The mistake that the socket of a server cannot be named: no system call can name one with a
-/// longer path (unix(7)).
-fn too_long_socket(server: &ServerSettings) -> Option<Diagnostic> {
+/// The finding about a socket path that is too long for a system call (unix(7)).
+fn check_socket_length(server: &ServerSettings) -> Option<Diagnostic> {
     let socket = server.address.socket.as_ref()?;
     std::os::unix::net::SocketAddr::from_pathname(socket).err()?;
     let finding = Diagnostic::error(
         "bad-origin",
         server.span.unwrap_or_default(),
         format!(
-            "{} is too long for a socket, which has at most 107 octets",
+            "{} is too long for a socket, which has at most 107 bytes",
             server.address.url()
         ),
     );
     Some(finding.help("write a shorter path; one that is not absolute begins at the settings file"))
 }
 
-/// The settings of a file; its findings go to standard error. Fails if it has a mistake.
-pub fn settings_file(path: &Path) -> Result<Settings> {
-    let (source, diagnostics, settings) = read_settings(path)?;
-    super::say_findings(&source, &diagnostics.items);
-    settings
-        .ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
+/// The settings of a file. Prints its findings, and fails if it has mistakes.
+pub fn load_settings_file(path: &Path) -> Result<Settings> {
+    let (source, diagnostics, settings) = read_settings_file(path)?;
+    super::print_findings(&source, &diagnostics.items);
+    settings.ok_or_else(|| {
+        Failure::FindingsMessage(format!("cannot use the settings file {}", path.display()))
+    })
 }
 
 #[cfg(test)]
@@ -189,19 +187,19 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Given {
+    struct TestArguments {
         #[command(flatten)]
         flags: ServerFlags,
     }
 
     #[test]
-    fn what_the_flags_say_goes_over_the_file() {
+    fn flags_override_settings_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("crawlgate.yaml");
         let text = "origins: http://127.0.0.1:3000\nadmin: 127.0.0.1:1\nstate: state\npolicies: sites\nstrict: yes\n";
         std::fs::write(&file, text).expect("a file");
         let config = file.to_str().expect("a path");
-        let given = Given::parse_from([
+        let arguments = TestArguments::parse_from([
             "run",
             "--config",
             config,
@@ -210,9 +208,9 @@ mod tests {
             "--policies",
             "others",
         ]);
-        let settings = given
+        let settings = arguments
             .flags
-            .settings(&[])
+            .load_settings(&[])
             .map_err(|error| format!("{error:?}"))
             .expect("settings");
         assert_eq!(

@@ -1,8 +1,8 @@
-//! `state`: writes a backup of the state directory, where crawlgate stores what must outlast a
-//! restart. crawlgate may be running meanwhile.
+//! The command `state`: writes a backup of the state directory into one file. crawlgate may keep
+//! running meanwhile.
 
-use super::places::StateDirectory;
-use super::{Result, say};
+use super::default_paths::StateFlag;
+use super::{Result, print_message};
 use std::path::PathBuf;
 
 /// Back up the state directory into one file, while crawlgate runs or not
@@ -10,15 +10,15 @@ use std::path::PathBuf;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// `backup` writes a copy, with all that is committed
-    action: Action,
+    action: StateAction,
     /// The copy, a new file
     file: PathBuf,
     #[command(flatten)]
-    state: StateDirectory,
+    state: StateFlag,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Action {
+enum StateAction {
     Backup,
 }
 
@@ -32,15 +32,15 @@ as state.db, give it to the user of crawlgate, and start crawlgate.
 
 Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file cannot be written.";
 
-/// Copies the state of the directory into a file, and says how large the copy is.
+/// Copies the state into a file, and prints the size of the copy.
 pub fn run(arguments: &Arguments) -> Result {
-    let Action::Backup = arguments.action;
-    let directory = arguments.state.path()?;
-    let octets = crate::state::back_up(&directory, &arguments.file)?;
-    say(&format!(
+    let StateAction::Backup = arguments.action;
+    let directory = arguments.state.path_or_default()?;
+    let bytes = crate::state::back_up(&directory, &arguments.file)?;
+    print_message(&format!(
         "{}: {} from {}",
         arguments.file.display(),
-        crate::numbers::size(octets),
+        crate::numbers::byte_size(bytes),
         directory.display()
     ));
     Ok(())

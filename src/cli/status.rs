@@ -1,16 +1,16 @@
-//! `status`: shows the problems, sites, instances, origins and certificates of the running
-//! crawlgate.
+//! The command `status`: shows the problems, sites, instances, origins and certificates of the
+//! running crawlgate.
 
-use super::{Result, control, fine, instances, show};
-use crate::admin::control::{Request, Response};
+use super::{Result, control, findings_unless, instances, print_result};
+use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, InstanceStatus};
 use crate::numbers;
 use crate::policy::origin::OriginCopyState;
-use crate::sites::{OriginRobotsStatus, Served};
-use crate::verdict::{LINE_FOR_ALL, PERHAPS_CACHED};
+use crate::sites::{OriginRobotsStatus, ServedRobots};
+use crate::verdict::{ENFORCE_ALL_LINE, PERHAPS_CACHED_END};
 use askama::Template;
 
-/// Hosts without violations that are shown of a site: anybody can make up hosts of a pattern.
+/// Further unproven hosts of a site are only counted: anybody can make up hosts of a pattern.
 const MAX_UNPROVEN: usize = 5;
 
 /// Show the sites, origins and problems of the running crawlgate
@@ -21,28 +21,28 @@ pub struct Arguments {
     #[arg(long)]
     alive: bool,
     #[command(flatten)]
-    output: control::Output,
+    output: control::ControlOutputFlags,
 }
 
-/// Prints the status of the running crawlgate; with `--alive` one line. Fails if it has problems;
-/// with `--alive` only if it does not answer.
+/// Prints the status of the running crawlgate. Fails if it has problems, but not with `--alive`.
 pub fn run(arguments: &Arguments) -> Result {
-    let Response::Status(status) = arguments.output.control.ask(&Request::Status)? else {
-        return control::unexpected();
+    let ControlResponse::Status(status) = arguments.output.control.send(&ControlRequest::Status)?
+    else {
+        return control::unexpected_response();
     };
-    let asked = &arguments.output.control.path()?;
+    let socket = &arguments.output.control.path()?;
     let status = &*status;
     let mut text = format!(
         "crawlgate {} is running: up for {}, control socket {}",
         status.version,
-        numbers::span(status.uptime_seconds),
-        asked.display()
+        numbers::duration(status.uptime_seconds),
+        socket.display()
     );
     if !arguments.alive {
         text += &format!("\n{}", StatusText { status });
     }
-    show(arguments.output.json, status, text)?;
-    fine(status.problems.is_empty() || arguments.alive)
+    print_result(arguments.output.json, status, text)?;
+    findings_unless(status.problems.is_empty() || arguments.alive)
 }
 
 /// The status as text.

@@ -1,9 +1,9 @@
-//! `traps`: lists the clients that are marked because they requested a trap (a path that no
-//! obedient crawler requests), and releases them.
+//! The command `traps`: lists the clients that are marked because they requested a trap (a path
+//! that no obedient crawler requests), and releases them.
 
-use super::{Failure, Result, control, show};
-use crate::admin::control::{Request, Response};
-use crate::facts::Mark;
+use super::{Failure, Result, control, print_result};
+use crate::admin::control::{ControlRequest, ControlResponse};
+use crate::facts::ClientMark;
 use crate::printable::join;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -12,33 +12,33 @@ use std::net::IpAddr;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Remove the marks of this address (IPv6: of its /64) or network
-    #[arg(long, value_name = "ADDRESS", value_parser = address_or_network)]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address_or_network)]
     release: Option<IpNet>,
     #[command(flatten)]
-    output: control::Output,
+    output: control::ControlOutputFlags,
 }
 
-/// An address, or a network as the list has it.
-fn address_or_network(text: &str) -> Result<IpNet, &'static str> {
+/// Parses an address or a network.
+fn parse_address_or_network(text: &str) -> Result<IpNet, &'static str> {
     text.parse()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
         .map_err(|_| "neither an address nor a network like 203.0.113.0/24")
 }
 
-/// Prints the clients that the running crawlgate has marked, or with `--release` unmarks those of
-/// an address or network and prints them. Fails if none is marked there.
+/// Prints the marked clients, or with `--release` removes the marks in a network and prints them.
+/// Fails if none is marked there.
 pub fn run(arguments: &Arguments) -> Result {
     let request = match arguments.release {
-        Some(network) => Request::Release {
+        Some(network) => ControlRequest::Release {
             address: network.addr(),
             prefix_length: network.prefix_len(),
         },
-        None => Request::Traps,
+        None => ControlRequest::Traps,
     };
-    let (Response::Marks { marks } | Response::Released { marks }) =
-        arguments.output.control.ask(&request)?
+    let (ControlResponse::Marks { marks } | ControlResponse::Released { marks }) =
+        arguments.output.control.send(&request)?
     else {
-        return control::unexpected();
+        return control::unexpected_response();
     };
     let before = if arguments.release.is_some() {
         "released: "
@@ -46,22 +46,23 @@ pub fn run(arguments: &Arguments) -> Result {
         ""
     };
     if arguments.release.is_some() && marks.is_empty() {
-        return Err(Failure::Found("no client is marked there".into()));
+        return Err(Failure::FindingsMessage("no client is marked there".into()));
     }
     let text = if marks.is_empty() {
         "no client is marked".to_owned()
     } else {
         join(
-            marks.iter().map(|mark| format!("{before}{}", line(mark))),
+            marks
+                .iter()
+                .map(|mark| format!("{before}{}", mark_line(mark))),
             "\n",
         )
     };
-    show(arguments.output.json, &marks, text)
+    print_result(arguments.output.json, &marks, text)
 }
 
-/// A marked client in a line: its address (IPv6 as a network of 64 bits), crawler, site, and since
-/// and until when it is marked.
-fn line(mark: &Mark) -> String {
+/// A marked client in one line. An IPv6 address stands for its /64.
+fn mark_line(mark: &ClientMark) -> String {
     let length = if mark.address.is_ipv6() { "/64" } else { "" };
     format!(
         "{}{length}  {}  {}  since {}, until {}",

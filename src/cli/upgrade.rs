@@ -1,8 +1,8 @@
-//! `upgrade`: replaces the running crawlgate by another process (a new version, or new settings)
-//! without a failed request.
+//! The command `upgrade`: replaces the running crawlgate by a new process (a new version, or new
+//! settings) without a failed request.
 
-use super::{Result, control, show};
-use crate::admin::control::{Request, Response};
+use super::{Result, control, print_result};
+use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 
 /// Replace the running crawlgate by another process: another binary or other settings, without a
@@ -20,19 +20,21 @@ pub struct Arguments {
     #[arg(long)]
     unsupervised: bool,
     #[command(flatten)]
-    output: control::Output,
+    output: control::ControlOutputFlags,
 }
 
-/// Has the running crawlgate start its successor, which takes over its connections, and prints both
-/// process numbers and how long that took.
+/// Makes the running crawlgate start its successor, and prints both process ids and the duration.
 pub fn run(arguments: &Arguments) -> Result {
     let request = UpgradeRequest {
         now: arguments.now,
         unsupervised: arguments.unsupervised,
     };
-    let Response::Upgraded(report) = arguments.output.control.ask(&Request::Upgrade(request))?
+    let ControlResponse::Upgraded(report) = arguments
+        .output
+        .control
+        .send(&ControlRequest::Upgrade(request))?
     else {
-        return control::unexpected();
+        return control::unexpected_response();
     };
     let UpgradeReport {
         before,
@@ -42,5 +44,5 @@ pub fn run(arguments: &Arguments) -> Result {
     let text = format!(
         "process {pid} serves in place of process {before}, which answers its last requests ({milliseconds} ms)"
     );
-    show(arguments.output.json, &report, text)
+    print_result(arguments.output.json, &report, text)
 }

@@ -1,49 +1,54 @@
-//! Addresses inside user agents: pages, hosts and mail addresses. The words of an address are names
-//! of other things, so they say nothing about the client. The entry points are [`is_in_address`]
-//! and [`words_outside_addresses`].
+//! Finds URLs, host names and mail addresses inside a `User-Agent`. A word such as `bot` in an
+//! address says nothing about the client, so it must not identify a crawler. [`is_in_address`]
+//! tests one position, and [`words_outside_addresses`] returns all other words.
 
-use super::octets::{begins_with, words};
+use super::byte_search::{starts_with_ignore_case, words};
 
-/// How many octets are read before and after a place, so that a long field costs no more.
-const MAX_SIDE: usize = 256;
+/// The most bytes that are examined at each side of a word, so that a long text costs no more.
+const MAX_CONTEXT_BYTES: usize = 256;
 
-/// Whether a place is part of a page's address, of a host with one of the common top-level domains,
-/// or of a mail address. Looks at the text around the place up to the next blank, bracket or the
-/// like, at most 256 bytes to either side.
+/// Whether an offset lies in a URL, in a host with a common top-level domain, or in a mail address.
+/// Examines the text around it up to the next blank or bracket, at most 256 bytes at each side.
 pub fn is_in_address(text: &[u8], place: usize) -> bool {
-    let before = &text[place.saturating_sub(MAX_SIDE)..place];
-    let after = &text[place..text.len().min(place + MAX_SIDE)];
+    let before = &text[place.saturating_sub(MAX_CONTEXT_BYTES)..place];
+    let after = &text[place..text.len().min(place + MAX_CONTEXT_BYTES)];
     let begin = place
         - before
             .iter()
             .rev()
-            .position(is_break)
+            .position(is_address_boundary)
             .unwrap_or(before.len());
-    let end = place + after.iter().position(is_break).unwrap_or(after.len());
+    let end = place
+        + after
+            .iter()
+            .position(is_address_boundary)
+            .unwrap_or(after.len());
     let part = &text[begin..end];
     let mut behind_scheme = part.windows(3).take(place - begin);
-    if begins_with(part, b"www.") || behind_scheme.any(|window| window == b"://") {
+    if starts_with_ignore_case(part, b"www.") || behind_scheme.any(|window| window == b"://") {
         return true;
     }
     let mut parts = part.split(|byte| matches!(byte, b'/' | b':' | b'?'));
     let host = parts.next().unwrap_or_default();
-    let is_host =
-        memchr::memchr(b'.', host).is_some_and(|dot| dot > 0 && ends_host(host_end(&host[dot..])));
-    is_host || memchr::memchr(b'@', part).is_some_and(|at| at > 0 && is_mail_host(&part[at + 1..]))
+    let is_host = memchr::memchr(b'.', host)
+        .is_some_and(|dot| dot > 0 && starts_with_tld(from_last_dot(&host[dot..])));
+    is_host
+        || memchr::memchr(b'@', part)
+            .is_some_and(|at| at > 0 && starts_with_mail_host(&part[at + 1..]))
 }
 
-/// The words of a text with the places where they begin, without empty ones and those in addresses.
+/// The words of a text with their offsets, without empty ones and those in addresses.
 pub fn words_outside_addresses(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     words(text).filter(|(begin, word)| !word.is_empty() && !is_in_address(text, *begin))
 }
 
-fn is_break(byte: &u8) -> bool {
+fn is_address_boundary(byte: &u8) -> bool {
     byte.is_ascii_whitespace() || b"()[]<>{},;\"'|+".contains(byte)
 }
 
-/// For a text that begins within a host: the text from the last dot of that host on, which is its
-/// top-level domain with all that follows. The whole text if the host has no dot here.
-pub fn host_end(text: &[u8]) -> &[u8] {
+/// For a text that begins within a host: the text from the last dot of the host. The whole text if
+/// there is no dot.
+pub fn from_last_dot(text: &[u8]) -> &[u8] {
     let end = text
         .iter()
         .position(|byte| !byte.is_ascii_alphanumeric() && !b"-.".contains(byte))
@@ -55,9 +60,9 @@ pub fn host_end(text: &[u8]) -> &[u8] {
     &text[last..]
 }
 
-/// Whether a text begins with a top-level domain that programs name themselves by, such as `.com`,
-/// and no letter, digit or `-` follows it. With regard to case.
-pub fn ends_host(text: &[u8]) -> bool {
+/// Whether a text begins with a common top-level domain, such as `.com`, and no letter, digit or `-`
+/// follows. Case-sensitive.
+pub fn starts_with_tld(text: &[u8]) -> bool {
     const DOMAINS: [&[u8]; 16] = [
         b".com", b".net", b".org", b".info", b".co", b".io", b".eu", b".de", b".fr", b".it",
         b".nl", b".pl", b".cz", b".ru", b".uk", b".jp",
@@ -70,9 +75,9 @@ pub fn ends_host(text: &[u8]) -> bool {
     DOMAINS.contains(&&text[..text.len().min(1 + name)])
 }
 
-/// Whether a text begins with a host as in mail addresses: at least two labels, of which the last
-/// has only letters. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count.
-pub fn is_mail_host(text: &[u8]) -> bool {
+/// Whether a text begins with a host of at least two labels, of which the last has only letters. The
+/// `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count.
+pub fn starts_with_mail_host(text: &[u8]) -> bool {
     let end = text
         .iter()
         .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.' && *byte != b'-');

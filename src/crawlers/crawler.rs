@@ -1,11 +1,12 @@
-//! [`Crawler`]: the record of a crawler in the registry, with what its operator documents.
-//! [`Purpose`] says what a crawler is for, [`Binds`] which rules of a robots.txt it follows.
+//! [`Crawler`]: the entry of one crawler in the registry (the table of known crawlers), with what
+//! its operator documents. [`Purpose`] is what the crawler is for, and [`RobotsObedience`] is which
+//! groups of a robots.txt it obeys.
 
 use crate::robots::Dialect;
 use std::time::Duration;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// Place in [`crate::crawlers::Registry::crawlers`]. Stable while the program runs.
+/// The index of a crawler in [`crate::crawlers::Registry::crawlers`]. Stable while the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CrawlerIndex(pub u16);
 
@@ -59,13 +60,13 @@ impl Purpose {
     }
 }
 
-/// The rules that bind a crawler, by its operator's documentation.
+/// The groups of a robots.txt that a crawler obeys, as its operator documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Binds {
-    /// Follows `*` when no group names it.
+pub enum RobotsObedience {
+    /// Obeys `*` when no group names it.
     Star,
-    /// Follows only a group that names it.
+    /// Obeys only a group that names it.
     Named,
     /// Ignores robots.txt.
     Never,
@@ -73,17 +74,17 @@ pub enum Binds {
     Unknown,
 }
 
-impl Binds {
-    /// Whether the group for `*` binds the crawler where none names it.
-    pub(crate) fn follow_star(self) -> bool {
-        matches!(self, Binds::Star | Binds::Unknown)
+impl RobotsObedience {
+    /// Whether the `*` group binds the crawler when no group names it.
+    pub(crate) fn follows_star(self) -> bool {
+        matches!(self, RobotsObedience::Star | RobotsObedience::Unknown)
     }
 }
 
 impl Crawler {
     /// Whether this is its first token, its id or its name, without regard to case. Its other
     /// tokens do not count: it may share them with other crawlers.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn has_name(&self, name: &str) -> bool {
         let token = self.tokens.first().into_iter();
         token
             .chain([&self.id, &self.name])
@@ -115,21 +116,21 @@ pub struct Crawler {
     pub must_not_match: Vec<String>,
     /// One example of its user agent.
     pub user_agent: Option<String>,
-    /// What binds it.
-    pub binds: Binds,
+    /// The groups that it obeys.
+    pub binds: RobotsObedience,
     /// The parser of robots.txt that its operator publishes; RFC 9309 where none is published.
     pub reading: Dialect,
     /// Whether it honours Crawl-delay; `None` is unknown.
     pub crawl_delay: Option<bool>,
-    /// How long it is documented to keep a robots.txt; `None` is unknown.
+    /// How long it is documented to cache a robots.txt; `None` is unknown.
     #[serde(skip)]
     pub robots_cache: Option<Duration>,
-    /// The cache of robots.txt that it shares with others, when it is documented to share one.
+    /// The name of the robots.txt cache that it is documented to share with other crawlers.
     pub shares_cache: Option<String>,
     /// Suffixes of its hosts in reverse DNS, as recorded.
     pub rdns: Vec<String>,
-    /// Whether its operator documents the name of an address alone, and not that the name leads
-    /// back to the address.
+    /// Whether its operator documents only reverse DNS, and not that the name resolves back to the
+    /// address.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) forward_undocumented: bool,
     /// Autonomous systems, as recorded.
@@ -140,7 +141,7 @@ pub struct Crawler {
     pub signs: Option<String>,
     /// The operator's page.
     pub doc: Option<String>,
-    /// Since when its operator does not name its token any more, as recorded.
+    /// Since when its operator no longer names its token, as recorded.
     pub(crate) retired: Option<String>,
     /// Where the facts are from, and when they were read.
     pub source: String,

@@ -1,80 +1,82 @@
-//! [`Markers`] of the registry and [`SiteMarkers`] of a site's policy find the crawler that a user
-//! agent names. They search without regard to case, on token boundaries, without allocation. A
-//! substring test would take people for crawlers (a CUBOT phone, the Spider 8, ViewSonic) and
-//! libraries for the crawlers that they name.
+//! Finds the crawler that a `User-Agent` names, by the markers (identifying texts) of known
+//! crawlers ([`RegistryMarkers`]) and those of a policy ([`SiteMarkers`]). The search ignores case,
+//! finds whole tokens, and does not allocate. A plain substring search would mistake visitors for
+//! crawlers (a CUBOT phone, the Spider 8, ViewSonic), and libraries for the crawlers that they
+//! mention.
 
 use super::Claim;
+use super::byte_search::{is_separate_word, is_token_byte};
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, Reason, calls_itself};
-use super::octets::{is_token_byte, stands_alone};
-use super::people::is_of_people;
-use super::shape::{
-    BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser,
-    tool_names,
+use super::marker_index::MarkerIndex;
+use super::program_kind::{
+    BROWSER_PREFIX, ProgramClassifier, has_only_browser_words, has_tool_or_bot_ending,
+    plain_browser_device_end, tool_names,
 };
-use super::words::WordIndex;
+use super::unlisted::{self, ClaimReason, self_given_name};
+use super::visitors::is_visitor_word;
 
-/// How many octets of a user agent are read. Longer ones are garbage and must not cost more.
-const MAX_READ: usize = 4_096;
+/// The most bytes of a user agent that are read. Longer ones are garbage and must not cost more.
+const MAX_USER_AGENT_BYTES: usize = 4_096;
 
-/// One marker of one record.
+/// A marker of a crawler in the registry, and the boundaries that it needs.
 #[derive(Debug)]
-struct Marker {
+struct RegistryMarker {
     crawler: u16,
     is_tool: bool,
-    at_start: bool,
+    at_text_start: bool,
     is_whole: bool,
     begins_word: bool,
     ends_word: bool,
 }
 
-impl Marker {
-    /// Whether the marker found at `start..end` counts there: at the beginning of the string or as
-    /// the whole string if it has to, and as a word by itself (`stands_alone`).
-    fn stands(&self, text: &[u8], start: usize, end: usize) -> bool {
-        if (self.at_start || self.is_whole) && start != 0 || self.is_whole && end != text.len() {
+impl RegistryMarker {
+    /// Whether the marker found at `start..end` counts there: it is a separate word, and at the
+    /// beginning of the string or the whole string if it must be.
+    fn counts_at(&self, text: &[u8], start: usize, end: usize) -> bool {
+        if (self.at_text_start || self.is_whole) && start != 0 || self.is_whole && end != text.len()
+        {
             return false;
         }
-        stands_alone(text, start, end, self.begins_word, self.ends_word)
+        is_separate_word(text, start, end, self.begins_word, self.ends_word)
     }
 }
 
-/// The marker that counts: a named crawler's before a tool's, then the longer before the shorter.
+/// The best marker found: that of a crawler before that of a tool, then the longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Best {
+struct MarkerMatch {
     named: bool,
     length: usize,
     crawler: u16,
 }
 
-/// The result of one pass over a user agent.
+/// The result of one scan of a user agent.
 #[derive(Debug, Default, PartialEq)]
-struct Found {
-    best: Option<Best>,
-    /// Where the two markers of Apple Messages begin.
+struct MarkerScan {
+    best: Option<MarkerMatch>,
+    /// The offsets of the two markers of Apple Messages.
     messages: [Option<usize>; 2],
     /// Whether the string may say that it is a bot or a tool.
     is_hinted: bool,
-    /// Whether its beginning and its end are those of a browser that is nothing else.
+    /// Whether its beginning and end look like those of a plain browser.
     is_plain: bool,
 }
 
 /// All markers of a registry.
 #[derive(Debug)]
-pub struct Markers {
-    index: WordIndex,
-    markers: Vec<Marker>,
-    /// The two that Apple Messages puts into the string of a person's own device.
+pub struct RegistryMarkers {
+    index: MarkerIndex,
+    markers: Vec<RegistryMarker>,
+    /// The two crawlers that Apple Messages names in the string of a person's own device.
     messages: [Option<u16>; 2],
-    shapes: Shapes,
-    /// How much of [`BROWSERS_BEGINNING`] need not be searched: up to where a marker may stand.
-    passes: usize,
+    programs: ProgramClassifier,
+    /// The bytes of [`BROWSER_PREFIX`] in which no marker can begin.
+    skipped_prefix: usize,
 }
 
-impl Markers {
-    /// Prepares the markers of these crawlers: `^` in front of a marker binds it to the beginning
-    /// of the string, `=` to the whole string. The names of tools are searched with them.
-    pub fn new(crawlers: &[Crawler]) -> Markers {
+impl RegistryMarkers {
+    /// Indexes the markers of these crawlers, and the names of tools. `^` in front of a marker binds
+    /// it to the beginning of the string, `=` to the whole string.
+    pub fn new(crawlers: &[Crawler]) -> RegistryMarkers {
         let mut texts: Vec<&[u8]> = Vec::new();
         let mut markers = Vec::new();
         for (index, crawler) in (0_u16..).zip(crawlers) {
@@ -83,10 +85,10 @@ impl Markers {
                 let Some(first) = text.first() else { continue };
                 let last = text[text.len() - 1];
                 texts.push(text);
-                markers.push(Marker {
+                markers.push(RegistryMarker {
                     crawler: index,
                     is_tool: crawler.purpose == Purpose::Tool,
-                    at_start: written.starts_with('^'),
+                    at_text_start: written.starts_with('^'),
                     is_whole: written.starts_with('='),
                     // A marker that begins or ends with a sign (`Nutch-`) is a boundary itself.
                     begins_word: first.is_ascii_alphanumeric(),
@@ -100,39 +102,38 @@ impl Markers {
             let (index, _) = numbered.find(|(_, crawler)| crawler.id == id)?;
             Some(index)
         });
-        let passes = (0..BROWSERS_BEGINNING.len())
-            .find(|at| texts.iter().any(|text| may_stand_in_beginning(text, *at)))
-            .unwrap_or(BROWSERS_BEGINNING.len());
-        Markers {
-            index: WordIndex::new(texts),
+        let skipped_prefix = (0..BROWSER_PREFIX.len())
+            .find(|at| texts.iter().any(|text| may_start_in_prefix(text, *at)))
+            .unwrap_or(BROWSER_PREFIX.len());
+        RegistryMarkers {
+            index: MarkerIndex::new(texts),
             markers,
             messages,
-            shapes: Shapes::new(),
-            passes,
+            programs: ProgramClassifier::new(),
+            skipped_prefix,
         }
     }
 
-    /// The most markers that one place of a user agent has to be compared with.
+    /// The most markers that are compared at one offset of a user agent.
     #[cfg(test)]
-    pub fn most_at_one_place(&self) -> usize {
-        self.index.most_at_one_place()
+    pub fn max_markers_per_slot(&self) -> usize {
+        self.index.max_markers_per_slot()
     }
 
-    /// The crawler that a user agent claims to be, by the markers of the registry and by those of a
-    /// site. A marker of the site wins over one of the registry, unless that is at least as long
-    /// and no tool's. Without any marker the string itself decides (`declared`). Only the first
-    /// `MAX_READ` bytes are read. In a string of Apple Messages, what stands before the crawlers'
-    /// names decides.
+    /// The crawler that a user agent claims to be, by the markers of the registry and of a site. A
+    /// marker of the site wins over one of the registry, unless that is at least as long and no
+    /// tool's. Without any marker the string itself decides (`unlisted`). In a string of Apple
+    /// Messages only the text before the crawlers' names counts.
     pub fn identify(&self, user_agent: &[u8], tokens: Option<&SiteMarkers>) -> Claim {
-        let mut text = &user_agent[..user_agent.len().min(MAX_READ)];
-        let mut found = self.found(text);
-        if let Some(preview) = preview_of_messages(text, found.messages) {
+        let mut text = &user_agent[..user_agent.len().min(MAX_USER_AGENT_BYTES)];
+        let mut found = self.scan(text);
+        if let Some(preview) = apple_messages_preview(text, found.messages) {
             text = &text[..preview];
-            found = self.found(text);
+            found = self.scan(text);
         }
         let token = tokens.and_then(|tokens| {
-            tokens.find(text, || {
-                found.best.is_none() && self.without_marker(text, &found) == Claim::Nobody
+            tokens.find_claim(text, || {
+                found.best.is_none() && self.classify_without_marker(text, &found) == Claim::Visitor
             })
         });
         match (found.best, token) {
@@ -141,47 +142,53 @@ impl Markers {
             }
             (_, Some((claim, _))) => claim,
             (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
-            (None, None) => self.without_marker(text, &found),
+            (None, None) => self.classify_without_marker(text, &found),
         }
     }
 
-    /// The claim of a user agent in which no marker stands: `Nobody` at once if it is plainly a
-    /// browser's without any hint of a bot, else what it says of itself.
-    fn without_marker(&self, text: &[u8], found: &Found) -> Claim {
+    /// The claim of a user agent without markers: `Visitor` at once for a plain browser without any
+    /// hint of a bot, else by its words.
+    fn classify_without_marker(&self, text: &[u8], found: &MarkerScan) -> Claim {
         if found.is_plain && !found.is_hinted {
-            return Claim::Nobody;
+            return Claim::Visitor;
         }
-        declared::declared(text, self.shapes.of(text))
+        unlisted::classify_unlisted(text, self.programs.classify(text))
     }
 
     /// The claim by the markers of the registry alone, and its reason.
-    pub fn explain(&self, user_agent: &[u8]) -> (Claim, Reason) {
-        let text = &user_agent[..user_agent.len().min(MAX_READ)];
+    pub fn identify_with_reason(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
+        let text = &user_agent[..user_agent.len().min(MAX_USER_AGENT_BYTES)];
         let claim = self.identify(text, None);
-        (claim, declared::reason(text, self.shapes.of(text), claim))
+        (
+            claim,
+            unlisted::claim_reason(text, self.programs.classify(text), claim),
+        )
     }
 
-    /// What one pass finds in a user agent. Of a plain browser's string only the parts are searched
-    /// in which a marker can stand.
-    fn found(&self, text: &[u8]) -> Found {
-        let device = device_of_plain_browser(text);
-        // Most strings differ only in the device: what stands behind it need not be searched.
+    /// Scans a user agent. In a plain browser's string only the parts that can contain a marker are
+    /// scanned.
+    fn scan(&self, text: &[u8]) -> MarkerScan {
+        let device = plain_browser_device_end(text);
+        // Most strings differ only in the device: the text behind it need not be searched.
         let until = device
-            .filter(|end| says_only_browser(&text[*end..]))
+            .filter(|end| has_only_browser_words(&text[*end..]))
             .unwrap_or(text.len());
-        let from = if device.is_some() { self.passes } else { 0 };
-        Found {
+        let from = if device.is_some() {
+            self.skipped_prefix
+        } else {
+            0
+        };
+        MarkerScan {
             is_plain: device.is_some(),
-            ..self.scan(text, from, until)
+            ..self.scan_range(text, from, until)
         }
     }
 
-    /// Finds the markers that begin at `from` or later in the text before `until`, and whether the
-    /// string may say that it is a bot or a tool.
-    fn scan(&self, text: &[u8], from: usize, until: usize) -> Found {
-        let mut found = Found::default();
+    /// Scans `text[from..until]` for markers, and for hints of a bot or a tool.
+    fn scan_range(&self, text: &[u8], from: usize, until: usize) -> MarkerScan {
+        let mut found = MarkerScan::default();
         let mut is_hinted = false;
-        self.index.find(
+        self.index.scan(
             &text[..until],
             from,
             |place, start, end| {
@@ -190,7 +197,7 @@ impl Markers {
                     found.is_hinted = true;
                     return;
                 };
-                if !marker.stands(text, start, end) {
+                if !marker.counts_at(text, start, end) {
                     return;
                 }
                 for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
@@ -202,7 +209,7 @@ impl Markers {
                 let length = end - start;
                 let best = found.best;
                 if best.is_none_or(|best| (named, length) > (best.named, best.length)) {
-                    found.best = Some(Best {
+                    found.best = Some(MarkerMatch {
                         named,
                         length,
                         crawler: marker.crawler,
@@ -210,30 +217,29 @@ impl Markers {
                 }
             },
             |end| {
-                is_hinted = is_hinted || ends_like_tool_or_bot(&text[..end]);
+                is_hinted = is_hinted || has_tool_or_bot_ending(&text[..end]);
             },
         );
-        // Behind a browser that adds nothing, no word has to be looked into.
+        // A plain browser has no words behind `until` that could be a hint.
         found.is_hinted |= is_hinted
-            || declared::may_name_contact(&text[..until])
-            || until == text.len() && declared::has_hint_inside_word(text);
+            || unlisted::may_contain_contact(&text[..until])
+            || until == text.len() && unlisted::has_bot_word_part(text);
         found
     }
 }
 
-/// Whether a marker may begin at this place of `BROWSERS_BEGINNING`: as far as that goes on, it has
-/// the letters of the marker.
-fn may_stand_in_beginning(marker: &[u8], at: usize) -> bool {
-    let beginning = &BROWSERS_BEGINNING[at..];
+/// Whether a marker may begin at this offset of `BROWSER_PREFIX`: the rest of the prefix agrees with
+/// the marker.
+fn may_start_in_prefix(marker: &[u8], at: usize) -> bool {
+    let beginning = &BROWSER_PREFIX[at..];
     let length = marker.len().min(beginning.len());
     beginning[..length].eq_ignore_ascii_case(&marker[..length])
 }
 
-/// Where Apple Messages names other companies' crawlers in the string of a person's own device:
-/// `... Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0`. What stands before is the
-/// device's own. `None` unless both crawlers are named behind a `Safari/`. `messages` are the
-/// places of their markers.
-fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usize> {
+/// The offset at which Apple Messages begins to name other companies' crawlers in the string of a
+/// person's own device: `... Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0`. `None`
+/// unless both are named behind a `Safari/`. `messages` are the offsets of their markers.
+fn apple_messages_preview(text: &[u8], messages: [Option<usize>; 2]) -> Option<usize> {
     let [Some(facebook), Some(twitter)] = messages else {
         return None;
     };
@@ -244,58 +250,57 @@ fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usiz
         .then_some(preview)
 }
 
-/// What a site's policy adds to the markers of the registry, ready to be found in user agents:
-/// tokens that the registry does not know, and markers that the owner wrote. A token is published
-/// for crawlers to read, and never matches a person's user agent; a marker matches wherever it
-/// stands. Tokens of one or two letters, and generic ones (`bot`), are never looked for.
+/// The markers of a site's policy: tokens that the registry does not know, and markers that the owner
+/// wrote. A token never matches a visitor's user agent; an owner's marker matches anywhere. Tokens of
+/// one or two letters, and generic ones (`bot`), are never searched.
 #[derive(Clone, Debug, Default)]
 pub struct SiteMarkers {
     tokens: Vec<String>,
     markers: Vec<SiteMarker>,
-    index: Option<WordIndex>,
+    index: Option<MarkerIndex>,
 }
 
-/// What a text found in a user agent means.
+/// The claim that a marker means, and the user agents in which it counts.
 #[derive(Clone, Copy, Debug)]
 struct SiteMarker {
     claim: Claim,
-    matches: Matches,
+    matches: TokenScope,
 }
 
-/// The user agents that a text may identify.
+/// The user agents in which a marker of a site counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Matches {
-    /// All: the owner wrote it for that.
+enum TokenScope {
+    /// All. For markers that the owner wrote.
     All,
-    /// Those of programs.
+    /// Those of programs, not of visitors.
     Programs,
-    /// Those of programs that call themselves so. The text stands in the strings of people, which
-    /// bots imitate: `Linux` is no name of a bot that says it runs there.
-    ItsOwn,
+    /// Those of programs that give it as their own name. For words of visitors' user agents, which
+    /// bots imitate: a bot that says it runs on Linux is not called `Linux`.
+    OwnName,
 }
 
 impl SiteMarkers {
-    /// Prepares tokens, each its own marker. Their index is the one in `Claim::Token`.
+    /// Indexes tokens, each as its own marker. Their index is the one in [`Claim::PolicyToken`].
     pub fn new(tokens: Vec<String>) -> SiteMarkers {
         SiteMarkers::with_markers(tokens, Vec::new())
     }
 
-    /// Prepares tokens, and markers that mean one of the tokens or a crawler of the registry. A
-    /// token that no marker means is its own.
+    /// Indexes tokens, and markers that mean one of the tokens or a crawler of the registry. A token
+    /// without a marker is its own.
     pub fn with_markers(tokens: Vec<String>, markers: Vec<(String, Claim)>) -> SiteMarkers {
         let mut texts: Vec<String> = Vec::new();
         let mut prepared: Vec<SiteMarker> = Vec::new();
         for (index, token) in (0..u16::MAX).zip(&tokens) {
-            let claim = Claim::Token(index);
-            if declared::is_generic(token.as_bytes())
+            let claim = Claim::PolicyToken(index);
+            if unlisted::is_generic_bot_name(token.as_bytes())
                 || markers.iter().any(|(_, meant)| *meant == claim)
             {
                 continue;
             }
-            let matches = if is_of_people(token.as_bytes()) {
-                Matches::ItsOwn
+            let matches = if is_visitor_word(token.as_bytes()) {
+                TokenScope::OwnName
             } else {
-                Matches::Programs
+                TokenScope::Programs
             };
             texts.push(token.clone());
             prepared.push(SiteMarker { claim, matches });
@@ -304,10 +309,11 @@ impl SiteMarkers {
             texts.push(text);
             prepared.push(SiteMarker {
                 claim,
-                matches: Matches::All,
+                matches: TokenScope::All,
             });
         }
-        let index = (!texts.is_empty()).then(|| WordIndex::new(texts.iter().map(String::as_bytes)));
+        let index =
+            (!texts.is_empty()).then(|| MarkerIndex::new(texts.iter().map(String::as_bytes)));
         SiteMarkers {
             tokens,
             markers: prepared,
@@ -325,25 +331,22 @@ impl SiteMarkers {
         self.tokens.get(usize::from(index)).map(String::as_str)
     }
 
-    /// The claim of a token of the policy, which is found without regard to case; `None` for any
-    /// other name.
-    pub fn named(&self, token: &str) -> Option<Claim> {
+    /// The claim of a token of the policy, without regard to case.
+    pub fn token_claim(&self, token: &str) -> Option<Claim> {
         let index = self
             .tokens
             .iter()
             .position(|known| known.eq_ignore_ascii_case(token))?;
-        u16::try_from(index).ok().map(Claim::Token)
+        u16::try_from(index).ok().map(Claim::PolicyToken)
     }
 
-    /// The claim that the longest marker of the site in a user agent means, and the length of the
-    /// marker; the first of equal ones. A token does not count in a person's user agent
-    /// (`is_person`), and one that stands in people's strings counts only as the name that the bot
-    /// gives itself.
-    fn find(&self, text: &[u8], is_person: impl Fn() -> bool) -> Option<(Claim, usize)> {
+    /// The claim and the length of the longest marker of the site that counts in a user agent; the
+    /// first of equal ones. `is_person` tells whether it is a visitor's.
+    fn find_claim(&self, text: &[u8], is_person: impl Fn() -> bool) -> Option<(Claim, usize)> {
         let mut best: Option<(Claim, usize)> = None;
-        // Found when first asked for: few strings have a token.
+        // Computed on first use: few strings have a token.
         let mut person = None;
-        self.index.as_ref()?.find(
+        self.index.as_ref()?.scan(
             text,
             0,
             |place, start, end| {
@@ -352,7 +355,7 @@ impl SiteMarkers {
                     return;
                 };
                 if best.is_some_and(|(_, longest)| longest >= length)
-                    || !stands_alone(
+                    || !is_separate_word(
                         text,
                         start,
                         end,
@@ -363,11 +366,11 @@ impl SiteMarkers {
                     return;
                 }
                 let counts = match marker.matches {
-                    Matches::All => true,
-                    Matches::Programs => !*person.get_or_insert_with(&is_person),
-                    Matches::ItsOwn => {
+                    TokenScope::All => true,
+                    TokenScope::Programs => !*person.get_or_insert_with(&is_person),
+                    TokenScope::OwnName => {
                         !*person.get_or_insert_with(&is_person)
-                            && calls_itself(text).map(str::as_bytes) == Some(&text[start..end])
+                            && self_given_name(text).map(str::as_bytes) == Some(&text[start..end])
                     }
                 };
                 if counts {
@@ -389,15 +392,15 @@ mod tests {
     proptest! {
         /// What is not searched holds nothing.
         #[test]
-        fn a_browsers_own_words_need_no_search(
+        fn plain_browser_words_hold_no_marker(
             device in "(Windows NT 10\\.0|X11; Linux x86_64|Linux; Android 10; |iPhone; CPU ){1}[a-zA-Z0-9 ;/.:@+_-]{0,30}(; (GPTBot|CUBOT|SiteChecker|Pixel 9|bingbot/2\\.0|Spider 8))?",
             words in proptest::collection::vec(
                 "(Chrome/[0-9.]{1,4}|Safari/5|Mobile|Mobile/15E148|Version/1|Firefox/1|Edg/2|OPR/3|\\(KHTML, like Gecko\\)|9|Headless|bot)", 0..6),
         ) {
             let text = format!("Mozilla/5.0 ({device}) AppleWebKit/537.36 (KHTML, like Gecko) {} Safari/537.36", words.join(" "));
-            let markers = Markers::new(Registry::builtin().crawlers());
-            let all = Found { is_plain: true, ..markers.scan(text.as_bytes(), 0, text.len()) };
-            prop_assert_eq!(markers.found(text.as_bytes()), all, "{}", text);
+            let markers = RegistryMarkers::new(Registry::builtin().crawlers());
+            let all = MarkerScan { is_plain: true, ..markers.scan_range(text.as_bytes(), 0, text.len()) };
+            prop_assert_eq!(markers.scan(text.as_bytes()), all, "{}", text);
         }
     }
 }

@@ -1,45 +1,44 @@
-//! The registry of known crawlers, and the identity that a user agent claims. [`Registry`] holds
-//! the records and identifies user agents; [`Claim`] is the result. The module `identity` proves
-//! claims.
+//! Known crawlers, and which crawler a `User-Agent` claims to be. [`Registry`] has an entry for
+//! each known crawler and identifies user agents; [`Claim`] is the result. Anybody can send any
+//! `User-Agent`: the module `identity` verifies claims.
 
 mod address;
+mod byte_search;
 mod crawler;
-mod declared;
 pub(crate) mod identify;
+mod marker_index;
 mod network;
 pub(crate) mod network_list;
-mod octets;
-mod people;
-mod records;
+mod program_kind;
+mod program_words;
 mod registry;
-mod shape;
-mod shape_words;
-mod words;
+mod registry_file;
+mod unlisted;
+mod visitors;
 
-pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
+pub use crawler::{Crawler, CrawlerIndex, Purpose, RobotsObedience};
 pub use registry::Registry;
 
-pub(crate) use declared::{calls_itself, is_generic, product_name};
 pub(crate) use identify::SiteMarkers;
-pub(crate) use network::{is_public, read_network, read_networks, written_address};
-pub(crate) use network_list::{ListError, MAX_LIST_BYTES, read_list};
-pub(crate) use people::is_of_people;
+pub(crate) use network::{decode_networks, is_public_address, parse_address, parse_network};
+pub(crate) use network_list::{MAX_LIST_BYTES, NetworkListError, parse_network_list};
+pub(crate) use unlisted::{is_generic_bot_name, product_name, self_given_name};
+pub(crate) use visitors::is_visitor_word;
 #[cfg(test)]
-pub(crate) use people::{people, words_of_people};
+pub(crate) use visitors::{visitor_user_agents, visitor_words};
 
 /// The crawler that a user agent claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Claim {
-    /// A person's browser or app, or nothing that says it is a crawler.
-    Nobody,
+    /// A person's browser or app.
+    Visitor,
     /// A crawler or tool of the registry.
     Known(CrawlerIndex),
-    /// A token that only the site's policy names, by its index among the site's.
-    Token(u16),
-    /// A program that is in no list and says that it is a bot.
-    Other,
-    /// A program that is in no list and does not say that it is a bot: it has the shape neither of
-    /// a browser nor of an app that people use.
+    /// A token that only the site's policy names, by its index in [`SiteMarkers`].
+    PolicyToken(u16),
+    /// An unlisted program that says that it is a bot.
+    UnknownBot,
+    /// Any other unlisted program: neither a browser nor an app that people use.
     Tool,
 }
 

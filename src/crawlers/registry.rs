@@ -1,10 +1,10 @@
-//! [`Registry`]: the facts about each known crawler, with their source and date, read from
-//! `registry.yaml`. It identifies the crawler that a user agent claims to be.
+//! [`Registry`]: the table of all known crawlers, from `registry.yaml`. It identifies the crawler
+//! that a `User-Agent` claims to be.
 
 use super::crawler::{Crawler, CrawlerIndex};
-use super::identify::{Markers, SiteMarkers};
-use super::{Claim, records};
-use crate::yaml::{Diagnostics, Source};
+use super::identify::{RegistryMarkers, SiteMarkers};
+use super::{Claim, registry_file};
+use crate::yaml::{Diagnostics, SourceFile};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -12,34 +12,34 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Registry {
     crawlers: Vec<Crawler>,
-    markers: Markers,
-    /// How long each crawler, or any that shares its cache, is documented to keep a robots.txt.
-    kept: Vec<Duration>,
+    markers: RegistryMarkers,
+    /// How long each crawler, or any that shares its cache, is documented to cache a robots.txt.
+    cache_times: Vec<Duration>,
 }
 
 impl Registry {
-    /// The registry that comes with crawlgate; read once.
+    /// The registry that comes with crawlgate. Parsed once.
     pub fn builtin() -> &'static Registry {
         static BUILTIN: LazyLock<Registry> = LazyLock::new(|| {
-            let source = Source {
+            let source = SourceFile {
                 name: "registry.yaml".into(),
                 text: include_str!("registry.yaml").into(),
             };
             #[expect(clippy::expect_used, reason = "the file is part of the program")]
-            let records = records::read(&source)
+            let records = registry_file::parse_registry(&source)
                 .expect("the registry that comes with crawlgate is tested to be readable");
             Registry::new(records)
         });
         &BUILTIN
     }
 
-    /// This registry with records of your own, in the form of `registry.yaml`; a record with the id
-    /// of one that is here takes its place. `examples/own_crawler.rs` shows it.
+    /// This registry with records of your own, in the form of `registry.yaml`. A record replaces the
+    /// one with the same id. `examples/own_crawler.rs` shows it.
     ///
     /// # Errors
     /// Everything that is wrong with the records.
-    pub fn with(&self, records: &Source) -> Result<Registry, Diagnostics> {
-        let own = records::read(records)?;
+    pub fn with_records(&self, records: &SourceFile) -> Result<Registry, Diagnostics> {
+        let own = registry_file::parse_registry(records)?;
         let mut crawlers = self.crawlers.clone();
         for record in own {
             match crawlers.iter_mut().find(|crawler| crawler.id == record.id) {
@@ -51,15 +51,15 @@ impl Registry {
     }
 
     pub(super) fn new(crawlers: Vec<Crawler>) -> Registry {
-        let markers = Markers::new(&crawlers);
-        let kept = crawlers
+        let markers = RegistryMarkers::new(&crawlers);
+        let cache_times = crawlers
             .iter()
-            .map(|crawler| longest_kept(crawler, &crawlers))
+            .map(|crawler| longest_cache_time(crawler, &crawlers))
             .collect();
         Registry {
             crawlers,
             markers,
-            kept,
+            cache_times,
         }
     }
 
@@ -76,22 +76,24 @@ impl Registry {
         &self.crawlers[usize::from(index.0)]
     }
 
-    /// The name of the cache in which a crawler keeps robots.txt (its own id if it shares none),
-    /// and how long it, or any crawler that shares the cache, is documented to keep a copy; zero if
-    /// nothing is documented.
+    /// The name of a crawler's robots.txt cache (its id if it shares none), and how long any crawler
+    /// of that cache is documented to keep a copy; zero if nothing is documented.
     pub(crate) fn robots_cache(&self, index: CrawlerIndex) -> (&str, Duration) {
         let crawler = self.get(index);
-        let kept = self
-            .kept
+        let cache_times = self
+            .cache_times
             .get(usize::from(index.0))
             .copied()
             .unwrap_or_default();
-        (crawler.shares_cache.as_deref().unwrap_or(&crawler.id), kept)
+        (
+            crawler.shares_cache.as_deref().unwrap_or(&crawler.id),
+            cache_times,
+        )
     }
 
-    /// The longest that any crawler is documented to keep a robots.txt.
-    pub(crate) fn longest_robots_cache(&self) -> Duration {
-        self.kept.iter().max().copied().unwrap_or_default()
+    /// The longest documented cache time of all crawlers.
+    pub(crate) fn max_robots_cache(&self) -> Duration {
+        self.cache_times.iter().max().copied().unwrap_or_default()
     }
 
     /// The record with this id, name or first token, without regard to case.
@@ -99,7 +101,7 @@ impl Registry {
         let index = self
             .crawlers
             .iter()
-            .position(|crawler| crawler.is_called(name))?;
+            .position(|crawler| crawler.has_name(name))?;
         u16::try_from(index).ok().map(CrawlerIndex)
     }
 
@@ -110,8 +112,8 @@ impl Registry {
     }
 
     /// The crawler with this token, id or name, without regard to case.
-    pub(crate) fn named(&self, name: &str) -> Option<&Crawler> {
-        self.crawlers.iter().find(|crawler| crawler.is_called(name))
+    pub(crate) fn find_crawler(&self, name: &str) -> Option<&Crawler> {
+        self.find(name).map(|index| self.get(index))
     }
 
     /// Whether a name is the product token of a crawler, without regard to case.
@@ -119,38 +121,42 @@ impl Registry {
         self.tokens().any(|token| token.eq_ignore_ascii_case(name))
     }
 
-    /// Product tokens with blanks in them, which a parser of robots.txt must know to read whole.
+    /// Product tokens with blanks in them. A parser of robots.txt must know them, or it cuts them at
+    /// the blank.
     pub fn tokens_with_blanks(&self) -> Vec<&str> {
         self.tokens().filter(|token| token.contains(' ')).collect()
     }
 
-    /// The crawler that a user agent claims to be; never [`Claim::Token`]. Does not allocate.
+    /// The crawler that a user agent claims to be; never [`Claim::PolicyToken`]. Does not allocate.
     ///
     /// ```
     /// use crawlgate::crawlers::{Claim, Registry};
     /// let registry = Registry::builtin();
     /// assert_eq!(registry.identify(b"GPTBot/1.2"), Claim::Known(registry.find("GPTBot").unwrap()));
-    /// assert_eq!(registry.identify(b"Mozilla/5.0 (Linux; Android 10; CUBOT J9) Chrome/88.0 Safari/537.36"), Claim::Nobody);
+    /// assert_eq!(registry.identify(b"Mozilla/5.0 (Linux; Android 10; CUBOT J9) Chrome/88.0 Safari/537.36"), Claim::Visitor);
     /// ```
     pub fn identify(&self, user_agent: &[u8]) -> Claim {
         self.markers.identify(user_agent, None)
     }
 
-    /// The claim of a user agent, and its reason.
-    pub(crate) fn explain(&self, user_agent: &[u8]) -> (Claim, super::declared::Reason) {
-        self.markers.explain(user_agent)
+    /// The claim of a user agent, and the reason for it.
+    pub(crate) fn identify_with_reason(
+        &self,
+        user_agent: &[u8],
+    ) -> (Claim, super::unlisted::ClaimReason) {
+        self.markers.identify_with_reason(user_agent)
     }
 
     /// [`identify`](Registry::identify) with the tokens and markers that a site's policy adds.
     #[doc(hidden)]
-    pub fn identify_with(&self, user_agent: &[u8], tokens: &SiteMarkers) -> Claim {
+    pub fn identify_on_site(&self, user_agent: &[u8], tokens: &SiteMarkers) -> Claim {
         self.markers.identify(user_agent, Some(tokens))
     }
 }
 
-/// The longest time for which this crawler, or any that shares its cache, is documented to keep a
-/// robots.txt; zero if nothing is documented.
-fn longest_kept(crawler: &Crawler, all: &[Crawler]) -> Duration {
+/// The longest documented cache time of this crawler and those that share its cache; zero if nothing
+/// is documented.
+fn longest_cache_time(crawler: &Crawler, all: &[Crawler]) -> Duration {
     let others = all
         .iter()
         .filter(|other| {

@@ -1,11 +1,12 @@
-//! The decision service: nginx, Caddy, Traefik, Envoy or HAProxy asks about each of its requests,
-//! and crawlgate says whether the request may pass and which fields the response gets.
-//! [`Decisions`] is the service, behind a listener of the edge. It records decisions, and each
-//! robots.txt that it serves.
+//! The decision service: another reverse proxy (nginx, Caddy, Traefik, Envoy or HAProxy) asks about
+//! each of its requests, and crawlgate says whether the request may pass and which header fields to
+//! add to the response. [`DecisionService`] is the service; a listener of the module `edge` calls
+//! it. Each decision, and each robots.txt that the service sends, is recorded in logs and metrics.
 //!
-//! `question` reads the original request out of the fields of each proxy, `service` answers.
+//! The module `query` reads the original request from the header fields of each proxy; the module
+//! `service` answers.
 
-mod question;
+mod query;
 mod service;
 
-pub use service::Decisions;
+pub use service::DecisionService;

@@ -1,37 +1,37 @@
-//! [`Decisions`] answers a proxy that asks about a request. The request takes the steps of the
-//! module `requests`, as every request does, and is recorded once the answer is sent to the proxy.
-//! If it may pass, it is recorded without a status, because crawlgate cannot know what the proxy's
-//! client gets.
+//! [`DecisionService`] answers a reverse proxy that asks whether a request may pass. The request is
+//! judged by the [`RequestPipeline`], and recorded in logs and metrics once the proxy got the
+//! answer. A request that may pass is recorded without a status, because crawlgate cannot know what
+//! the proxy's client gets.
 //!
-//! Not recorded are a malformed question, a question that crawlgate itself caused, and one that
-//! only fetches the answer to a request that was refused before.
+//! Three kinds of queries are not recorded: malformed ones, those that crawlgate itself caused, and
+//! those that only fetch the answer to a request that was blocked before.
 
-use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
+use super::query::{DecisionQuery, DecisionQueryError, QueryProtocol, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, Asked, Field, Rejection, asked_in_a_loop, malformed_question, moved_to, not_served,
-    passed, refused_for_nginx, rejection, retry_later,
+    Answer, AnswerField, Rejection, RequestToAnswer, envoy_refusal, loop_detected, malformed_query,
+    nginx_refusal, not_found, pass_answer, redirect_to_file, rejection_answer,
 };
-use crate::heads::{OWN_AGENT, likely_type};
+use crate::heads::{OWN_USER_AGENT, likely_content_type};
 use crate::policy::SiteEntry;
-use crate::requests::{EndedBy, Next, Received, Requests, Respond, Responded};
+use crate::requests::{
+    NextStep, OutgoingAnswer, ReceivedRequest, RequestPipeline, Responder, ResponseEnd,
+};
 use crate::verdict::{Action, Decision};
 use http::header;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The decision service.
-pub struct Decisions {
-    /// The sequence that every request goes through.
-    requests: Arc<Requests>,
-    /// Whether the log has the warning about a proxy that asks about a file in place of fetching it
-    /// here.
+pub struct DecisionService {
+    requests: Arc<RequestPipeline>,
+    /// Whether the warning about a proxy that asks about a file was logged.
     has_warned: AtomicBool,
 }
 
-impl Decisions {
-    /// The service. All peers are trusted: others do not get this far.
-    pub fn new(requests: Arc<Requests>) -> Decisions {
-        Decisions {
+impl DecisionService {
+    /// The service. All its peers are trusted: the listener rejects others.
+    pub fn new(requests: Arc<RequestPipeline>) -> DecisionService {
+        DecisionService {
             requests,
             has_warned: AtomicBool::new(false),
         }
@@ -39,56 +39,59 @@ impl Decisions {
 
     /// The answer to the proxy: `own`, crawlgate's own answer to the request, in the form of the
     /// protocol, or without one that the request passes (404 for a file, 503 for `/decide/answer`).
-    /// A question about robots.txt or tdmrep.json, which a proxy is to fetch here, passes with a
+    /// A query about robots.txt or tdmrep.json, which a proxy is to fetch here, passes with a
     /// warning in the log; in another spelling it is redirected to the usual one. `judged` is the
     /// decision about the request, and the site; `action` the action on it.
     fn answer(
         &self,
-        question: &Question<'_>,
-        request: &Received<'_>,
+        query: &DecisionQuery<'_>,
+        request: &ReceivedRequest<'_>,
         judged: Option<(&Decision, &SiteEntry)>,
         action: Option<Action>,
         own: Option<Answer>,
     ) -> Answer {
-        let file = action.and_then(file_of);
-        let own = match file.filter(|_| question.protocol != Protocol::File) {
+        let file = action.and_then(served_file_path);
+        let own = match file.filter(|_| query.protocol != QueryProtocol::File) {
             // A proxy routes the one spelling. To a request in another one that passes, the origin
             // would show its file.
-            Some(file) if !question.is_for(file) => {
-                Some(moved_to(question.location(request, file), request.method))
-            }
+            Some(file) if !query.asks_for_file(file) => Some(redirect_to_file(
+                query.location(request, file),
+                request.method,
+            )),
             Some(_) => {
-                self.warn_of_file(question);
-                return passed(None, "");
+                self.warn_about_file(query);
+                return pass_answer(None, "");
             }
             None => own,
         };
-        match (question.protocol, own) {
-            (Protocol::File, None) => not_served(
+        match (query.protocol, own) {
+            (QueryProtocol::File, None) => not_found(
                 "crawlgate has no policy for this host: serve the file of the origin",
                 request.method,
             ),
-            // The request was refused a moment ago, and would pass now.
-            (Protocol::Answer, None) => rejection(
+            // The request was blocked a moment ago, and would pass now.
+            (QueryProtocol::Answer, None) => rejection_answer(
                 Rejection::Busy,
-                &Asked {
+                &RequestToAnswer {
                     method: request.method,
                     headers: request.headers,
                 },
             ),
-            (Protocol::Nginx, Some(own)) => refused_for_nginx(&own),
-            (Protocol::Envoy, Some(own)) => retry_later(own),
-            (Protocol::File | Protocol::Answer | Protocol::ForwardAuth, Some(own)) => own,
-            (_, None) => passed(judged, likely_type(question.target)),
+            (QueryProtocol::Nginx, Some(own)) => nginx_refusal(&own),
+            (QueryProtocol::Envoy, Some(own)) => envoy_refusal(own),
+            (
+                QueryProtocol::File | QueryProtocol::Answer | QueryProtocol::ForwardAuth,
+                Some(own),
+            ) => own,
+            (_, None) => pass_answer(judged, likely_content_type(query.target)),
         }
     }
 
-    /// Warns, once in the life of the process, that a proxy asks about a file in place of fetching
-    /// it.
-    fn warn_of_file(&self, question: &Question<'_>) {
+    /// Warns, once in the life of the process, that a proxy asks about a file that it should fetch.
+    fn warn_about_file(&self, query: &DecisionQuery<'_>) {
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                target = %String::from_utf8_lossy(question.target),
+                target = %String::from_utf8_lossy(query.target),
                 "a proxy asks about a file that crawlgate serves, and passes its origin's file on: route /robots.txt and \
                  /.well-known/tdmrep.json to the decision service (docs/behind-your-proxy.md)"
             );
@@ -96,53 +99,55 @@ impl Decisions {
     }
 }
 
-impl Respond for Decisions {
-    /// Answers a question. It is recorded with the status that the client gets, or with 0 if the
-    /// request passes. Not recorded: a malformed question, a file that crawlgate itself asks for,
-    /// and `/decide/answer`, whose request was recorded before.
-    fn respond(&self, request: &Received<'_>) -> Responded {
-        let question = match Question::read(request) {
-            Ok(question) => question,
+impl Responder for DecisionService {
+    /// Answers a query. The request is recorded with the status that the client gets, or with 0 if
+    /// it passes. Not recorded: a malformed query, a file that crawlgate itself requests, and
+    /// `/decide/answer`, whose request was recorded before.
+    fn respond(&self, request: &ReceivedRequest<'_>) -> OutgoingAnswer {
+        let query = match DecisionQuery::parse(request) {
+            Ok(query) => query,
             Err(error) => {
-                self.requests.metrics().request_rejected("question");
-                let answer = if error == QuestionError::Unknown {
-                    not_served
+                self.requests.metrics().count_rejected_request("question");
+                let answer = if error == DecisionQueryError::Unknown {
+                    not_found
                 } else {
-                    malformed_question
+                    malformed_query
                 };
                 return answer(&error.to_string(), request.method).into();
             }
         };
         let agent = request.headers.get(header::USER_AGENT);
-        if question.protocol == Protocol::File && agent.is_some_and(|agent| agent == OWN_AGENT) {
-            return asked_in_a_loop(request.method).into();
+        if query.protocol == QueryProtocol::File
+            && agent.is_some_and(|agent| agent == OWN_USER_AGENT)
+        {
+            return loop_detected(request.method).into();
         }
-        let head = question.head(request);
-        let connection = Question::connection(request);
-        if question.protocol == Protocol::Answer {
-            // The request was recorded with the question before this one.
-            let (own, action) = self.requests.look(&head, &connection, request.arrival);
-            return self.answer(&question, request, None, action, own).into();
+        let head = query.head(request);
+        let connection = DecisionQuery::connection(request);
+        if query.protocol == QueryProtocol::Answer {
+            // The request was recorded with the query before this one.
+            let (own, action) = self.requests.preview(&head, &connection, request.arrival);
+            return self.answer(&query, request, None, action, own).into();
         }
         let (ticket, next) = self.requests.receive(&head, &connection, request.arrival);
         let own = match next {
-            Next::Answer(answer) => Some(answer),
-            Next::Forward => None,
+            NextStep::Answer(answer) => Some(answer),
+            NextStep::Forward => None,
         };
         let judged = ticket.judged();
         let action = judged.map(|(decision, _)| decision.action);
-        let answer = self.answer(&question, request, judged, action, own);
-        let said = answer
-            .values(Field::Status)
+        let answer = self.answer(&query, request, judged, action, own);
+        let client_status = answer
+            .values(AnswerField::Status)
             .next()
             .and_then(|status| status.to_str().ok()?.parse().ok());
-        let recorded = match (said, answer.values(Field::Decision).next()) {
-            (Some(status), _) => (status, EndedBy::Complete),
+        let recorded = match (client_status, answer.values(AnswerField::Decision).next()) {
+            (Some(status), _) => (status, ResponseEnd::Complete),
             // The status of a request that passes is that of the proxy's origin.
-            (None, Some(_)) => (0, EndedBy::Unknown),
-            (None, None) => (answer.status().as_u16(), EndedBy::Complete),
+            (None, Some(_)) => (0, ResponseEnd::Unknown),
+            (None, None) => (answer.status().as_u16(), ResponseEnd::Complete),
         };
-        Responded {
+        OutgoingAnswer {
             answer,
             ticket: Some(ticket),
             recorded: Some(recorded),
@@ -150,8 +155,8 @@ impl Respond for Decisions {
     }
 }
 
-/// The file that a proxy has to fetch from crawlgate, if that is the answer.
-fn file_of(action: Action) -> Option<&'static str> {
+/// The path of the file that a proxy has to fetch from crawlgate, if the action is that file.
+fn served_file_path(action: Action) -> Option<&'static str> {
     match action {
         Action::RobotsTxt => Some(ROBOTS_TXT),
         Action::TdmRep => Some(TDMREP),

@@ -1,106 +1,110 @@
-//! [`Comparison`] judges URLs and requests by the old and by the new rules, and collects the
-//! differences. Its memory grows with the number of different answers, not with the number of URLs.
+//! [`Comparison`] judges URLs and requests by the old and by the new rules for `crawlgate diff`,
+//! and collects the differences of each site ([`SiteComparison`]). Its memory grows with the number
+//! of differences, not with the number of URLs.
 
-use super::crawlers::{Class, classes, sort};
-use super::pairs::pairs;
-use super::response::{Decided, Kinds, differences, differences_of};
-use super::settings::settings;
-use super::witnesses::witnesses;
+use super::crawlers::{CrawlerClass, group_crawlers, sort_crawlers};
+use super::pairs::match_sites;
+use super::response::{
+    ResponseKinds, SiteDecision, header_changes_of_kinds, header_changes_of_response,
+};
+use super::settings::changed_settings;
+use super::witnesses::find_witness_urls;
 use super::{
-    AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, ResponseChange, Ruling,
-    Side, SiteDifference,
+    AccessChange, AccessEffect, ComparisonBasis, CrawlerTreatment, Difference, HeaderChange,
+    Occurrences, ResponseChange, RuleSet, SiteDifference,
 };
 use crate::crawlers::{Claim, Registry};
-use crate::heads::likely_type;
-use crate::logs::Record;
-use crate::policy::site::name_and_port;
+use crate::heads::likely_content_type;
+use crate::logs::LogRecord;
+use crate::policy::site::split_host_port;
 use crate::policy::{HostHistory, Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity,
-    Scratch, Verdict, action_report, claim_label, decide_for, is_challenge, load, rule_place,
+    Action, Behaviour, CachedVersions, Claimant, Decision, DecisionScratch, HistoryBasis, Identity,
+    RequestFacts, RequestToJudge, Verdict, action_report, claim_label, decide_for, is_challenge,
+    load_site, rule_location,
 };
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The policy of a host that has none on one side.
+/// The policy that a host without one is compared with.
 const NO_POLICY: &str = "robots: { origin: replace }\n";
 
-/// Two sides that are being compared, the old one first.
+/// A running comparison of two sets of rules, the old one first.
 pub struct Comparison<'a> {
-    sides: [&'a Side; 2],
-    sites: Vec<ComparedSite>,
-    /// Which of `sites` a host belongs to.
+    sides: [&'a RuleSet; 2],
+    sites: Vec<SiteComparison>,
+    /// The index in `sites`, by the indexes of the old and the new site in their snapshots.
     by_host: BTreeMap<[Option<usize>; 2], usize>,
-    basis: Basis,
+    basis: ComparisonBasis,
     compared: u64,
     other_hosts: u64,
 }
 
-struct ComparedSite {
+struct SiteComparison {
     registry: &'static Registry,
     hosts: Vec<String>,
-    sides: [Compared; 2],
-    classes: Vec<Class>,
-    kinds: Kinds,
-    /// The pairs of rulings that differ, with the crawlers that they are for.
-    access: BTreeMap<(Ruling, Ruling), (BTreeSet<String>, Occurrences)>,
+    sides: [ComparedSide; 2],
+    classes: Vec<CrawlerClass>,
+    kinds: ResponseKinds,
+    /// The treatments that differ, with their crawlers.
+    access: BTreeMap<(CrawlerTreatment, CrawlerTreatment), (BTreeSet<String>, Occurrences)>,
     responses: BTreeMap<HeaderChange, Occurrences>,
     notes: Vec<String>,
     /// URLs and requests that were compared.
     compared: u64,
 }
 
-struct Compared {
+/// The old or the new site of a comparison.
+struct ComparedSide {
     entry: SiteEntry,
-    is_there: bool,
-    scratch: Scratch,
+    exists: bool,
+    scratch: DecisionScratch,
 }
 
-impl Compared {
-    /// The site at `place` of a side's snapshot; where there is none, `nothing`, the empty policy.
-    /// `None` without either. The site is without its pauses.
-    fn new(side: &Side, place: Option<usize>, nothing: Option<&Arc<Site>>) -> Option<Compared> {
-        let entry = place.and_then(|place| side.snapshot.sites().get(place));
-        let site = entry.map(|entry| &entry.site).or(nothing)?.clone();
-        Some(Compared {
-            // Without pauses: those are about the time to come.
+impl ComparedSide {
+    /// The site at `index` of a snapshot, or the `empty` one. `None` without either.
+    fn new(
+        side: &RuleSet,
+        index: Option<usize>,
+        empty: Option<&Arc<Site>>,
+    ) -> Option<ComparedSide> {
+        let entry = index.and_then(|index| side.snapshot.sites().get(index));
+        let site = entry.map(|entry| &entry.site).or(empty)?.clone();
+        Some(ComparedSide {
+            // Without pauses, which begin and end.
             entry: SiteEntry::new(site, Timestamp(0)),
-            is_there: entry.is_some(),
-            scratch: Scratch::default(),
+            exists: entry.is_some(),
+            scratch: DecisionScratch::default(),
         })
     }
 }
 
 impl<'a> Comparison<'a> {
-    /// A comparison of two sides that has compared nothing yet. A host with a policy on one side
-    /// only is compared with an empty policy, which allows everything. `basis` is only passed on to
-    /// the result.
+    /// A host with a policy on one side only is compared with an empty policy, which allows
+    /// everything. `basis` is for the result.
     pub fn new(
-        old: &'a Side,
-        new: &'a Side,
+        old: &'a RuleSet,
+        new: &'a RuleSet,
         registry: &'static Registry,
-        basis: Basis,
+        basis: ComparisonBasis,
     ) -> Comparison<'a> {
-        let empty = Source {
+        let empty = SourceFile {
             name: "(no policy)".into(),
             text: NO_POLICY.into(),
         };
-        let (nothing, _) = load("none", &empty, registry);
+        let (empty_site, _) = load_site("none", &empty, registry);
         let mut sites = Vec::new();
         let mut by_host = BTreeMap::new();
-        for pair in pairs([old, new]) {
+        for pair in match_sites([old, new]) {
             by_host.insert(pair.sites, sites.len());
             let [old_place, new_place] = pair.sites;
-            let Some(old) = Compared::new(old, old_place, nothing.as_ref()) else {
-                continue;
-            };
-            let Some(new) = Compared::new(new, new_place, nothing.as_ref()) else {
-                continue;
-            };
-            sites.push(ComparedSite::new(pair.hosts, [old, new], registry));
+            let old = ComparedSide::new(old, old_place, empty_site.as_ref());
+            let new = ComparedSide::new(new, new_place, empty_site.as_ref());
+            let both = old.zip(new).map(<[ComparedSide; 2]>::from);
+            sites.extend(both.map(|sides| SiteComparison::new(pair.hosts, sides, registry)));
         }
         Comparison {
             sides: [old, new],
@@ -112,11 +116,11 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares each site on the URLs made from the patterns of both sides. If these are too many
-    /// to try all, the site gets a note.
-    pub fn witnesses(&mut self) {
+    /// Compares each site on URLs made from the patterns of both sides. Adds a note to a site with
+    /// too many patterns.
+    pub fn compare_witness_urls(&mut self) {
         for site in &mut self.sites {
-            let found = witnesses(site.sites());
+            let found = find_witness_urls(site.sites());
             if found.is_cut {
                 let note = "the sites have too many patterns or wildcards to try all of them; compare on real URLs with \
                             --urls or --log, too";
@@ -124,48 +128,48 @@ impl<'a> Comparison<'a> {
             }
             for target in found.targets {
                 self.compared += 1;
-                site.target(&target);
+                site.compare_target(&target);
             }
         }
     }
 
-    /// Compares a path for every class of crawlers, on the site of `host`; without a host on every
-    /// site. A host that no site has counts among the other hosts.
-    pub fn url(&mut self, host: Option<&str>, target: &str) {
+    /// Compares a path for every class of crawlers, on the site of `host`, or on every site without
+    /// a host. Counts hosts without a site.
+    pub fn compare_url(&mut self, host: Option<&str>, target: &str) {
         self.compared += 1;
         let places = match host {
             None => 0..self.sites.len(),
             Some(host) => self
-                .site_of(host.as_bytes())
+                .find_site(host.as_bytes())
                 .map_or(0..0, |place| place..place + 1),
         };
         self.other_hosts += u64::from(places.is_empty());
         self.sites[places]
             .iter_mut()
-            .for_each(|site| site.target(target));
+            .for_each(|site| site.compare_target(target));
     }
 
-    /// Compares on one request of a log. One without a host is for the only site. Where no site is
-    /// found, it counts among the other hosts and not as compared.
-    pub fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
+    /// Compares on one request of a log. A request without a host is for the only site. Counts hosts
+    /// without a site.
+    pub fn compare_request(&mut self, record: &LogRecord<'_>, user_agent: &[u8]) {
         let place = match record.host.as_deref() {
             None => (self.sites.len() == 1).then_some(0),
-            Some(host) => self.site_of(host),
+            Some(host) => self.find_site(host),
         };
         match place {
             Some(place) => {
                 self.compared += 1;
-                self.sites[place].request(record, user_agent);
+                self.sites[place].compare_request(record, user_agent);
             }
             None => self.other_hosts += 1,
         }
     }
 
-    /// The place in `sites` of the site for a host, whose port is ignored. If both sides are single
-    /// files with one site, that is the site for every host, unless the files name hosts and this
-    /// is none of them. `None` where neither side has a policy for the host.
-    fn site_of(&self, host: &[u8]) -> Option<usize> {
-        let host = name_and_port(host).0;
+    /// The index in `sites` for a host; ignores its port. If both sides are single files with one
+    /// site, that is the site of every host, unless the files name other hosts. `None` if neither
+    /// side has a policy for the host.
+    fn find_site(&self, host: &[u8]) -> Option<usize> {
+        let host = split_host_port(host).0;
         if self.sites.len() == 1 && self.sides.iter().all(|side| side.is_one_file) {
             let mut with_hosts = self
                 .sides
@@ -186,12 +190,12 @@ impl<'a> Comparison<'a> {
             .copied()
     }
 
-    /// The differences that were found. Sites without a difference and without a note are left out.
+    /// Returns the result, without sites that have neither a difference nor a note.
     pub fn finish(self) -> Difference {
         let sites: Vec<SiteDifference> = self
             .sites
             .into_iter()
-            .map(ComparedSite::finish)
+            .map(SiteComparison::finish)
             .filter(|site| site.is_changed() || !site.notes.is_empty())
             .collect();
         let [old, new] = self.sides.map(|side| side.name.clone());
@@ -217,15 +221,15 @@ impl SiteDifference {
     }
 }
 
-impl Compared {
+impl ComparedSide {
     fn site(&self) -> &Site {
         &self.entry.site
     }
 
-    /// The name of the site in the result: its policy file, or the robots.txt that it was made from
-    /// if it names no hosts. `None` if this side has no policy for the hosts.
-    fn name(&self) -> Option<String> {
-        if !self.is_there {
+    /// The policy file, or the robots.txt of a site that names no hosts. `None` if this side has no
+    /// policy for the hosts.
+    fn display_name(&self) -> Option<String> {
+        if !self.exists {
             return None;
         }
         let policy = &self.site().policy;
@@ -236,28 +240,26 @@ impl Compared {
     }
 
     /// Decides about a GET of this target by a verified crawler that has the newest robots.txt. For
-    /// the target of a certificate authority's challenge, nobody is taken to ask, whatever the
-    /// claim.
-    fn decide(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
+    /// the challenge of a certificate authority the claim is ignored.
+    fn decide_get(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
         let claim = if is_challenge(b"GET", target) {
-            Claim::Nobody
+            Claim::Visitor
         } else {
             claim
         };
-        let facts = Facts {
+        let facts = RequestFacts {
             host: b"",
             target,
             method: b"GET",
             user_agent: b"",
             client: None,
-            // The crawler is the one that it says it is, and has the newest robots.txt.
             identity: Identity::Verified,
             now: Timestamp(0),
         };
         let claimant = Claimant {
             site: 0,
             entry: &self.entry,
-            history: HostHistory::none(),
+            history: HostHistory::empty(),
             claim,
         };
         let cached_versions = CachedVersions {
@@ -266,7 +268,7 @@ impl Compared {
             basis: HistoryBasis::Declared,
             ..CachedVersions::default()
         };
-        let case = Case {
+        let case = RequestToJudge {
             registry,
             facts,
             claimant,
@@ -275,23 +277,23 @@ impl Compared {
         decide_for(&case, Behaviour::default(), &mut self.scratch)
     }
 
-    /// A decision as texts, with the rule of robots.txt that decided and its place.
-    fn ruling(&self, decision: &Decision) -> Ruling {
+    /// The decision as texts, with the deciding rule and its place.
+    fn treatment(&self, decision: &Decision) -> CrawlerTreatment {
         let site = self.site();
         let deciding = decision.rule;
         let rule = deciding.and_then(|deciding| site.rule(deciding.group, deciding.rule?));
-        Ruling {
+        CrawlerTreatment {
             verdict: decision.verdict.name(),
-            action: action(decision.action, site),
-            would: decision.would.map(|would| action(would, site)),
+            action: describe_action(decision.action, site),
+            would: decision.would.map(|would| describe_action(would, site)),
             rule: rule.map(|(rule, _)| rule.to_string()),
-            source: rule_place(decision, site),
+            source: rule_location(decision, site),
         }
     }
 }
 
-/// An action as text: `block 403`; one without a status of its own is its name alone.
-fn action(action: Action, site: &Site) -> String {
+/// An action with its status, if it has one: `block 403`, `pass`.
+fn describe_action(action: Action, site: &Site) -> String {
     let report = action_report(action, site);
     match (action, report.status) {
         (Action::Block(_) | Action::Slow { .. } | Action::License { .. }, Some(status)) => {
@@ -301,16 +303,19 @@ fn action(action: Action, site: &Site) -> String {
     }
 }
 
-impl ComparedSite {
-    /// Prepares the comparison of an old and a new site that both answer for `hosts`: nothing is
-    /// compared yet. The classes of crawlers and kinds of responses are those of either site.
-    fn new(hosts: Vec<String>, sides: [Compared; 2], registry: &'static Registry) -> ComparedSite {
-        let sites = sides.each_ref().map(Compared::site);
-        ComparedSite {
+impl SiteComparison {
+    /// Prepares the comparison of an old and a new site of the same hosts.
+    fn new(
+        hosts: Vec<String>,
+        sides: [ComparedSide; 2],
+        registry: &'static Registry,
+    ) -> SiteComparison {
+        let sites = sides.each_ref().map(ComparedSide::site);
+        SiteComparison {
             registry,
             hosts,
-            classes: classes(sites, registry),
-            kinds: Kinds::of(sites),
+            classes: group_crawlers(sites, registry),
+            kinds: ResponseKinds::from_sites(sites),
             sides,
             access: BTreeMap::new(),
             responses: BTreeMap::new(),
@@ -320,41 +325,43 @@ impl ComparedSite {
     }
 
     fn sites(&self) -> [&Site; 2] {
-        self.sides.each_ref().map(Compared::site)
+        self.sides.each_ref().map(ComparedSide::site)
     }
 
-    /// Compares a URL for every class of crawlers, and collects the rulings that differ. Header
-    /// lines of pages are compared once, because they are the same for every crawler; not at all if
-    /// no crawler is judged.
-    fn target(&mut self, target: &str) {
+    /// Compares a URL for every class of crawlers, and collects the treatments that differ. Header
+    /// lines are the same for every crawler, and compared once.
+    fn compare_target(&mut self, target: &str) {
         self.compared += 1;
         for place in 0..self.classes.len() {
-            let decisions = self.decide(target.as_bytes(), self.classes[place].claims);
+            let decisions = self.decide_both(target.as_bytes(), self.classes[place].claims);
             if place == 0 {
-                // The header lines of pages are the same for every crawler.
-                let changes = differences(self.decided(&decisions), &self.kinds, target.as_bytes());
-                self.responses(changes, target, true);
+                let changes = header_changes_of_kinds(
+                    self.site_decisions(&decisions),
+                    &self.kinds,
+                    target.as_bytes(),
+                );
+                self.add_header_changes(changes, target, true);
             }
-            if let Some(rulings) = self.changed(&decisions) {
-                let (crawlers, found) = self.access.entry(rulings).or_default();
+            if let Some(treatments) = self.changed_treatments(&decisions) {
+                let (crawlers, found) = self.access.entry(treatments).or_default();
                 crawlers.extend(self.classes[place].crawlers.iter().cloned());
                 found.add(self.compared, target, true);
             }
         }
     }
 
-    /// Compares on one request: header lines by its status and type (or 200 and the type of its
-    /// path), and the ruling for the crawler that its user agent claims to be. The query is left
-    /// out of the URL. The crawler has the label of the new site, else that of the old one; for a
-    /// client that neither side judges, only the header lines count.
-    fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
+    /// Compares on one request: the treatment of the crawler that the user agent claims to be, and
+    /// the header lines by status and type (or 200 and the type of the path). The crawler is called
+    /// as on the new site, else as on the old one. For a client that neither side judges, only the
+    /// header lines are compared.
+    fn compare_request(&mut self, record: &LogRecord<'_>, user_agent: &[u8]) {
         self.compared += 1;
         let registry = self.registry;
         let target = &*record.target;
         let claims = self
             .sites()
-            .map(|site| registry.identify_with(user_agent, &site.tokens));
-        let decisions = self.decide(target, claims);
+            .map(|site| registry.identify_on_site(user_agent, &site.tokens));
+        let decisions = self.decide_both(target, claims);
         // Queries of searches are all different.
         let url = match memchr::memchr(b'?', target) {
             Some(query) => format!("{}?...", String::from_utf8_lossy(&target[..query])),
@@ -363,8 +370,6 @@ impl ComparedSite {
         let is_judged = decisions
             .iter()
             .any(|decision| decision.verdict != Verdict::NotACrawler);
-        // A log that says neither status nor type is of pages that were found, with the types of
-        // their paths.
         let status = if record.status == 0 {
             200
         } else {
@@ -373,9 +378,9 @@ impl ComparedSite {
         let media = record
             .content_type
             .as_deref()
-            .unwrap_or(likely_type(target).as_bytes());
-        let changes = differences_of(self.decided(&decisions), status, media);
-        self.responses(changes, &url, is_judged);
+            .unwrap_or(likely_content_type(target).as_bytes());
+        let changes = header_changes_of_response(self.site_decisions(&decisions), status, media);
+        self.add_header_changes(changes, &url, is_judged);
         let claimed = claims.into_iter().zip(self.sites());
         let label = claimed
             .rev()
@@ -383,31 +388,33 @@ impl ComparedSite {
             .map(str::to_owned);
         if is_judged
             && let Some(label) = label
-            && let Some(rulings) = self.changed(&decisions)
+            && let Some(treatments) = self.changed_treatments(&decisions)
         {
-            let (crawlers, found) = self.access.entry(rulings).or_default();
+            let (crawlers, found) = self.access.entry(treatments).or_default();
             crawlers.insert(label);
             found.add(self.compared, &url, true);
         }
     }
 
-    fn decide(&mut self, target: &[u8], claims: [Claim; 2]) -> [Decision; 2] {
-        std::array::from_fn(|side| self.sides[side].decide(target, claims[side], self.registry))
+    fn decide_both(&mut self, target: &[u8], claims: [Claim; 2]) -> [Decision; 2] {
+        std::array::from_fn(|side| self.sides[side].decide_get(target, claims[side], self.registry))
     }
 
-    fn decided<'a>(&'a self, decisions: &'a [Decision; 2]) -> [Decided<'a>; 2] {
+    fn site_decisions<'a>(&'a self, decisions: &'a [Decision; 2]) -> [SiteDecision<'a>; 2] {
         std::array::from_fn(|side| (self.sides[side].site(), &decisions[side]))
     }
 
-    /// The rulings of the old and the new site; `None` where a crawler notices no difference.
-    fn changed(&self, decisions: &[Decision; 2]) -> Option<(Ruling, Ruling)> {
-        let [old, new] = std::array::from_fn(|side| self.sides[side].ruling(&decisions[side]));
-        (!old.is_like(&new)).then_some((old, new))
+    /// The old and the new treatment; `None` if they are equivalent.
+    fn changed_treatments(
+        &self,
+        decisions: &[Decision; 2],
+    ) -> Option<(CrawlerTreatment, CrawlerTreatment)> {
+        let [old, new] = std::array::from_fn(|side| self.sides[side].treatment(&decisions[side]));
+        (!old.is_equivalent(&new)).then_some((old, new))
     }
 
-    /// Adds an occurrence to each of these changes of header lines; `is_crawler` is whether the
-    /// request is of a crawler.
-    fn responses(&mut self, changes: Vec<HeaderChange>, url: &str, is_crawler: bool) {
+    /// Counts these changes of header lines. `is_crawler` is whether a crawler sent the request.
+    fn add_header_changes(&mut self, changes: Vec<HeaderChange>, url: &str, is_crawler: bool) {
         for change in changes {
             self.responses
                 .entry(change)
@@ -416,18 +423,17 @@ impl ComparedSite {
         }
     }
 
-    /// The differences of this site. The changes of access that concern the most crawlers come
-    /// first.
+    /// Returns the differences. Changes of access for the most crawlers come first.
     fn finish(self) -> SiteDifference {
-        let settings = settings(self.sites(), &self.classes);
+        let settings = changed_settings(self.sites(), &self.classes);
         let access = self
             .access
             .into_iter()
             .map(|((old, new), (crawlers, found))| {
                 let mut crawlers = Vec::from_iter(crawlers);
-                sort(&mut crawlers);
+                sort_crawlers(&mut crawlers);
                 AccessChange {
-                    effect: Effect::of(&old, &new),
+                    effect: AccessEffect::from_treatments(&old, &new),
                     crawlers,
                     old,
                     new,
@@ -443,7 +449,7 @@ impl ComparedSite {
                 change.found.url.clone(),
             )
         });
-        let [old, new] = self.sides.each_ref().map(Compared::name);
+        let [old, new] = self.sides.each_ref().map(ComparedSide::display_name);
         SiteDifference {
             hosts: self.hosts,
             old,

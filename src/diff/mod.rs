@@ -1,7 +1,7 @@
-//! Compares old and new rules for `crawlgate diff`: what changes for crawlers? [`Comparison`]
-//! compares two [`Side`]s, each a set of policies or a single file. It makes URLs from the path
-//! patterns of both sides, or takes URLs and requests from the caller. [`Difference`] is the
-//! result: changed verdicts and answers for crawlers, changed header lines of pages, changed
+//! Compares old and new rules for `crawlgate diff`. [`Comparison`] compares two [`RuleSet`]s, each
+//! of which is a set of policies or a single robots.txt or policy file. It judges URLs made from
+//! the patterns in the rules, or URLs and requests that the caller gives. [`Difference`] is the
+//! result: crawlers that are treated differently, changed header lines of pages, and changed
 //! settings.
 
 mod comparison;
@@ -13,20 +13,19 @@ mod show;
 mod witnesses;
 
 pub use comparison::Comparison;
-pub use show::{markdown, text};
+pub use show::{render_markdown, render_text};
 
 use crate::policy::Snapshot;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// One of the two sets of rules that are compared.
-pub struct Side {
-    /// Its name in messages: a file or a directory.
+/// The old or the new rules.
+pub struct RuleSet {
+    /// The file or directory, for messages.
     pub name: String,
-    /// Its sites.
+    /// The sites.
     pub snapshot: Snapshot,
-    /// Whether it was given as a single file: two single files are compared whatever their hosts
-    /// are.
+    /// Whether it is a single file. Two single files are compared whatever their hosts are.
     pub is_one_file: bool,
 }
 
@@ -40,7 +39,7 @@ pub struct Difference {
     /// Whether anything differs.
     pub changed: bool,
     /// The kind of URLs or requests that were compared.
-    pub basis: Basis,
+    pub basis: ComparisonBasis,
     /// URLs or requests that were compared.
     pub compared: u64,
     /// Requests for hosts that neither side has a policy for.
@@ -54,10 +53,10 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The URLs or requests that two sides are compared on.
+/// What two sets of rules are compared on.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Basis {
+pub enum ComparisonBasis {
     /// URLs that the patterns of both sides match.
     Patterns,
     /// URLs from a file.
@@ -69,36 +68,36 @@ pub enum Basis {
 /// The differences on some hosts.
 #[derive(Serialize)]
 pub struct SiteDifference {
-    /// The hosts; `every other host` for those that no policy names.
+    /// The hosts; `every other host` for hosts that no policy names.
     pub hosts: Vec<String>,
     /// The old policy file or robots.txt; `None` where there was none.
     pub old: Option<String>,
     /// The new one.
     pub new: Option<String>,
-    /// Crawlers that are judged here by either side.
+    /// How many crawlers either side judges.
     pub crawlers: usize,
     /// Verdicts and answers that change.
     pub access: Vec<AccessChange>,
     /// Tags and signals that change.
     pub responses: Vec<ResponseChange>,
-    /// Settings that change, whatever the URL is.
+    /// Settings that change.
     pub settings: Vec<SettingChange>,
     /// Parts that could not be compared completely.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Some crawlers get another verdict or another answer.
+/// A change of verdict or answer for some crawlers.
 #[derive(Serialize)]
 pub struct AccessChange {
     /// Whether they lose or gain access.
-    pub effect: Effect,
+    pub effect: AccessEffect,
     /// Registry ids, tokens of the policy, `other` and `tool`.
     pub crawlers: Vec<String>,
-    /// The ruling of the old side.
-    pub old: Ruling,
-    /// The ruling of the new side.
-    pub new: Ruling,
+    /// The old treatment.
+    pub old: CrawlerTreatment,
+    /// The new treatment.
+    pub new: CrawlerTreatment,
     /// The URLs or requests for which it changes.
     #[serde(flatten)]
     pub found: Occurrences,
@@ -111,18 +110,17 @@ pub struct Occurrences {
     pub url: String,
     /// URLs, or requests of crawlers.
     pub count: u64,
-    /// Requests of people and tools: tags are not for them.
+    /// Requests of visitors and tools.
     #[serde(skip_serializing_if = "is_zero")]
     pub others: u64,
-    /// The number of the URL or request that was counted last.
+    /// The number of the URL or request counted last.
     #[serde(skip)]
     last: u64,
 }
 
 impl Occurrences {
-    /// Counts a URL or request, and keeps its URL if it is the shortest so far. `number` is its
-    /// running number: with the same number as in the last call it is not counted again, so that a
-    /// URL counts once, however many crawlers it is about.
+    /// Counts a URL or request, and keeps its URL if it is the shortest so far. `number` identifies
+    /// it: a second call with the same number, for another crawler, does not count it again.
     fn add(&mut self, number: u64, url: &str, is_crawler: bool) {
         let counted = if is_crawler {
             &mut self.count
@@ -140,29 +138,28 @@ impl Occurrences {
 /// The effect of a change of access on crawlers.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Effect {
-    /// They may do less than before.
+pub enum AccessEffect {
+    /// Requests get less far than before.
     Loses,
-    /// They may do more.
+    /// Requests get further.
     Gains,
-    /// They get another answer to what they may do as before.
+    /// Requests get as far as before, with another answer.
     Changes,
 }
 
-impl Effect {
-    /// The effect of a change from the old to the new ruling, by how far a request gets.
-    fn of(old: &Ruling, new: &Ruling) -> Effect {
+impl AccessEffect {
+    fn from_treatments(old: &CrawlerTreatment, new: &CrawlerTreatment) -> AccessEffect {
         match new.openness().cmp(&old.openness()) {
-            Ordering::Less => Effect::Loses,
-            Ordering::Greater => Effect::Gains,
-            Ordering::Equal => Effect::Changes,
+            Ordering::Less => AccessEffect::Loses,
+            Ordering::Greater => AccessEffect::Gains,
+            Ordering::Equal => AccessEffect::Changes,
         }
     }
 }
 
-/// The verdict for a crawler, and the action on its request.
+/// The verdict on a crawler's request, and the action, as texts.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Ruling {
+pub struct CrawlerTreatment {
     /// `allowed`, `disallowed`, `not_bound` or `not_a_crawler`.
     pub verdict: &'static str,
     /// The action: `pass`, `block 403`, ...
@@ -178,9 +175,9 @@ pub struct Ruling {
     pub source: Option<String>,
 }
 
-impl Ruling {
-    /// How far a request gets: 0 if it is blocked, slowed down, paused or needs a licence; 1 if it
-    /// passes although it is disallowed; 2 otherwise.
+impl CrawlerTreatment {
+    /// How far a request gets: 0 if it is blocked, slowed down, paused or asked for a licence; 1 if
+    /// it passes although it is disallowed; 2 otherwise.
     fn openness(&self) -> u8 {
         let is_answered = ["block", "slow", "license", "pause"]
             .iter()
@@ -192,14 +189,13 @@ impl Ruling {
         }
     }
 
-    /// Whether a crawler notices no difference: verdict and actions are the same. The rule behind
-    /// them plays no role.
-    fn is_like(&self, other: &Ruling) -> bool {
+    /// Whether verdict and actions are the same. The rule behind them may differ.
+    fn is_equivalent(&self, other: &CrawlerTreatment) -> bool {
         (self.verdict, &self.action, &self.would) == (other.verdict, &other.action, &other.would)
     }
 }
 
-/// Pages get other header lines.
+/// Changed header lines of pages.
 #[derive(Serialize)]
 pub struct ResponseChange {
     /// The lines.
@@ -225,7 +221,7 @@ pub struct HeaderChange {
     pub status: u16,
 }
 
-/// Something that changes whatever the URL is.
+/// A changed setting that does not depend on the URL.
 #[derive(Serialize)]
 pub struct SettingChange {
     /// Its name in policies.
@@ -234,6 +230,6 @@ pub struct SettingChange {
     pub old: String,
     /// Its value on the new side.
     pub new: String,
-    /// The crawlers that it changes for; empty where it is about the site.
+    /// The affected crawlers; empty for a setting of the site.
     pub crawlers: Vec<String>,
 }

@@ -1,35 +1,33 @@
-//! [`pairs`] decides which old site is compared with which new site: the two that serve the same
-//! host. Where only one side has a site for a host, the pair lacks the other site. Two single files
-//! are always a pair, whatever their hosts are.
+//! [`match_sites`] finds the sites that `crawlgate diff` compares: it pairs each old site with the
+//! new site of the same host. A host that only one side has gives a pair with one site. Two single
+//! files are always paired, whatever their hosts are.
 
-use super::Side;
+use super::RuleSet;
 use crate::policy::SiteEntry;
 use std::collections::BTreeSet;
 
-/// Two sites that have hosts in common; one of them may be missing.
-pub struct Pair {
+/// An old and a new site of the same hosts; one of them may be missing.
+pub struct MatchedSites {
     /// The hosts, as policies write them.
     pub hosts: Vec<String>,
-    /// The places of the old and of the new site in their snapshots.
+    /// The indexes of the old and the new site in their snapshots.
     pub sites: [Option<usize>; 2],
 }
 
-/// The name for every host that no policy names.
-const EVERY_OTHER: &str = "every other host";
+const EVERY_OTHER_HOST: &str = "every other host";
 
-/// All pairs, in the order of their hosts. Hosts with the same two sites are in one pair. Two sides
-/// that are a single file with one site each are one pair, with the hosts of the new one if it
-/// names any, else of the old one.
-pub fn pairs(sides: [&Side; 2]) -> Vec<Pair> {
+/// All pairs, sorted by host. Hosts with the same two sites are in one pair. Two single files with
+/// one site each are one pair, with the hosts of the new one if it names any, else of the old one.
+pub fn match_sites(sides: [&RuleSet; 2]) -> Vec<MatchedSites> {
     if let [([old], true), ([new], true)] =
         sides.map(|side| (side.snapshot.sites(), side.is_one_file))
     {
-        let hosts = hosts_of(if new.site.policy.hosts.is_empty() {
+        let hosts = hosts_of_site(if new.site.policy.hosts.is_empty() {
             old
         } else {
             new
         });
-        return vec![Pair {
+        return vec![MatchedSites {
             hosts,
             sites: [Some(0); 2],
         }];
@@ -37,15 +35,15 @@ pub fn pairs(sides: [&Side; 2]) -> Vec<Pair> {
     let hosts: BTreeSet<String> = sides
         .iter()
         .flat_map(|side| side.snapshot.sites())
-        .flat_map(hosts_of)
+        .flat_map(hosts_of_site)
         .collect();
-    let mut pairs: Vec<Pair> = Vec::new();
+    let mut pairs: Vec<MatchedSites> = Vec::new();
     for host in hosts {
-        let asked = asked_by(&host);
-        let sites = sides.map(|side| side.snapshot.site_for_host(asked.as_bytes()));
+        let example = example_host(&host);
+        let sites = sides.map(|side| side.snapshot.site_for_host(example.as_bytes()));
         match pairs.iter_mut().find(|known| known.sites == sites) {
             Some(known) => known.hosts.push(host),
-            None => pairs.push(Pair {
+            None => pairs.push(MatchedSites {
                 hosts: vec![host],
                 sites,
             }),
@@ -54,20 +52,20 @@ pub fn pairs(sides: [&Side; 2]) -> Vec<Pair> {
     pairs
 }
 
-fn hosts_of(entry: &SiteEntry) -> Vec<String> {
+fn hosts_of_site(entry: &SiteEntry) -> Vec<String> {
     let hosts = &entry.site.policy.hosts;
     if hosts.is_empty() {
-        return vec![EVERY_OTHER.to_owned()];
+        return vec![EVERY_OTHER_HOST.to_owned()];
     }
     hosts.iter().map(|host| host.to_string()).collect()
 }
 
-/// A host that a pattern stands for: `www.` and the name for `*.name`, empty for `every other
-/// host`, else the pattern itself.
-fn asked_by(pattern: &str) -> String {
+/// A host that a pattern matches: `www.name` for `*.name`, an empty one for `every other host`, else
+/// the pattern itself.
+fn example_host(pattern: &str) -> String {
     match pattern.strip_prefix("*.") {
         Some(name) => format!("www.{name}"),
-        None if pattern == EVERY_OTHER => String::new(),
+        None if pattern == EVERY_OTHER_HOST => String::new(),
         None => pattern.to_owned(),
     }
 }

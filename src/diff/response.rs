@@ -1,33 +1,34 @@
-//! [`differences`] compares the header lines that two sites add to the same page: X-Robots-Tag, and
-//! the lines that say how the content may be used. A policy can make tags depend on the type and
-//! status of a response, so each type and status that either policy mentions is compared.
+//! Compares the header lines that the old and the new rules add to a page's response, for
+//! `crawlgate diff`: X-Robots-Tag, and the lines about the use of the content. Tags can depend on
+//! the content type and status. [`header_changes_of_response`] compares for one response in an
+//! access log, and [`header_changes_of_kinds`] for each type and status that a policy mentions
+//! ([`ResponseKinds`]).
 
 use super::HeaderChange;
-use crate::heads::{example_of, likely_type};
+use crate::heads::{example_extension, likely_content_type};
 use crate::policy::Site;
-use crate::policy::model::{Conditions, StatusCondition};
+use crate::policy::model::{ResponseConditions, StatusCondition};
 use crate::verdict::Decision;
 use std::collections::BTreeSet;
 
-/// The types and statuses that the conditions of two policies tell apart.
-pub struct Kinds(BTreeSet<(String, u16)>);
+/// The pairs of type and status that the conditions of two policies distinguish.
+pub struct ResponseKinds(BTreeSet<(String, u16)>);
 
-/// The type of a page, unless a condition asks for another.
-const PAGE: &str = "text/html";
+const PAGE_TYPE: &str = "text/html";
 
-impl Kinds {
-    /// Each type that a condition on responses names, and `text/html`, with each status that one
-    /// names, and 200. `image/*` gives one type as an example.
-    pub fn of(sites: [&Site; 2]) -> Kinds {
-        let mut types = BTreeSet::from([PAGE.to_owned()]);
+impl ResponseKinds {
+    /// Combines the types of all conditions and `text/html` with the statuses of all conditions and
+    /// 200. `image/*` gives one type as an example.
+    pub fn from_sites(sites: [&Site; 2]) -> ResponseKinds {
+        let mut types = BTreeSet::from([PAGE_TYPE.to_owned()]);
         let mut statuses = BTreeSet::from([200]);
         for rule in sites.into_iter().flat_map(|site| &site.policy.indexing) {
             for conditions in std::iter::once(&rule.when).chain(&rule.unless) {
-                types.extend(types_of(conditions));
-                statuses.extend(statuses_of(conditions));
+                types.extend(condition_types(conditions));
+                statuses.extend(condition_statuses(conditions));
             }
         }
-        Kinds(
+        ResponseKinds(
             types
                 .iter()
                 .flat_map(|kind| statuses.iter().map(move |status| (kind.clone(), *status)))
@@ -36,14 +37,17 @@ impl Kinds {
     }
 }
 
-fn types_of(conditions: &Conditions) -> impl Iterator<Item = String> {
-    conditions.types.iter().map(|kind| match example_of(kind) {
-        Some((_, media)) => media.to_owned(),
-        None => kind.replace('*', "x"),
-    })
+fn condition_types(conditions: &ResponseConditions) -> impl Iterator<Item = String> {
+    conditions
+        .types
+        .iter()
+        .map(|kind| match example_extension(kind) {
+            Some((_, media)) => media.to_owned(),
+            None => kind.replace('*', "x"),
+        })
 }
 
-fn statuses_of(conditions: &Conditions) -> impl Iterator<Item = u16> {
+fn condition_statuses(conditions: &ResponseConditions) -> impl Iterator<Item = u16> {
     conditions
         .status
         .iter()
@@ -54,77 +58,86 @@ fn statuses_of(conditions: &Conditions) -> impl Iterator<Item = u16> {
 }
 
 /// A site and its decision.
-pub type Decided<'a> = (&'a Site, &'a Decision);
+pub type SiteDecision<'a> = (&'a Site, &'a Decision);
 
-/// The lines that differ for one URL, for each of these kinds of responses: a page with status 200,
-/// and each of `kinds` whose type fits the ending of the URL (a type that no ending stands for fits
-/// every URL). The same difference is reported once, for the page if that has it.
-pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec<HeaderChange> {
-    let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
-    let page = std::iter::once((PAGE, 200));
+/// The lines that differ for one URL: for a page with status 200, and for each of `kinds` whose type
+/// fits the extension of the URL. A type without an extension fits every URL. Equal differences are
+/// reported once.
+pub fn header_changes_of_kinds(
+    sides: [SiteDecision<'_>; 2],
+    kinds: &ResponseKinds,
+    target: &[u8],
+) -> Vec<HeaderChange> {
+    let mut found: Vec<HeaderChange> = signals_change(sides).into_iter().collect();
+    let page = std::iter::once((PAGE_TYPE, 200));
     let others = kinds
         .0
         .iter()
         .map(|(kind, status)| (kind.as_str(), *status))
-        .filter(|kind| *kind != (PAGE, 200));
-    let others = others
-        .filter(|(kind, _)| example_of(kind).is_none_or(|(_, media)| media == likely_type(target)));
+        .filter(|kind| *kind != (PAGE_TYPE, 200));
+    let others = others.filter(|(kind, _)| {
+        example_extension(kind).is_none_or(|(_, media)| media == likely_content_type(target))
+    });
     for (kind, status) in page.chain(others) {
-        let [one, other] = sides.map(|decided| tags(decided, status, kind.as_bytes()));
+        let [one, other] = sides.map(|decided| tag_lines(decided, status, kind.as_bytes()));
         let is_known = found
             .iter()
             .any(|known| known.old == one && known.new == other);
         if one != other && !is_known {
-            found.push(change("X-Robots-Tag", one, other, kind, status));
+            found.push(header_change("X-Robots-Tag", one, other, kind, status));
         }
     }
     found
 }
 
-/// The lines that differ for a response of this status and type. Tags that differ in the same way
-/// for a page (`text/html`) with status 200 are reported as those, else for this type with status
-/// 200, else for a page with this status, else for this type and status.
-pub fn differences_of(sides: [Decided<'_>; 2], status: u16, media: &[u8]) -> Vec<HeaderChange> {
-    let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
-    let said = sides.map(|decided| tags(decided, status, media));
-    if said[0] != said[1] {
+/// The lines that differ for a response of this status and type. Tags are reported for the most
+/// general kind that differs in the same way: a page with status 200, this type with status 200, a
+/// page with this status, this type and status.
+pub fn header_changes_of_response(
+    sides: [SiteDecision<'_>; 2],
+    status: u16,
+    media: &[u8],
+) -> Vec<HeaderChange> {
+    let mut found: Vec<HeaderChange> = signals_change(sides).into_iter().collect();
+    let lines = sides.map(|decided| tag_lines(decided, status, media));
+    if lines[0] != lines[1] {
         let end = media
             .iter()
-            .position(|octet| *octet == b';')
+            .position(|byte| *byte == b';')
             .unwrap_or(media.len());
         let name = String::from_utf8_lossy(media[..end].trim_ascii()).to_ascii_lowercase();
-        let general = [(200, PAGE), (200, name.as_str()), (status, PAGE)];
+        let general = [(200, PAGE_TYPE), (200, name.as_str()), (status, PAGE_TYPE)];
         let (status, media) = general
             .into_iter()
             .find(|(status, media)| {
-                sides.map(|decided| tags(decided, *status, media.as_bytes())) == said
+                sides.map(|decided| tag_lines(decided, *status, media.as_bytes())) == lines
             })
             .unwrap_or((status, &name));
-        let [one, other] = said;
-        found.push(change("X-Robots-Tag", one, other, media, status));
+        let [one, other] = lines;
+        found.push(header_change("X-Robots-Tag", one, other, media, status));
     }
     found
 }
 
-/// The lines about the use of the content, if they differ. They do not depend on type and status.
-fn signals(sides: [Decided<'_>; 2]) -> Option<HeaderChange> {
+/// The lines about the use of the content, if they differ. They depend on neither type nor status.
+fn signals_change(sides: [SiteDecision<'_>; 2]) -> Option<HeaderChange> {
     let [one, other] = sides.map(|(site, decision)| {
         let fields = site.signals.fields(decision.signals);
         fields
             .map(|(name, value)| format!("{name}: {value}"))
             .collect::<Vec<_>>()
     });
-    (one != other).then(|| change("signals", one, other, PAGE, 200))
+    (one != other).then(|| header_change("signals", one, other, PAGE_TYPE, 200))
 }
 
-/// The lines of X-Robots-Tag that a site sends for a status and type; none if it sends none.
-fn tags(decided: Decided<'_>, status: u16, media: &[u8]) -> Vec<String> {
+/// The lines of X-Robots-Tag that a site sends for a status and type.
+fn tag_lines(decided: SiteDecision<'_>, status: u16, media: &[u8]) -> Vec<String> {
     let (site, decision) = decided;
     let lines = site.tags.tags(&decision.path_rules, status, Some(media));
     lines.map(|lines| lines.lines.clone()).unwrap_or_default()
 }
 
-fn change(
+fn header_change(
     field: &'static str,
     old: Vec<String>,
     new: Vec<String>,

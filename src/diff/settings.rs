@@ -1,22 +1,22 @@
-//! [`settings`] lists the settings of two sites that differ and do not depend on the URL, such as
-//! the treatment of crawlers and the files that are published.
+//! [`changed_settings`] lists the differences between an old and a new policy that do not depend on
+//! the URL, such as the mode of a crawler or `Cache-Control` of robots.txt.
 
 use super::SettingChange;
-use super::crawlers::{Class, sort};
+use super::crawlers::{CrawlerClass, sort_crawlers};
 use crate::policy::Site;
 use crate::policy::model::{HtmlPolicy, PausePolicy};
 use crate::policy::site::CrawlerRules;
-use crate::robots::{Extension, seconds};
-use crate::yaml::values;
+use crate::robots::{ExtensionLine, format_seconds};
+use crate::yaml::located_values;
 use std::time::Duration;
 
-/// All settings that differ, first those about crawlers, then those about the site. Crawlers for
-/// which a setting changes in the same way are together.
-pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
+/// All settings that differ, first for crawlers, then for the site. Crawlers with the same change
+/// are together.
+pub fn changed_settings(sites: [&Site; 2], classes: &[CrawlerClass]) -> Vec<SettingChange> {
     let mut found: Vec<SettingChange> = Vec::new();
     for class in classes {
-        let said = std::array::from_fn(|side| of_crawler(&class.rules[side], sites[side]));
-        for (setting, old, new) in differing(said) {
+        let values = std::array::from_fn(|side| crawler_settings(&class.rules[side], sites[side]));
+        for (setting, old, new) in changed_values(values) {
             match found
                 .iter_mut()
                 .find(|known| (known.setting, &known.old, &known.new) == (setting, &old, &new))
@@ -33,8 +33,8 @@ pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
     }
     found
         .iter_mut()
-        .for_each(|change| sort(&mut change.crawlers));
-    let of_site = differing(sites.map(of_site));
+        .for_each(|change| sort_crawlers(&mut change.crawlers));
+    let of_site = changed_values(sites.map(site_settings));
     found.extend(of_site.map(|(setting, old, new)| SettingChange {
         setting,
         old,
@@ -44,9 +44,8 @@ pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
     found
 }
 
-/// The settings that are not the same on both sides: name, old and new value. Both sides list them
-/// in the same order.
-fn differing<const N: usize>(
+/// Name, old and new value of the settings that differ. Both sides list them in the same order.
+fn changed_values<const N: usize>(
     [old, new]: [[(&'static str, String); N]; 2],
 ) -> impl Iterator<Item = (&'static str, String, String)> {
     let pairs = old
@@ -60,108 +59,111 @@ fn yes_or_no(is_so: bool) -> String {
     if is_so { "yes" } else { "no" }.to_owned()
 }
 
-/// The settings of a site for one class of crawlers, by name. An answer is shown by its status.
-fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
+/// The settings of a site for one class of crawlers, by name. The value of an answer is its status.
+fn crawler_settings(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
     let [too_fast, impostor, trapped] =
         [rules.too_fast, rules.impostor, rules.trapped].map(|answer| {
             let answer = site.answers.get(usize::from(answer));
-            or_none(answer.map(|answer| answer.status.to_string()))
+            value_or_none(answer.map(|answer| answer.status.to_string()))
         });
     let delay = rules
         .crawl_delay
-        .map(|delay| format!("{} s", seconds(delay)));
+        .map(|delay| format!("{} s", format_seconds(delay)));
     let unverified: &str = rules.unverified.into();
     [
         ("mode", rules.mode.name().to_owned()),
-        ("crawl_delay", or_none(delay)),
+        ("crawl_delay", value_or_none(delay)),
         ("unverified", unverified.replace('_', " ")),
         ("exempt", yes_or_no(rules.exempt)),
         ("unlisted bot", yes_or_no(rules.unlisted)),
         ("too_fast", too_fast),
         ("impostor", impostor),
         ("trapped", trapped),
-        ("trapped_for", span(rules.trapped_for)),
+        ("trapped_for", describe_duration(rules.trapped_for)),
         (
             "other lines of its group",
-            list(&lines_of_group(rules, site)),
+            join_or_none(&group_extension_lines(rules, site)),
         ),
     ]
 }
 
 /// The settings for the site, by name.
-fn of_site(site: &Site) -> [(&'static str, String); 8] {
+fn site_settings(site: &Site) -> [(&'static str, String); 8] {
     let policy = &site.policy;
     [
-        ("sitemaps", list(&site.document.sitemaps)),
+        ("sitemaps", join_or_none(&site.document.sitemaps)),
         (
             "robots.txt Cache-Control",
             site.robots_txt.cache_control.clone(),
         ),
-        ("grace", span(site.grace)),
-        ("behind_cache", or_none(site.behind_cache.map(span))),
+        ("grace", describe_duration(site.grace)),
+        (
+            "behind_cache",
+            value_or_none(site.behind_cache.map(describe_duration)),
+        ),
         ("origin_tags", <&str>::from(site.origin_tags).to_owned()),
         (
             "pause",
-            list(&policy.pauses.iter().map(pause).collect::<Vec<_>>()),
+            join_or_none(&policy.pauses.iter().map(describe_pause).collect::<Vec<_>>()),
         ),
-        ("html", html(&policy.html)),
+        ("html", describe_html(&policy.html)),
         (
             "lines of robots.txt before all groups",
-            list(&written(&site.document.extensions)),
+            join_or_none(&extension_lines(&site.document.extensions)),
         ),
     ]
 }
 
-fn or_none(value: Option<String>) -> String {
+fn value_or_none(value: Option<String>) -> String {
     value.unwrap_or_else(|| "none".to_owned())
 }
 
-fn list(lines: &[String]) -> String {
-    or_none((!lines.is_empty()).then(|| lines.join(", ")))
+fn join_or_none(lines: &[String]) -> String {
+    value_or_none((!lines.is_empty()).then(|| lines.join(", ")))
 }
 
-fn written(lines: &[Extension]) -> Vec<String> {
+fn extension_lines(lines: &[ExtensionLine]) -> Vec<String> {
     lines
         .iter()
         .map(|line| format!("{}: {}", line.key, line.value))
         .collect()
 }
 
-/// The other lines of the group, such as Content-Signal.
-fn lines_of_group(rules: &CrawlerRules, site: &Site) -> Vec<String> {
+/// The lines of the group other than rules, such as Content-Signal.
+fn group_extension_lines(rules: &CrawlerRules, site: &Site) -> Vec<String> {
     let group = rules
         .binding
         .group()
         .and_then(|group| site.document.groups.get(usize::from(group)));
     group
-        .map(|group| written(&group.extensions))
+        .map(|group| extension_lines(&group.extensions))
         .unwrap_or_default()
 }
 
-fn pause(pause: &PausePolicy) -> String {
+fn describe_pause(pause: &PausePolicy) -> String {
     let robots_txt = if pause.pause_robots_txt {
         ", robots.txt too"
     } else {
         ""
     };
-    format!("{} {}{robots_txt}", pause.audience.name(), pause.time)
+    format!("{} {}{robots_txt}", pause.audience.name(), pause.schedule)
 }
 
-fn html(html: &HtmlPolicy) -> String {
-    let mut said: Vec<String> = Vec::new();
+fn describe_html(html: &HtmlPolicy) -> String {
+    let mut parts: Vec<String> = Vec::new();
     if html.meta {
-        said.push("meta".into());
+        parts.push("meta".into());
     }
     for (name, list) in [("paths", &html.paths), ("not paths", &html.not_paths)] {
         if !list.is_empty() {
-            said.push(format!("{name} {}", values(list).join(", ")));
+            parts.push(format!("{name} {}", located_values(list).join(", ")));
         }
     }
-    or_none((!said.is_empty()).then(|| said.join("; ")))
+    value_or_none((!parts.is_empty()).then(|| parts.join("; ")))
 }
 
-/// A duration in the largest unit that has no rest.
-fn span(duration: Duration) -> String {
+/// A duration in the largest unit that divides it.
+fn describe_duration(duration: Duration) -> String {
     match duration.as_secs() {
         0 => "0 s".to_owned(),
         whole if whole % 86_400 == 0 => format!("{} d", whole / 86_400),

@@ -1,27 +1,28 @@
-//! Prints a [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. It
-//! escapes URLs and lines of robots.txt, because these come from files of any origin.
+//! Renders the result of `crawlgate diff` ([`Difference`]): [`render_text`] for a terminal,
+//! [`render_markdown`] for a pull request. URLs and lines of robots.txt are escaped, because
+//! anybody may propose them.
 
 use super::{
-    AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange,
-    SiteDifference,
+    AccessChange, AccessEffect, ComparisonBasis, CrawlerTreatment, Difference, HeaderChange,
+    Occurrences, SettingChange, SiteDifference,
 };
 use crate::numbers::plural;
 use crate::printable::{join, printable};
 use askama::Template;
 use std::collections::BTreeSet;
 
-/// Crawlers that are named one by one.
-const NAMED: usize = 6;
-/// Rows of a table. The rest is counted.
-const ROWS: usize = 200;
-/// Beyond this many bytes of Markdown, rows and sites are only counted: a comment on GitHub holds
-/// 65,536 characters.
-const COMMENT: usize = 50_000;
-/// Characters of a cell. Patterns may be longer.
-const CELL: usize = 300;
+/// Further crawlers are only counted.
+const MAX_NAMED: usize = 6;
+/// Further rows of a table are only counted.
+const MAX_ROWS: usize = 200;
+/// After this much Markdown, rows and sites are only counted: a comment on GitHub holds 65,536
+/// characters.
+const MAX_COMMENT_BYTES: usize = 50_000;
+/// A longer cell is cut.
+const MAX_CELL_CHARS: usize = 300;
 
-/// The difference as plain text.
-pub fn text(difference: &Difference) -> String {
+/// Renders the difference as plain text.
+pub fn render_text(difference: &Difference) -> String {
     format!("{}\n", DifferenceText { difference })
 }
 
@@ -31,30 +32,30 @@ struct DifferenceText<'a> {
     difference: &'a Difference,
 }
 
-/// The changes of access that are shown, those for the same crawlers together.
-fn groups(site: &SiteDifference) -> impl Iterator<Item = &[AccessChange]> {
-    let shown = site.access.len().min(ROWS);
+/// The changes of access that are shown, grouped by crawlers.
+fn shown_access_groups(site: &SiteDifference) -> impl Iterator<Item = &[AccessChange]> {
+    let shown = site.access.len().min(MAX_ROWS);
     site.access[..shown].chunk_by(|change, next| change.crawlers == next.crawlers)
 }
 
-/// The difference as Markdown.
-pub fn markdown(difference: &Difference) -> String {
+/// Renders the difference as Markdown.
+pub fn render_markdown(difference: &Difference) -> String {
     let mut out = String::new();
     let mut left = difference.sites.len();
     for site in &difference.sites {
-        if out.len() > COMMENT {
+        if out.len() > MAX_COMMENT_BYTES {
             break;
         }
         left -= 1;
         out += &format!(
             "### {}\n\n{}\n\n",
-            cell(&site.hosts.join(", ")),
-            cell(&sites_and_effects(site))
+            markdown_cell(&site.hosts.join(", ")),
+            markdown_cell(&site_summary(site))
         );
         for (effect, title) in [
-            (Effect::Loses, "Access that crawlers lose"),
-            (Effect::Gains, "Access that crawlers gain"),
-            (Effect::Changes, "Other answers to crawlers"),
+            (AccessEffect::Loses, "Access that crawlers lose"),
+            (AccessEffect::Gains, "Access that crawlers gain"),
+            (AccessEffect::Changes, "Other answers to crawlers"),
         ] {
             let changes: Vec<&AccessChange> = site
                 .access
@@ -63,61 +64,61 @@ pub fn markdown(difference: &Difference) -> String {
                 .collect();
             let heading =
                 format!("**{title}**\n\n| crawlers | URL | before | now |\n|---|---|---|---|\n");
-            table(&mut out, &heading, &changes, |change| {
+            write_table(&mut out, &heading, &changes, |change| {
                 access_row(change, site, difference.basis)
             });
         }
-        table(
+        write_table(
             &mut out,
             "| header | URL | before | now |\n|---|---|---|---|\n",
             &site.responses,
             |change| {
                 let url = format!(
                     "{}{}",
-                    code(&change.found.url),
-                    times_of(&change.found, difference.basis)
+                    markdown_code(&change.found.url),
+                    header_count_in_brackets(&change.found, difference.basis)
                 );
-                let old = code(&lines(&change.lines.old));
-                let new = code(&lines(&change.lines.new));
+                let old = markdown_code(&join_header_lines(&change.lines.old));
+                let new = markdown_code(&join_header_lines(&change.lines.new));
                 format!(
                     "| {} | {url} | {old} | {new} |\n",
-                    cell(&heading(&change.lines))
+                    markdown_cell(&header_change_heading(&change.lines))
                 )
             },
         );
-        table(
+        write_table(
             &mut out,
             "| setting | before | now |\n|---|---|---|\n",
             &site.settings,
             |change| {
-                let setting = format!("{}{}", change.setting, of_crawlers(change, site));
+                let setting = format!("{}{}", change.setting, crawlers_in_brackets(change, site));
                 format!(
                     "| {} | {} | {} |\n",
-                    cell(&setting),
-                    cell(&change.old),
-                    cell(&change.new)
+                    markdown_cell(&setting),
+                    markdown_cell(&change.old),
+                    markdown_cell(&change.new)
                 )
             },
         );
         for note in &site.notes {
-            out += &format!("{}\n\n", cell(note));
+            out += &format!("{}\n\n", markdown_cell(note));
         }
     }
     if left > 0 {
         out += &format!("{left} more sites change; `crawlgate diff --json` has all of them.\n\n");
     }
-    out + &cell(&summary(difference)) + "\n"
+    out + &markdown_cell(&summary_line(difference)) + "\n"
 }
 
-/// A table, as far as it has room.
-fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> String) {
+/// Writes a table until the limits of rows and bytes.
+fn write_table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> String) {
     if rows.is_empty() {
         return;
     }
     *out += heading;
     let mut left = rows.len();
-    for shown in rows.iter().take(ROWS) {
-        if out.len() > COMMENT {
+    for shown in rows.iter().take(MAX_ROWS) {
+        if out.len() > MAX_COMMENT_BYTES {
             break;
         }
         left -= 1;
@@ -130,20 +131,20 @@ fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> Str
 }
 
 /// The two files, and how many crawlers and settings change.
-fn sites_and_effects(site: &SiteDifference) -> String {
+fn site_summary(site: &SiteDifference) -> String {
     let counted = [
         (
-            affected(site, Effect::Loses),
+            count_affected(site, AccessEffect::Loses),
             "crawler loses access",
             "crawlers lose access",
         ),
         (
-            affected(site, Effect::Gains),
+            count_affected(site, AccessEffect::Gains),
             "crawler gains access",
             "crawlers gain access",
         ),
         (
-            affected(site, Effect::Changes),
+            count_affected(site, AccessEffect::Changes),
             "crawler gets another answer",
             "crawlers get another answer",
         ),
@@ -156,7 +157,7 @@ fn sites_and_effects(site: &SiteDifference) -> String {
         .collect();
     format!(
         "{}: {}",
-        sides(site),
+        side_names(site),
         if counted.is_empty() {
             "nothing changes".into()
         } else {
@@ -165,28 +166,27 @@ fn sites_and_effects(site: &SiteDifference) -> String {
     )
 }
 
-/// How many crawlers a change of this effect is for.
-fn affected(site: &SiteDifference, effect: Effect) -> usize {
+/// How many crawlers have a change of this effect.
+fn count_affected(site: &SiteDifference, effect: AccessEffect) -> usize {
     let changes = site.access.iter().filter(|change| change.effect == effect);
     let crawlers: BTreeSet<&String> = changes.flat_map(|change| &change.crawlers).collect();
     crawlers.len()
 }
 
-/// A row of the Markdown table of changed access: the crawlers, the URL with its count, and the
-/// answers before and now.
-fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
+/// A row of the Markdown table of changed access.
+fn access_row(change: &AccessChange, site: &SiteDifference, basis: ComparisonBasis) -> String {
     format!(
         "| {} | {}{} | {} | {} |\n",
-        cell(&names(&change.crawlers, site.crawlers)),
-        code(&change.found.url),
-        times(change.found.count, basis),
-        ruling(&change.old),
-        ruling(&change.new)
+        markdown_cell(&crawler_names(&change.crawlers, site.crawlers)),
+        markdown_code(&change.found.url),
+        count_in_brackets(change.found.count, basis),
+        treatment_cell(&change.old),
+        treatment_cell(&change.new)
     )
 }
 
-/// The files of both sides, `old -> new`, with `no policy` for a side that has none.
-fn sides(site: &SiteDifference) -> String {
+/// The files of both sides: `old -> new`.
+fn side_names(site: &SiteDifference) -> String {
     format!(
         "{} -> {}",
         site.old.as_deref().unwrap_or("no policy"),
@@ -194,31 +194,31 @@ fn sides(site: &SiteDifference) -> String {
     )
 }
 
-/// The answer to a crawler, its rule and the place of that, for a table of Markdown.
-fn ruling(ruling: &Ruling) -> String {
-    let mut text = answer(ruling);
-    if let Some(rule) = &ruling.rule {
-        text += &format!(" by {}", code(rule));
+/// The treatment of a crawler with its rule and place, for a Markdown table.
+fn treatment_cell(treatment: &CrawlerTreatment) -> String {
+    let mut text = treatment_words(treatment);
+    if let Some(rule) = &treatment.rule {
+        text += &format!(" by {}", markdown_code(rule));
     }
-    if let Some(source) = &ruling.source {
-        text += &format!(" ({})", cell(source));
+    if let Some(source) = &treatment.source {
+        text += &format!(" ({})", markdown_cell(source));
     }
     text
 }
 
-/// The answer to a crawler, in words.
-fn answer(ruling: &Ruling) -> String {
-    let verdict = ruling.verdict.replace('_', " ");
-    match (ruling.action.as_str(), &ruling.would) {
+/// The verdict and action in words.
+fn treatment_words(treatment: &CrawlerTreatment) -> String {
+    let verdict = treatment.verdict.replace('_', " ");
+    match (treatment.action.as_str(), &treatment.would) {
         ("pass", None) => verdict,
-        ("pass", Some(would)) => format!("{verdict}, would be {}", refused(would)),
-        (action, _) => format!("{verdict}, {}", refused(action)),
+        ("pass", Some(would)) => format!("{verdict}, would be {}", action_words(would)),
+        (action, _) => format!("{verdict}, {}", action_words(action)),
     }
 }
 
-/// An action in words: `block 403` is `refused with 403`, `license 401` is
-/// `asked for a licence with 401`; an action without a status keeps its name, with blanks for `_`.
-fn refused(action: &str) -> String {
+/// An action in words: `refused with 403` for `block 403`, `asked for a licence with 401` for
+/// `license 401`, `robots txt` for `robots_txt`.
+fn action_words(action: &str) -> String {
     match action.split_once(' ') {
         Some(("license", status)) => format!("asked for a licence with {status}"),
         Some((_, status)) => format!("refused with {status}"),
@@ -226,9 +226,9 @@ fn refused(action: &str) -> String {
     }
 }
 
-/// The heading of changed header lines: the field, and of which type and status the responses are.
-/// Status 200 is not named, and neither are both for a page (`text/html`) with status 200.
-fn heading(change: &HeaderChange) -> String {
+/// The heading of changed header lines: the field, the type and the status. Leaves out status 200,
+/// and the type of a page (`text/html`) with status 200.
+fn header_change_heading(change: &HeaderChange) -> String {
     match (change.field, change.content_type.as_str(), change.status) {
         (field, "text/html", 200) => field.to_owned(),
         (field, kind, 200) => format!("{field} of {kind}"),
@@ -236,8 +236,8 @@ fn heading(change: &HeaderChange) -> String {
     }
 }
 
-/// Header lines joined by `; `; `no such line` if there are none.
-fn lines(lines: &[String]) -> String {
+/// Header lines in one line.
+fn join_header_lines(lines: &[String]) -> String {
     if lines.is_empty() {
         "no such line".to_owned()
     } else {
@@ -245,28 +245,27 @@ fn lines(lines: &[String]) -> String {
     }
 }
 
-/// The crawlers that a changed setting is for, in brackets after a blank; empty if it names none.
-fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {
+/// The crawlers of a changed setting; empty for a setting of the site.
+fn crawlers_in_brackets(change: &SettingChange, site: &SiteDifference) -> String {
     match change.crawlers.as_slice() {
         [] => String::new(),
-        crawlers => format!(" ({})", names(crawlers, site.crawlers)),
+        crawlers => format!(" ({})", crawler_names(crawlers, site.crawlers)),
     }
 }
 
-/// The count in words; nothing where the URLs were made from patterns, because it says little
-/// there.
-fn times(count: u64, basis: Basis) -> String {
+/// The count with its word. Empty for URLs made from patterns: how many there are means nothing.
+fn count_in_brackets(count: u64, basis: ComparisonBasis) -> String {
     match basis {
-        Basis::Patterns => String::new(),
-        Basis::Urls => format!("  ({})", plural(count, "URL")),
-        Basis::Log => format!("  ({})", plural(count, "request")),
+        ComparisonBasis::Patterns => String::new(),
+        ComparisonBasis::Urls => format!("  ({})", plural(count, "URL")),
+        ComparisonBasis::Log => format!("  ({})", plural(count, "request")),
     }
 }
 
-/// The count in words for header lines, which people receive, too.
-fn times_of(found: &Occurrences, basis: Basis) -> String {
+/// The count with its word for header lines, which visitors receive, too.
+fn header_count_in_brackets(found: &Occurrences, basis: ComparisonBasis) -> String {
     match basis {
-        Basis::Log => {
+        ComparisonBasis::Log => {
             let others = if found.others > 0 {
                 format!(", {} of others", found.others)
             } else {
@@ -274,30 +273,32 @@ fn times_of(found: &Occurrences, basis: Basis) -> String {
             };
             format!("  ({} of crawlers{others})", plural(found.count, "request"))
         }
-        Basis::Patterns | Basis::Urls => times(found.count, basis),
+        ComparisonBasis::Patterns | ComparisonBasis::Urls => count_in_brackets(found.count, basis),
     }
 }
 
-/// The names of crawlers: all of them up to six; of more, how many they are of `all` crawlers of
-/// the site and the first six; `all N crawlers` if there are more than six and all are meant.
-fn names(crawlers: &[String], all: usize) -> String {
-    if crawlers.len() == all && all > NAMED {
+/// The names of crawlers. Of more than six, the first six and how many they are of `all` crawlers of
+/// the site, or `all N crawlers`.
+fn crawler_names(crawlers: &[String], all: usize) -> String {
+    if crawlers.len() == all && all > MAX_NAMED {
         return format!("all {all} crawlers");
     }
-    let named = join(crawlers.iter().take(NAMED), ", ");
-    match crawlers.len().checked_sub(NAMED) {
+    let named = join(crawlers.iter().take(MAX_NAMED), ", ");
+    match crawlers.len().checked_sub(MAX_NAMED) {
         None | Some(0) => named,
         Some(_) => format!("{} of {all} crawlers: {named}, ...", crawlers.len()),
     }
 }
 
-/// The last line of a comparison: on how many URLs or requests it was made, and how many requests
-/// were left out because neither side has a policy for their host. Says first if nothing changes.
-fn summary(difference: &Difference) -> String {
+/// The last line: whether anything changes, on how many URLs or requests the rules were compared,
+/// and how many had no policy.
+fn summary_line(difference: &Difference) -> String {
     let on = match difference.basis {
-        Basis::Patterns => format!("{} URLs that the patterns match", difference.compared),
-        Basis::Urls => format!("{} URLs", difference.compared),
-        Basis::Log => format!("{} requests", difference.compared),
+        ComparisonBasis::Patterns => {
+            format!("{} URLs that the patterns match", difference.compared)
+        }
+        ComparisonBasis::Urls => format!("{} URLs", difference.compared),
+        ComparisonBasis::Log => format!("{} requests", difference.compared),
     };
     let others = match difference.other_hosts {
         0 => String::new(),
@@ -310,15 +311,15 @@ fn summary(difference: &Difference) -> String {
     }
 }
 
-/// Text without control characters, which a terminal would obey.
-fn plain(text: impl AsRef<str>) -> String {
+/// [`printable`] for templates.
+fn printable_text(text: impl AsRef<str>) -> String {
     printable(text.as_ref().as_bytes())
 }
 
-/// Text in a table of Markdown.
-fn cell(text: &str) -> String {
+/// Escapes a text for a cell of a Markdown table.
+fn markdown_cell(text: &str) -> String {
     let mut out = String::new();
-    for sign in clipped(&plain(text)).chars() {
+    for sign in clip_cell(&printable_text(text)).chars() {
         match sign {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
@@ -329,9 +330,9 @@ fn cell(text: &str) -> String {
     out
 }
 
-/// A code span in a table of Markdown: nothing ends it, and a bar ends no cell.
-fn code(text: &str) -> String {
-    let text = clipped(&plain(text)).replace('|', "\\|");
+/// Makes a code span for a cell of a Markdown table, whatever the text has.
+fn markdown_code(text: &str) -> String {
+    let text = clip_cell(&printable_text(text)).replace('|', "\\|");
     let ticks = "`".repeat(
         text.split(|sign| sign != '`')
             .map(str::len)
@@ -347,9 +348,9 @@ fn code(text: &str) -> String {
     format!("{ticks}{blank}{text}{blank}{ticks}")
 }
 
-/// The beginning of what is too long for a table.
-fn clipped(text: &str) -> String {
-    match text.char_indices().nth(CELL) {
+/// Cuts a text that is too long for a cell.
+fn clip_cell(text: &str) -> String {
+    match text.char_indices().nth(MAX_CELL_CHARS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }

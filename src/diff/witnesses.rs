@@ -1,57 +1,58 @@
-//! [`witnesses`] makes URLs on which two sites may differ, from the patterns of both. Each pattern
-//! gives some examples. A pattern whose rules differ between the sites is also combined with every
-//! other pattern, because the longest match decides. The work is bounded: at most `MAX_PAIRS` pairs
-//! are combined, and patterns of many wildcards are not tried.
+//! [`find_witness_urls`] makes URLs on which an old and a new site may differ, so that
+//! `crawlgate diff` can compare them without a list of URLs. Each path pattern in the rules gives
+//! some examples. A pattern whose rules differ is also combined with every other pattern, because
+//! the longest match decides. The work is bounded, so with very many patterns or wildcards a
+//! difference may be missed.
 
-use crate::heads::example_of;
+use crate::heads::example_extension;
 use crate::policy::{Policy, Site};
 use crate::printable::join;
-use crate::robots::Pattern;
+use crate::robots::PathPattern;
 use crate::yaml::Located;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of patterns that are combined.
 const MAX_PAIRS: usize = 50_000;
-/// Places of patterns that all searches for a common URL may compare.
+/// Steps of all searches for a common URL: the product of the lengths of two patterns.
 const MAX_STEPS: usize = 100_000_000;
-/// Wildcards of a pattern that gets examples.
+/// Patterns with more wildcards get no examples.
 const MAX_WILDCARDS: usize = 100;
-/// URLs, times the wildcards of patterns with more than that. Matching them takes this long for
-/// each kind of crawler.
+/// URLs, times the wildcards of patterns that have too many: matching them takes that long for each
+/// class of crawlers.
 const MAX_WILD_MATCHES: usize = 1_000_000;
 
 /// URLs to compare two sites on.
 #[derive(Default)]
-pub struct Witnesses {
+pub struct WitnessUrls {
     /// Paths with their query.
     pub targets: BTreeSet<String>,
     /// Whether the patterns were too many, or had too many wildcards, to try all.
     pub is_cut: bool,
 }
 
-/// URLs on which two sites may differ; `/` is always one. Patterns with more than `MAX_WILDCARDS`
-/// wildcards give no URLs, and the more of them there are, the fewer URLs are kept.
-pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
-    let mut found = Witnesses::default();
+/// Makes URLs on which two sites may differ, and `/`. Patterns with too many wildcards give no URLs,
+/// and the more of them there are, the fewer URLs are kept.
+pub fn find_witness_urls(sites: [&Site; 2]) -> WitnessUrls {
+    let mut found = WitnessUrls::default();
     found.targets.insert("/".into());
-    let mut budget = Budget {
+    let mut budget = SearchBudget {
         pairs: MAX_PAIRS,
         steps: MAX_STEPS,
     };
     let mut wild = 0;
     for mut patterns in [
-        sites.map(of_robots),
-        sites.map(|site| of_responses(&site.policy)),
+        sites.map(robots_patterns),
+        sites.map(|site| response_patterns(&site.policy)),
     ] {
         for side in &mut patterns {
             side.retain(|pattern, rules| {
-                let wildcards = wildcards(pattern);
+                let wildcards = pattern.as_str().matches('*').count();
                 let is_wild = wildcards > MAX_WILDCARDS;
                 wild += if is_wild { wildcards * rules.len() } else { 0 };
                 !is_wild
             });
         }
-        found.add(&patterns[0], &patterns[1], &mut budget);
+        found.add_patterns(&patterns[0], &patterns[1], &mut budget);
     }
     if let Some(matched) = MAX_WILD_MATCHES.checked_div(wild) {
         found.targets = found.targets.into_iter().take(matched.max(1)).collect();
@@ -60,26 +61,27 @@ pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
     found
 }
 
-fn wildcards(pattern: &Pattern) -> usize {
-    pattern.as_str().matches('*').count()
-}
-
-/// What combining patterns may still take.
-struct Budget {
+/// The work that is left for combining patterns.
+struct SearchBudget {
     pairs: usize,
     steps: usize,
 }
 
-/// Patterns, each with the rules that it stands in.
-type Patterns = BTreeMap<Pattern, BTreeSet<String>>;
+/// The names of the rules that have a pattern.
+type RulesByPattern = BTreeMap<PathPattern, BTreeSet<String>>;
 
-impl Witnesses {
-    /// Adds examples of all patterns, and for each pattern whose rules differ between old and new a
-    /// URL that it and each other pattern both match, until the budget is used up.
-    fn add(&mut self, old: &Patterns, new: &Patterns, budget: &mut Budget) {
-        let all: BTreeSet<&Pattern> = old.keys().chain(new.keys()).collect();
+impl WitnessUrls {
+    /// Adds examples of all patterns. For each pattern whose rules differ, also adds URLs that it
+    /// and another pattern both match, until the budget is used up.
+    fn add_patterns(
+        &mut self,
+        old: &RulesByPattern,
+        new: &RulesByPattern,
+        budget: &mut SearchBudget,
+    ) {
+        let all: BTreeSet<&PathPattern> = old.keys().chain(new.keys()).collect();
         for pattern in &all {
-            self.examples(pattern);
+            self.add_examples(pattern);
         }
         for changed in all
             .iter()
@@ -102,13 +104,13 @@ impl Witnesses {
         }
     }
 
-    /// Adds examples of a pattern. More than one, because a longer pattern may match the shortest.
-    fn examples(&mut self, pattern: &Pattern) {
+    /// Adds several examples of a pattern, because a longer pattern may match the shortest one.
+    fn add_examples(&mut self, pattern: &PathPattern) {
         if pattern.is_empty() {
             return;
         }
         for fill in ["", "x", "crawlgate-7"] {
-            let example = pattern.example(fill);
+            let example = pattern.example_target(fill);
             if !pattern.as_str().ends_with('$') {
                 self.targets.insert(format!("{example}x"));
                 self.targets.insert(format!("{example}/crawlgate-7"));
@@ -118,10 +120,9 @@ impl Witnesses {
     }
 }
 
-/// The patterns of the rules of robots.txt and of the traps, each with the names of the rules that
-/// it stands in.
-fn of_robots(site: &Site) -> Patterns {
-    let mut patterns = Patterns::new();
+/// The patterns of robots.txt and of the traps.
+fn robots_patterns(site: &Site) -> RulesByPattern {
+    let mut patterns = RulesByPattern::new();
     for group in &site.document.groups {
         for rule in &group.rules {
             let place = format!(
@@ -144,14 +145,14 @@ fn of_robots(site: &Site) -> Patterns {
     patterns
 }
 
-/// The patterns of paths in the policy's settings about responses, each with what is set there, and
-/// a pattern like `/*.pdf$` for each type with a file extension.
-fn of_responses(policy: &Policy) -> Patterns {
-    let mut patterns = Patterns::new();
+/// The patterns of the policy's settings about responses, and a pattern like `/*.pdf$` for each type
+/// with a file extension.
+fn response_patterns(policy: &Policy) -> RulesByPattern {
+    let mut patterns = RulesByPattern::new();
     let mut add = |written: &[Located<String>], place: &str| {
         for pattern in written {
             patterns
-                .entry(Pattern::new(pattern))
+                .entry(PathPattern::new(pattern))
                 .or_default()
                 .insert(place.to_owned());
         }
@@ -185,9 +186,9 @@ fn of_responses(policy: &Policy) -> Patterns {
         let types = std::iter::once(&rule.when)
             .chain(&rule.unless)
             .flat_map(|conditions| &conditions.types);
-        for (ending, _) in types.filter_map(|kind| example_of(kind)) {
+        for (ending, _) in types.filter_map(|kind| example_extension(kind)) {
             patterns
-                .entry(Pattern::new(&format!("/*.{ending}$")))
+                .entry(PathPattern::new(&format!("/*.{ending}$")))
                 .or_default()
                 .insert("type".into());
         }

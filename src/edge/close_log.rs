@@ -1,15 +1,16 @@
-//! [`CloseLog`]: counts the connections that the edge closes, and writes log lines about them. Any
-//! client can cause such a line, so there is at most one each ten seconds for each [`CloseReason`].
+//! [`CloseLog`] counts and logs the client connections that crawlgate closes because of a limit or
+//! a fault. Any client can cause such a log line, so there is at most one in ten seconds for each
+//! [`CloseReason`].
 
-use crate::telemetry::{Metrics, Throttle};
+use crate::telemetry::{LogThrottle, Metrics};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use strum::IntoStaticStr;
 
-/// Milliseconds between two lines about one reason.
-const PAUSE: Duration = Duration::from_secs(10);
+/// The time between two lines about one reason.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why the edge closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
@@ -42,7 +43,7 @@ impl CloseReason {
 
     /// Whether the reason is logged as a warning (true) or only with `RUST_LOG=debug` (false), and
     /// its text for the log, with what the operator can do. Scanners cause some reasons all day.
-    fn described(self) -> (bool, &'static str) {
+    fn level_and_text(self) -> (bool, &'static str) {
         match self {
             CloseReason::TooMany => (
                 true,
@@ -84,15 +85,15 @@ impl CloseReason {
     }
 }
 
-/// When the log last named each reason, and how often it came since.
+/// The throttled log, with the time of the last line and the number of closes since for each
+/// reason.
 pub struct CloseLog {
     metrics: Arc<Metrics>,
     start: Instant,
-    throttles: [Throttle; CloseReason::COUNT],
+    throttles: [LogThrottle; CloseReason::COUNT],
 }
 
 impl CloseLog {
-    /// A log without a line yet.
     pub fn new(metrics: Arc<Metrics>) -> CloseLog {
         CloseLog {
             metrics,
@@ -104,20 +105,20 @@ impl CloseLog {
     /// Counts a closed connection in the metrics, and logs it. A reason that is a warning is logged
     /// at most once in ten seconds, with the number of connections since its last line; the others
     /// are logged each time, for `RUST_LOG=debug`.
-    pub fn note(&self, reason: CloseReason, client: Option<IpAddr>, detail: &dyn Display) {
-        let (is_news, text) = reason.described();
+    pub fn record(&self, reason: CloseReason, client: Option<IpAddr>, detail: &dyn Display) {
+        let (is_warning, text) = reason.level_and_text();
         self.metrics
             .edge
             .closed
             .with_label_values(&[<&str>::from(reason)])
             .inc();
         let client = client.map(tracing::field::display);
-        if !is_news {
+        if !is_warning {
             tracing::debug!(client, "{text}: {detail}");
             return;
         }
         if let Some(left_out) =
-            self.throttles[reason as usize].admit_every(PAUSE, self.start.elapsed())
+            self.throttles[reason as usize].admit_after(LOG_INTERVAL, self.start.elapsed())
         {
             tracing::warn!(client, count = left_out + 1, "{text}: {detail}");
         }

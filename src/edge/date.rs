@@ -1,6 +1,5 @@
-//! The value of the Date field, which each thread formats once a second. [`with_date`] gives it as
-//! octets, for heads that crawlgate writes itself. [`date_value`] gives it as a [`HeaderValue`],
-//! for heads that are maps of fields.
+//! The value of the Date header field. Each thread formats it once a second, as bytes
+//! ([`with_date`]) and as a [`HeaderValue`] ([`date_value`]).
 
 use http::HeaderValue;
 use std::cell::RefCell;
@@ -8,33 +7,32 @@ use std::time::SystemTime;
 
 thread_local! {
     /// The second, and its Date.
-    static DATE: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
+    static CACHED_DATE: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
 }
 
-/// Calls `read` with the Date of this second. It is formatted only if the second of the thread's
-/// last call was another one.
-fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
+/// Calls `read` with the Date of this second.
+fn with_date_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
     let now = SystemTime::now();
     let second = now
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
-    DATE.with_borrow_mut(|(of, date)| {
-        if (*of != second || date.is_empty())
+    CACHED_DATE.with_borrow_mut(|(cached_second, date)| {
+        if (*cached_second != second || date.is_empty())
             && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(now))
         {
-            *of = second;
+            *cached_second = second;
             *date = value;
         }
         read(date)
     })
 }
 
-/// Calls `write` with the value of the Date field now, for a head that is written as bytes.
+/// Calls `write` with the present value of the Date field.
 pub fn with_date(write: impl FnOnce(&[u8])) {
-    with_value(|date| write(date.as_bytes()));
+    with_date_value(|date| write(date.as_bytes()));
 }
 
-/// The value of the Date field now, for a head that is a map.
+/// The present value of the Date field.
 pub fn date_value() -> HeaderValue {
-    with_value(HeaderValue::clone)
+    with_date_value(HeaderValue::clone)
 }

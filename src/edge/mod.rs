@@ -1,52 +1,50 @@
-//! The connections of clients: admission, PROXY protocol, TLS, HTTP/1, HTTP/2, and the lane (the
-//! forwarding to origins without Pingora's proxy). [`Edge`] has the parts that listeners share,
-//! [`Door`] is one listener, and [`Listening`] accepts connections.
+//! Client connections: limits, PROXY protocol, TLS, HTTP/1 and HTTP/2. [`AcceptService`] accepts
+//! connections, [`Listener`] serves them, and [`EdgeContext`] has what listeners share.
 //!
-//! A connection, in order: `serve_door` counts it; `proxy_protocol` reads which client a proxy
-//! speaks for; `tls` encrypts it; `http1` or `http2` serves it. `scan` and `head` read the head of
-//! an HTTP/1 request, and `http1::decide` has `requests` decide about it. `http2` hands each of its
-//! requests to `requests` itself. `lane` forwards the requests that fit it. The others go to
-//! Pingora's proxy, one at a time: requests of HTTP/1 by `connection`, requests of HTTP/2 over
-//! connections in memory.
+//! `http1_head` and `http2` read request heads, and the module `requests` decides what happens. A
+//! request that passes is forwarded by the [`Forwarder`] if it fits, otherwise by Pingora's proxy.
+//! Pingora reads an HTTP/1 request from its `client_stream`, and an HTTP/2 request over
+//! `http2::pingora_bridge`.
 
-mod answered;
-mod buffered;
-mod buffers;
-mod chunks;
+mod accept;
+mod admin_listener;
+mod body_decoder;
+mod buffered_stream;
+mod client_stream;
 mod close_log;
-mod connection;
+mod connection_counter;
+mod context;
 mod date;
-mod door;
-mod head;
+mod forwarder;
+mod head_scanner;
 mod http1;
+mod http1_head;
 mod http2;
-mod lane;
-mod listening;
-mod open;
-mod pace;
-mod plain;
+mod listener;
+mod pooled_buffer;
 mod proxy_protocol;
-mod pulse;
-mod scan;
-mod serve_door;
-mod stops;
+mod sent_answer;
+mod slow_client;
+mod stop_signals;
 mod timer;
 mod tls;
 mod transport;
+mod worker_health;
 
-pub use door::{Door, Edge};
-pub use lane::Lane;
-pub use listening::{BoundListener, Listening, Serve, Share, bind};
-pub use open::Open;
-pub use plain::Plain;
-pub use pulse::Pulse;
-pub use stops::{Stopper, Stops};
-pub use tls::{ACME_ALPN, Certificates, OrderedCertificates, TlsError, TlsListener};
+pub use accept::{AcceptService, BoundListener, ServeConnection, ServedListeners, bind};
+pub use admin_listener::AdminListener;
+pub use connection_counter::ConnectionCounter;
+pub use context::EdgeContext;
+pub use forwarder::Forwarder;
+pub use listener::Listener;
+pub use stop_signals::{StopSender, StopSignals};
+pub use tls::{ACME_ALPN, AcmeCertificates, CertificateStore, TlsError, TlsListener};
+pub use worker_health::WorkerHealth;
 #[cfg(feature = "internals")]
 pub use {
-    chunks::Chunks,
-    head::{MOST_FIELDS, Request},
-    lane::{Incoming, ResponseFraming, read_response, read_trailers},
-    proxy_protocol::{parse_binary, parse_line},
-    scan::Scanner,
+    body_decoder::ChunkedDecoder,
+    forwarder::{ResponseFraming, ResponseReader, parse_response_head, read_trailers},
+    head_scanner::HeadScanner,
+    http1_head::{Http1Request, MAX_FIELDS},
+    proxy_protocol::{parse_v1, parse_v2},
 };

@@ -1,98 +1,97 @@
-//! [`read`] reads a header of the PROXY protocol, version 1 or 2
-//! (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first octets of a connection, by which a
-//! proxy says for which client it speaks. It reads the header and not an octet more.
+//! [`read_header`] reads the header of the PROXY protocol, version 1 or 2
+//! (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first bytes of a connection, by which a
+//! load balancer in front of crawlgate passes on the client's address. It reads no byte behind that
+//! header.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// The first octets of version 2.
-const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The longest line of version 1, with its end.
-const LONGEST_LINE: usize = 107;
-/// The longest rest of version 2 that is read: addresses, and what proxies add about certificates.
-const LONGEST_REST: usize = 4 * 1024;
+/// The first bytes of version 2.
+const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// Bytes of the longest line of version 1, with its end.
+const MAX_V1_LINE: usize = 107;
+/// The most bytes that are read behind the fixed part of version 2: addresses, and what proxies add
+/// about certificates.
+const MAX_V2_REST: usize = 4 * 1024;
 
-/// Why no header could be read.
+/// Why a header could not be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ProxyHeaderError {
-    /// The connection does not begin with one.
     #[error("the connection does not begin with a header of the PROXY protocol")]
     Missing,
-    /// The header cannot be understood.
     #[error("the header of the PROXY protocol is malformed")]
     Malformed,
-    /// The connection broke.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Reads a header: the client that it names; `None` where the proxy speaks for itself, or for a
-/// client without an address.
+/// Reads a header. Returns the client that it names, or `None` if the proxy speaks for itself or
+/// for a client without an address.
 ///
 /// # Errors
 /// The connection does not begin with a header, or broke.
-pub async fn read(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+pub async fn read_header(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let mut first = [0; 1];
     if stream.peek(&mut first).await? == 0 {
         return Err(ProxyHeaderError::Missing);
     }
     match first {
-        [b'P'] => read_line(stream).await,
-        [b'\r'] => read_binary(stream).await,
+        [b'P'] => read_v1(stream).await,
+        [b'\r'] => read_v2(stream).await,
         _ => Err(ProxyHeaderError::Missing),
     }
 }
 
 /// Reads a header of version 1, to the end of its line and no further. A line that does not end
-/// within `LONGEST_LINE` is malformed.
-async fn read_line(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
-    let mut line = [0; LONGEST_LINE];
+/// within `MAX_V1_LINE` is malformed.
+async fn read_v1(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+    let mut line = [0; MAX_V1_LINE];
     let mut length = 0;
-    while length < LONGEST_LINE {
-        let seen = stream.peek(&mut line[length..]).await?;
-        if seen == 0 {
+    while length < MAX_V1_LINE {
+        let peeked = stream.peek(&mut line[length..]).await?;
+        if peeked == 0 {
             return Err(ProxyHeaderError::Malformed);
         }
         let from = length.saturating_sub(1);
-        let end = line[from..length + seen]
+        let end = line[from..length + peeked]
             .windows(2)
             .position(|window| window == b"\r\n")
-            .map(|place| from + place + 2);
-        let upto = end.unwrap_or(length + seen);
+            .map(|index| from + index + 2);
+        let upto = end.unwrap_or(length + peeked);
         stream.read_exact(&mut line[length..upto]).await?;
         length = upto;
         if end.is_some() {
-            return parse_line(&line[..length]);
+            return parse_v1(&line[..length]);
         }
     }
     Err(ProxyHeaderError::Malformed)
 }
 
-/// Reads a header of version 2. `Missing` if it does not begin with `SIGNATURE`, `Malformed` if its
-/// rest is longer than `LONGEST_REST`.
-async fn read_binary(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+/// Reads a header of version 2. `Missing` if it does not begin with `V2_SIGNATURE`, `Malformed` if
+/// its rest is longer than `MAX_V2_REST`.
+async fn read_v2(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let mut head = [0; 16];
     stream.read_exact(&mut head).await?;
     let length = usize::from(u16::from_be_bytes([head[14], head[15]]));
-    if head[..12] != *SIGNATURE {
+    if head[..12] != *V2_SIGNATURE {
         return Err(ProxyHeaderError::Missing);
     }
-    if length > LONGEST_REST {
+    if length > MAX_V2_REST {
         return Err(ProxyHeaderError::Malformed);
     }
     let mut rest = vec![0; length];
     stream.read_exact(&mut rest).await?;
-    parse_binary(head[12], head[13], &rest)
+    parse_v2(head[12], head[13], &rest)
 }
 
-/// The client's address in a header of version 1, which includes its line's end. `None` for
-/// `UNKNOWN`.
+/// The client's address in a header of version 1, a whole line with its end. `None` for `UNKNOWN`.
 ///
 /// # Errors
 /// The bytes are not such a header.
-pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+pub fn parse_v1(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let line = std::str::from_utf8(line)
         .ok()
         .and_then(|line| line.strip_suffix("\r\n"));
@@ -125,31 +124,31 @@ fn socket_address(family: &str, address: &str, port: &str) -> Option<SocketAddr>
     Some(SocketAddr::new(address, port))
 }
 
-/// The client's address in a header of version 2 after its signature: version and command, family
-/// and transport, and the rest. `None` for LOCAL (the proxy speaks for itself), an unspecified
-/// family, and Unix sockets.
+/// The client's address in a header of version 2. The arguments are what follows its signature: the
+/// byte of version and command, the byte of family and transport, and the rest. `None` for LOCAL
+/// (the proxy speaks for itself), an unspecified family, and Unix sockets.
 ///
 /// # Errors
 /// The bytes are not such a header.
-pub fn parse_binary(
+pub fn parse_v2(
     command: u8,
     family: u8,
     rest: &[u8],
 ) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     match command {
-        // LOCAL: the rest says nothing.
+        // LOCAL.
         0x20 => return Ok(None),
         0x21 => {}
         _ => return Err(ProxyHeaderError::Malformed),
     }
     let (address, ports) = match family {
-        // TCP or UDP over IPv4: two addresses of 4 octets, two ports.
+        // TCP or UDP over IPv4: two addresses of 4 bytes, two ports.
         0x11 | 0x12 => (
             rest.first_chunk::<4>()
                 .map(|address| IpAddr::from(*address)),
             rest.get(8..12),
         ),
-        // Over IPv6: two addresses of 16 octets, two ports.
+        // Over IPv6: two addresses of 16 bytes, two ports.
         0x21 | 0x22 => (
             rest.first_chunk::<16>()
                 .map(|address| IpAddr::from(*address)),
@@ -173,13 +172,13 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> Result<Option<String>, ()> {
-        parse_line(text.as_bytes())
+        parse_v1(text.as_bytes())
             .map(|client| client.map(|client| client.to_string()))
             .map_err(drop)
     }
 
     #[test]
-    fn lines_of_version_1_name_the_client() {
+    fn version_1_names_the_client() {
         assert_eq!(
             line("PROXY TCP4 192.0.2.1 198.51.100.1 4711 443\r\n"),
             Ok(Some("192.0.2.1:4711".into()))
@@ -210,9 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_version_2_name_the_client() {
+    fn version_2_names_the_client() {
         let parse = |command, family, rest: &[u8]| {
-            parse_binary(command, family, rest)
+            parse_v2(command, family, rest)
                 .map(|client| client.map(|client| client.to_string()))
                 .map_err(drop)
         };

@@ -1,21 +1,22 @@
-//! [`Timer`]: a timer that can be set again and again, and costs nothing until a task really waits
-//! for it. [`Stall`] notices a client that takes nothing of what is written to it for too long.
+//! [`Timer`]: an async timer that can be set again and again, and costs nothing until a task waits
+//! for it. [`StallTimer`] fires when a client has read nothing for too long of what is written to
+//! it.
 
-use crate::reuse::Reuse;
+use crate::local_pool::LocalPool;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Timers that a worker keeps.
-const MOST_KEPT: usize = 256;
+/// The most timers in the pool of a worker.
+const MAX_POOLED: usize = 256;
 
 thread_local! {
-    static KEPT: Reuse<Pin<Box<Sleep>>> = const { Reuse::new(MOST_KEPT) };
+    static POOL: LocalPool<Pin<Box<Sleep>>> = const { LocalPool::new(MAX_POOLED) };
 }
 
-/// Waits for one moment after the other. The timer behind it is taken when it is first needed, and
-/// moved when it fires or when a moment comes nearer.
+/// Waits for one moment after the other. It takes a timer of tokio's when it first has to wait, and
+/// resets it only when it fires or when the next moment is earlier.
 #[derive(Debug, Default)]
 pub struct Timer(Option<Pin<Box<Sleep>>>);
 
@@ -24,7 +25,7 @@ impl Timer {
     /// runtime's timers have that precision.
     pub fn poll_elapsed(&mut self, moment: Instant, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.0.get_or_insert_with(|| {
-            Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)))
+            LocalPool::take(&POOL).unwrap_or_else(|| Box::pin(sleep_until(moment)))
         });
         if timer.deadline() > moment {
             timer.as_mut().reset(moment);
@@ -42,36 +43,34 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if let Some(timer) = self.0.take() {
-            Reuse::give(&KEPT, timer);
+            LocalPool::put(&POOL, timer);
         }
     }
 }
 
-/// The longest time in which a client may take nothing, and the end of the present wait.
+/// Bounds the time in which a client takes nothing.
 #[derive(Debug)]
-pub struct Stall {
+pub struct StallTimer {
     limit: Duration,
-    waiting: Option<(Instant, Timer)>,
+    /// The end of the present wait.
+    wait: Option<(Instant, Timer)>,
 }
 
-impl Stall {
-    pub fn new(limit: Duration) -> Stall {
-        Stall {
-            limit,
-            waiting: None,
-        }
+impl StallTimer {
+    pub fn new(limit: Duration) -> StallTimer {
+        StallTimer { limit, wait: None }
     }
 
     /// Records the result of a write to the client: ready ends the wait, pending begins or
     /// continues it. Returns whether the client has taken nothing for too long. While it waits, the
     /// task is woken when the time is over.
-    pub fn record<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
+    pub fn record_write<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
         if polled.is_ready() {
-            self.waiting = None;
+            self.wait = None;
             return false;
         }
         let (until, timer) = self
-            .waiting
+            .wait
             .get_or_insert_with(|| (Instant::now() + self.limit, Timer::default()));
         timer.poll_elapsed(*until, context).is_ready()
     }
@@ -83,7 +82,7 @@ mod tests {
     use std::future::poll_fn;
 
     #[tokio::test(start_paused = true)]
-    async fn moment_that_moved_in_either_direction_is_kept() {
+    async fn timer_elapses_at_an_earlier_or_later_moment() {
         let wait = async |timer: &mut Timer, after: u64| {
             let began = Instant::now();
             let moment = began + Duration::from_secs(after);

@@ -1,5 +1,5 @@
-//! [`Transport`]: the carrier of a connection's octets: a TCP or Unix socket, TLS on a TCP socket,
-//! or, for one request of an HTTP/2 connection, memory.
+//! [`Transport`]: what carries the bytes of a client's connection: a TCP or Unix socket, TLS on a
+//! TCP socket, or memory (for one request of an HTTP/2 connection).
 
 use std::fmt::Debug;
 use std::os::fd::{AsRawFd, RawFd};
@@ -7,35 +7,34 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-/// What carries a connection.
-pub type Transport = Box<dyn Carrier>;
+pub type BoxedTransport = Box<dyn Transport>;
 
-/// Octets in both directions.
-pub trait Carrier: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin {
-    /// The descriptor of the socket; -1 for a connection in memory.
-    fn descriptor(&self) -> RawFd;
+/// A stream of bytes in both directions.
+pub trait Transport: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin {
+    /// The file descriptor of the socket; -1 for memory.
+    fn raw_fd(&self) -> RawFd;
 }
 
-impl Carrier for TcpStream {
-    fn descriptor(&self) -> RawFd {
+impl Transport for TcpStream {
+    fn raw_fd(&self) -> RawFd {
         self.as_raw_fd()
     }
 }
 
-impl Carrier for UnixStream {
-    fn descriptor(&self) -> RawFd {
+impl Transport for UnixStream {
+    fn raw_fd(&self) -> RawFd {
         self.as_raw_fd()
     }
 }
 
-impl Carrier for TlsStream<TcpStream> {
-    fn descriptor(&self) -> RawFd {
+impl Transport for TlsStream<TcpStream> {
+    fn raw_fd(&self) -> RawFd {
         self.get_ref().0.as_raw_fd()
     }
 }
 
-impl Carrier for DuplexStream {
-    fn descriptor(&self) -> RawFd {
+impl Transport for DuplexStream {
+    fn raw_fd(&self) -> RawFd {
         -1
     }
 }

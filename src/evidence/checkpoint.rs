@@ -1,53 +1,50 @@
-//! [`Checkpoint`]: a summary of the evidence log, which the log's key signs. It covers the last
-//! entries (heads) of all hash chains of the log by a Merkle tree, in which each leaf is the
-//! [`Head`] of a chain. Its text has the format of C2SP `tlog-checkpoint` (origin, number of
-//! leaves, root) and three more lines: its number, the hash of the checkpoint before it, and its
-//! time.
+//! [`Checkpoint`]: a summary of the evidence log, signed by the log's key. A Merkle tree over the
+//! [`ChainHead`]s of all hash chains covers their last entries. The text of a checkpoint is that of
+//! C2SP `tlog-checkpoint` (origin, number of leaves, root) with three more lines: the checkpoint's
+//! number, the hash of the checkpoint before, and the time.
 
-use super::{ChainName, Hash, canonical, merkle};
+use super::{ChainName, Hash, canonical_json, merkle};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-/// The head of a chain.
+/// The last entry of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
-    /// The chain.
+pub struct ChainHead {
     pub chain: ChainName,
-    /// How many entries it has had.
+    /// How many entries the chain has had.
     pub entries: u64,
-    /// The hash of the last one.
+    /// The hash of the last entry.
     #[serde(rename = "head")]
     pub hash: Hash,
 }
 
-impl Head {
-    /// The leaf of the Merkle tree.
-    pub fn leaf(&self) -> Hash {
-        merkle::leaf(canonical(self).as_bytes())
+impl ChainHead {
+    /// The leaf in the Merkle tree of a checkpoint.
+    pub fn leaf_hash(&self) -> Hash {
+        merkle::leaf_hash(canonical_json(self).as_bytes())
     }
 }
 
-/// A head with the path that proves it, as it stands in a case.
+/// A head with its inclusion proof, as in a case.
 #[derive(Serialize, Deserialize)]
 pub struct HeadProof {
-    /// The head.
     #[serde(flatten)]
-    pub head: Head,
-    /// The place of the leaf.
+    pub head: ChainHead,
+    /// The index of the leaf.
     pub place: usize,
-    /// The path to the root.
+    /// The inclusion path.
     pub path: Vec<Hash>,
 }
 
-/// What a checkpoint says; its text is signed.
+/// The content of a checkpoint. Its text is signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The name of the log, which is that of its key.
+    /// The name of the log's key.
     pub origin: String,
     /// How many chains it covers.
     pub leaves: usize,
-    /// The root over their heads.
+    /// The root of the Merkle tree.
     pub root: Hash,
     /// Its number, from 0.
     pub number: u64,
@@ -58,8 +55,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The text.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let Checkpoint {
             origin,
             leaves,
@@ -72,18 +68,18 @@ impl Checkpoint {
         format!("{origin}\n{leaves}\n{root}\nnumber {number}\nprevious {previous}\ntime {time}\n")
     }
 
-    /// Reads what [`Checkpoint::text`] writes, and nothing else.
-    pub fn read(text: &str) -> Option<Checkpoint> {
+    /// Accepts only what [`Checkpoint::to_text`] writes.
+    pub fn parse(text: &str) -> Option<Checkpoint> {
         let mut lines = text.lines();
         let checkpoint = Checkpoint {
             origin: lines.next()?.to_owned(),
             leaves: lines.next()?.parse().ok()?,
-            root: Hash::from_octets(&BASE64.decode(lines.next()?).ok()?)?,
+            root: Hash::from_bytes(&BASE64.decode(lines.next()?).ok()?)?,
             number: lines.next()?.strip_prefix("number ")?.parse().ok()?,
             previous: Hash::parse(lines.next()?.strip_prefix("previous ")?)?,
             time: lines.next()?.strip_prefix("time ")?.to_owned(),
         };
-        (checkpoint.text() == text).then_some(checkpoint)
+        (checkpoint.to_text() == text).then_some(checkpoint)
     }
 }
 
@@ -92,30 +88,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_has_one_spelling() {
-        let head = Head {
+    fn checkpoint_has_one_spelling() {
+        let head = ChainHead {
             chain: ChainName::of_site("shop"),
             entries: 3,
-            hash: Hash::NONE,
+            hash: Hash::ZERO,
         };
         let checkpoint = Checkpoint {
             origin: "crawlgate-evidence-0123456789abcdef".into(),
             leaves: 1,
-            root: merkle::root(&[head.leaf()]),
+            root: merkle::tree_root(&[head.leaf_hash()]),
             number: 7,
-            previous: Hash::NONE,
+            previous: Hash::ZERO,
             time: "2026-11-23T06:00:00.000Z".into(),
         };
         assert_eq!(
-            Checkpoint::read(&checkpoint.text()),
+            Checkpoint::parse(&checkpoint.to_text()),
             Some(checkpoint.clone())
         );
         assert_eq!(
-            Checkpoint::read(&checkpoint.text().replace("number 7", "number 07")),
+            Checkpoint::parse(&checkpoint.to_text().replace("number 7", "number 07")),
             None
         );
         assert_eq!(
-            Checkpoint::read(&format!("{}more\n", checkpoint.text())),
+            Checkpoint::parse(&format!("{}more\n", checkpoint.to_text())),
             None
         );
     }

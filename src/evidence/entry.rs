@@ -1,20 +1,20 @@
-//! [`Entry`]: one record of the evidence log, as one line of canonical JSON. The lines form hash
-//! chains: each line has the SHA-256 of the line before it as `previous`. [`read_chain`] reads a
-//! span of a chain and finds entries that were changed.
+//! [`EvidenceEntry`]: an entry of the evidence log, as one line of canonical JSON. The lines form
+//! hash chains: each has the SHA-256 of the line before it as `previous`. [`parse_chain`] checks a
+//! range of a chain.
 //!
-//! A [`Document`] is a robots.txt or a list that entries name by its SHA-256. [`Personal`] values,
-//! such as the address of a client, are stored beside their entry. The entry itself has only a
-//! [`commitment`] (a salted hash) to each, so it still verifies when the values are deleted.
+//! Entries name robots.txt files and lists by SHA-256 ([`DocumentRef`]). Personal values, such as
+//! the address of a client, are stored beside their entry, which has only a salted hash of each
+//! ([`commitment`]): the entry still verifies after they are deleted.
 
-use super::canonical::read_canonical;
-use super::{Hash, canonical};
+use super::canonical::parse_canonical;
+use super::{Hash, canonical_json};
 use crate::finding::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// The name of a chain.
+/// The name of a hash chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ChainName {
     /// The site; empty for the chain of the log itself.
@@ -24,17 +24,17 @@ pub struct ChainName {
 }
 
 impl ChainName {
-    /// The chain that says when crawlgate ran, and what the log lacks.
+    /// The chain about the log itself: runs, gaps and key changes.
     pub fn of_log() -> ChainName {
         ChainName::default()
     }
 
-    /// The publications of a site.
+    /// The chain of a site's publications.
     pub fn of_site(site: &str) -> ChainName {
         ChainName::of_crawler(site, "")
     }
 
-    /// What a crawler did on a site.
+    /// The chain of a crawler on a site.
     pub fn of_crawler(site: &str, crawler: &str) -> ChainName {
         ChainName {
             site: site.to_owned(),
@@ -43,60 +43,59 @@ impl ChainName {
     }
 }
 
-/// One entry.
+/// An entry of the evidence log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Its chain.
+pub struct EvidenceEntry {
     pub chain: ChainName,
-    /// The id of the log.
+    /// The name of the log's key.
     pub log: String,
-    /// Its place in the chain, from 0.
+    /// Its number in the chain, from 0.
     pub number: u64,
     /// The hash of the line before it; zeros before the first.
     pub previous: Hash,
-    /// When it was written: RFC 3339 with milliseconds, UTC. Never before the entry before it.
+    /// When it was written: RFC 3339 with milliseconds, UTC. Never decreases in a chain.
     pub time: String,
     /// `request`, `served`, `published`, ...
     pub kind: String,
-    /// What it says.
     pub data: Map<String, Value>,
-    /// Commitments to personal values, by their name.
+    /// The commitments to personal values, by name.
     pub personal: BTreeMap<String, Hash>,
 }
 
-impl Entry {
-    /// The line.
-    pub fn line(&self) -> String {
-        canonical(self)
+impl EvidenceEntry {
+    pub fn to_line(&self) -> String {
+        canonical_json(self)
     }
 
-    /// Reads a line. `None` unless it is exactly the line that [`Entry::line`] writes of an entry,
-    /// with a valid time.
-    pub fn read(line: &str) -> Option<Entry> {
-        read_canonical(line).filter(|entry: &Entry| parse_time(&entry.time).is_some())
+    /// Accepts only what [`EvidenceEntry::to_line`] writes, with a valid time.
+    pub fn parse(line: &str) -> Option<EvidenceEntry> {
+        parse_canonical(line).filter(|entry: &EvidenceEntry| parse_time(&entry.time).is_some())
     }
 
-    /// The text of this name in its data; `None` if there is none, or it is no text.
-    pub fn text(&self, name: &str) -> Option<&str> {
+    /// The hash of its line.
+    pub fn hash(&self) -> Hash {
+        line_hash(&self.to_line())
+    }
+
+    /// A string in the data; `None` if it is missing or of another type.
+    pub fn data_text(&self, name: &str) -> Option<&str> {
         self.data.get(name)?.as_str()
     }
 
-    /// As [`Entry::text`], empty where there is none.
-    pub fn said(&self, name: &str) -> String {
-        self.text(name).unwrap_or_default().to_owned()
+    pub fn text_or_empty(&self, name: &str) -> String {
+        self.data_text(name).unwrap_or_default().to_owned()
     }
 
-    /// The number of this name in its data; 0 if there is none, or it is no whole number from 0.
-    pub fn number_of(&self, name: &str) -> u64 {
+    /// An unsigned number in the data; 0 if it is missing or of another type.
+    pub fn number_or_zero(&self, name: &str) -> u64 {
         self.data
             .get(name)
             .and_then(Value::as_u64)
             .unwrap_or_default()
     }
 
-    /// The texts of the list of this name in its data. Empty without a list; items that are no
-    /// texts are left out.
-    pub fn texts(&self, name: &str) -> Vec<&str> {
+    /// The strings of a list in the data; empty if it is missing.
+    pub fn data_texts(&self, name: &str) -> Vec<&str> {
         let items = self.data.get(name).and_then(Value::as_array);
         items
             .into_iter()
@@ -106,63 +105,63 @@ impl Entry {
     }
 }
 
-/// The hash of a line.
-pub fn hash_of(line: &str) -> Hash {
-    Hash::of(&[line.as_bytes()])
+pub fn line_hash(line: &str) -> Hash {
+    Hash::digest(&[line.as_bytes()])
 }
 
-/// A moment as entries write it. Their order as texts is their order in time.
-pub fn time_text(time: SystemTime) -> String {
+/// A time as entries write it. These texts sort by time.
+pub fn format_time(time: SystemTime) -> String {
     chrono::DateTime::<chrono::Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Reads a moment as entries write it. `None` for every other spelling of a time.
+/// Accepts only what [`format_time`] writes.
 pub fn parse_time(text: &str) -> Option<SystemTime> {
     let time = SystemTime::from(chrono::DateTime::parse_from_rfc3339(text).ok()?);
-    (time_text(time) == text).then_some(time)
+    (format_time(time) == text).then_some(time)
 }
 
-/// An entry with the hash of its line.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Link {
-    /// The entry.
-    pub entry: Entry,
-    /// The hash.
+/// A reference to an entry of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EntryRef {
+    pub number: u64,
+    /// The hash of its line.
+    #[serde(rename = "sha256")]
     pub hash: Hash,
 }
 
-/// Reads the lines of a span of one chain, and checks that each has the chain, log, number, hash
-/// and time that follow the line before it. Its first line is not tied to one before it; if its
-/// number is 0, it must name none. An empty text is an empty span.
+/// Parses consecutive lines of one chain, and checks that each follows the line before it by chain,
+/// log, number, hash and time. The first line may have any number; the text may be empty.
 ///
 /// # Errors
 /// The first fault.
-pub fn read_chain(text: &str) -> Result<Vec<Link>, Finding> {
-    let mut links: Vec<Link> = Vec::new();
+pub fn parse_chain(text: &str) -> Result<Vec<EvidenceEntry>, Finding> {
+    let mut entries: Vec<EvidenceEntry> = Vec::new();
+    let mut hash = Hash::ZERO;
     if !text.is_empty() && !text.ends_with('\n') {
         return Err(Finding::new("chain-cut-off", "the last line is cut off"));
     }
     for (place, line) in text.split_terminator('\n').enumerate() {
-        let link = next_link(line, links.last())
+        let entry = parse_next_entry(line, entries.last(), hash)
             .map_err(|(id, fault)| Finding::new(id, format!("line {} {fault}", place + 1)))?;
-        links.push(link);
+        entries.push(entry);
+        hash = line_hash(line);
     }
-    Ok(links)
+    Ok(entries)
 }
 
-/// Reads a line that follows an entry. The error is the id of the fault, and the rest of a sentence
-/// about the line.
-fn next_link(line: &str, before: Option<&Link>) -> Result<Link, (&'static str, &'static str)> {
+/// Parses a line that follows an entry with this hash. The error is the id of the fault, and the end
+/// of a sentence about the line.
+fn parse_next_entry(
+    line: &str,
+    before: Option<&EvidenceEntry>,
+    hash: Hash,
+) -> Result<EvidenceEntry, (&'static str, &'static str)> {
     let changed = (
         "entry-changed",
         "was not written after the line before it: one of both was changed",
     );
-    let entry = Entry::read(line).ok_or(("no-entry", "is no entry"))?;
-    if let Some(Link {
-        entry: before,
-        hash,
-    }) = before
-    {
+    let entry = EvidenceEntry::parse(line).ok_or(("no-entry", "is no entry"))?;
+    if let Some(before) = before {
         if before.chain != entry.chain || before.log != entry.log {
             return Err((
                 "entry-of-other-chain",
@@ -175,51 +174,49 @@ fn next_link(line: &str, before: Option<&Link>) -> Result<Link, (&'static str, &
                 "does not have the number that follows: entries were removed, added or moved",
             ));
         }
-        if *hash != entry.previous {
+        if hash != entry.previous {
             return Err(changed);
         }
         if before.time > entry.time {
             return Err(("entry-time", "has a time before that of the line before it"));
         }
-    } else if entry.number == 0 && entry.previous != Hash::NONE {
+    } else if entry.number == 0 && entry.previous != hash {
         return Err(changed);
     }
-    Ok(Link {
-        hash: hash_of(line),
-        entry,
-    })
+    Ok(entry)
 }
 
-/// The files of the three chains.
-pub const CHAINS: [&str; 3] = [
+/// The files of a case's three chains.
+pub const CHAIN_FILES: [&str; 3] = [
     "chains/crawler.jsonl",
     "chains/site.jsonl",
     "chains/log.jsonl",
 ];
 
-/// A file that an entry names.
+/// A file that an entry names by its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Document {
-    /// Whether it is a list of networks or keys; else it is a robots.txt.
+pub struct DocumentRef {
+    /// Whether it is a list of networks or keys; else a robots.txt.
     pub is_list: bool,
-    /// Its SHA-256.
     pub hash: Hash,
 }
 
-impl Document {
-    /// The documents that an entry names: robots.txt files, then lists.
-    pub fn all_of(entry: &Entry) -> Vec<Document> {
-        let robots = named_documents(entry).into_iter().map(|hash| Document {
-            is_list: false,
-            hash,
-        });
+impl DocumentRef {
+    /// The robots.txt files that an entry names, then the lists.
+    pub fn named_by(entry: &EvidenceEntry) -> Vec<DocumentRef> {
+        let robots = named_robots_files(entry)
+            .into_iter()
+            .map(|hash| DocumentRef {
+                is_list: false,
+                hash,
+            });
         robots
             .chain(named_lists(entry).into_iter().map(|(_, list)| list))
             .collect()
     }
 
     /// Its path in a case.
-    pub fn path(&self) -> String {
+    pub fn case_path(&self) -> String {
         if self.is_list {
             format!("lists/{}", self.hash)
         } else {
@@ -229,18 +226,17 @@ impl Document {
 }
 
 /// The SHA-256 sums of the robots.txt files that an entry names: the one in `sha256`, and those in
-/// `held_sha256`.
-pub fn named_documents(entry: &Entry) -> Vec<Hash> {
+/// `cached_sha256`.
+pub fn named_robots_files(entry: &EvidenceEntry) -> Vec<Hash> {
     let hashes = entry
-        .text("sha256")
+        .data_text("sha256")
         .into_iter()
-        .chain(entry.texts("held_sha256"));
+        .chain(entry.data_texts("cached_sha256"));
     hashes.filter_map(Hash::parse).collect()
 }
 
-/// The lists that a `proof` entry names: pairs of the place where the list is published, and the
-/// document. Empty for other entries.
-pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
+/// The lists that a `proof` entry names, each with its URL. Empty for other entries.
+pub fn named_lists(entry: &EvidenceEntry) -> Vec<(&str, DocumentRef)> {
     let lists = entry
         .data
         .get("lists")
@@ -251,7 +247,7 @@ pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
         let hash = Hash::parse(list.get("sha256")?.as_str()?)?;
         Some((
             list.get("source")?.as_str()?,
-            Document {
+            DocumentRef {
                 is_list: true,
                 hash,
             },
@@ -260,64 +256,60 @@ pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
     named.collect()
 }
 
-/// The `proof` entry of the same chain that an entry names: its number and the hash of its line.
-pub fn named_proof(entry: &Entry) -> Option<(u64, Hash)> {
-    let place = entry.data.get("proof_entry")?;
-    Some((
-        place.get("number")?.as_u64()?,
-        Hash::parse(place.get("sha256")?.as_str()?)?,
-    ))
+/// The `proof` entry of the same chain that an entry refers to.
+pub fn named_proof(entry: &EvidenceEntry) -> Option<EntryRef> {
+    EntryRef::deserialize(entry.data.get("proof_entry")?).ok()
 }
 
-/// Which value: the chain, the number of the entry, and the name of the value.
-pub type PersonalKey = (ChainName, u64, String);
+/// The chain, the number of the entry, and the name of the value.
+pub type PersonalValueKey = (ChainName, u64, String);
 
-/// Values of a case.
-pub type Personal = BTreeMap<PersonalKey, String>;
+/// The personal values of a case.
+pub type PersonalValues = BTreeMap<PersonalValueKey, String>;
 
-/// The personal value of an entry with this name; `None` if it was deleted or never there.
-pub fn value_of<'p>(personal: &'p Personal, entry: &Entry, name: &str) -> Option<&'p str> {
+/// `None` if the value was deleted or never recorded.
+pub fn personal_value<'p>(
+    personal: &'p PersonalValues,
+    entry: &EvidenceEntry,
+    name: &str,
+) -> Option<&'p str> {
     personal
         .get(&(entry.chain.clone(), entry.number, name.to_owned()))
         .map(String::as_str)
 }
 
-/// A value as a line of a case.
+/// A personal value as a line of a case.
 #[derive(Serialize, Deserialize)]
-pub struct PersonalLine {
-    /// The chain.
+pub struct PersonalValueLine {
     pub chain: ChainName,
     /// The number of the entry.
     pub number: u64,
-    /// The name of the value.
     pub name: String,
-    /// The salt in hexadecimal digits.
+    /// In hexadecimal digits.
     pub salt: String,
-    /// The value.
     pub value: String,
 }
 
-/// What an entry has in place of a personal value: the SHA-256 of a fresh salt and the value. Salt
-/// and value are stored beside the entry. Once these are deleted, the entry still verifies, and no
-/// one can find the value by trying: the salt has 128 bits.
+/// The SHA-256 of a random salt and a personal value, which the entry has in place of the value. The
+/// salt has 128 bits: after it is deleted, nobody can find the value by trying.
 pub fn commitment(salt: &[u8], value: &str) -> Hash {
-    Hash::of(&[salt, value.as_bytes()])
+    Hash::digest(&[salt, value.as_bytes()])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::note::random;
+    use crate::evidence::note::random_bytes;
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// A chain of so many entries as a text.
-    fn chain(entries: u64) -> String {
-        let mut previous = Hash::NONE;
+    /// The lines of a chain.
+    fn chain_text(entries: u64) -> String {
+        let mut previous = Hash::ZERO;
         let mut text = String::new();
         for number in 0..entries {
             let data = json!({"target": format!("/{number}"), "status": 403});
-            let entry = Entry {
+            let entry = EvidenceEntry {
                 chain: ChainName::of_crawler("shop", "gptbot"),
                 log: "0123456789abcdef".into(),
                 number,
@@ -325,103 +317,108 @@ mod tests {
                 time: format!("2026-11-23T06:00:{:02}.000Z", number % 60),
                 kind: "request".into(),
                 data: data.as_object().cloned().unwrap_or_default(),
-                personal: [("client".to_owned(), Hash::of(&[&number.to_be_bytes()]))].into(),
+                personal: [("client".to_owned(), Hash::digest(&[&number.to_be_bytes()]))].into(),
             };
-            previous = hash_of(&entry.line());
-            text.push_str(&entry.line());
+            previous = line_hash(&entry.to_line());
+            text.push_str(&entry.to_line());
             text.push('\n');
         }
         text
     }
 
-    /// What somebody would compare with the head in a checkpoint.
-    fn head(text: &str) -> Option<(u64, Hash)> {
-        read_chain(text)
+    fn head_of_text(text: &str) -> Option<(u64, Hash)> {
+        parse_chain(text)
             .ok()?
             .last()
-            .map(|link| (link.entry.number, link.hash))
+            .map(|entry| (entry.number, entry.hash()))
     }
 
-    fn lines(text: &str) -> Vec<String> {
+    fn text_lines(text: &str) -> Vec<String> {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn joined(lines: &[String]) -> String {
+    fn join_lines(lines: &[String]) -> String {
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
     #[test]
-    fn a_whole_chain_holds() {
-        assert_eq!(read_chain(&chain(50)).map(|links| links.len()), Ok(50));
-        let from_the_middle = joined(&lines(&chain(50))[20..]);
-        assert_eq!(head(&from_the_middle), head(&chain(50)));
+    fn unchanged_chain_is_accepted() {
+        assert_eq!(
+            parse_chain(&chain_text(50)).map(|entries| entries.len()),
+            Ok(50)
+        );
+        let from_the_middle = join_lines(&text_lines(&chain_text(50))[20..]);
+        assert_eq!(
+            head_of_text(&from_the_middle),
+            head_of_text(&chain_text(50))
+        );
     }
 
     proptest! {
         #[test]
-        fn each_changed_octet_is_noticed(place in 0usize..5_000, change in 1u8..=255) {
-            let text = chain(8);
-            let mut octets = text.clone().into_bytes();
-            let place = place % octets.len();
-            octets[place] ^= change;
-            let changed = String::from_utf8(octets).ok();
-            prop_assert!(changed.and_then(|changed| head(&changed)) != head(&text));
+        fn changed_byte_is_detected(place in 0usize..5_000, change in 1u8..=255) {
+            let text = chain_text(8);
+            let mut bytes = text.clone().into_bytes();
+            let place = place % bytes.len();
+            bytes[place] ^= change;
+            let changed = String::from_utf8(bytes).ok();
+            prop_assert!(changed.and_then(|changed| head_of_text(&changed)) != head_of_text(&text));
         }
 
         #[test]
-        fn a_removed_entry_is_noticed(place in 0usize..10) {
-            let mut all = lines(&chain(10));
+        fn removed_entry_is_detected(place in 0usize..10) {
+            let mut all = text_lines(&chain_text(10));
             all.remove(place);
             // Without its first entry it is a shorter span with the same head; that it begins later
             // shows in its number.
-            let found = read_chain(&joined(&all));
+            let found = parse_chain(&join_lines(&all));
             match place {
-                0 => prop_assert_eq!(found.map(|links| links[0].entry.number), Ok(1)),
-                9 => prop_assert_ne!(head(&joined(&all)), head(&chain(10))),
+                0 => prop_assert_eq!(found.map(|entries| entries[0].number), Ok(1)),
+                9 => prop_assert_ne!(head_of_text(&join_lines(&all)), head_of_text(&chain_text(10))),
                 _ => prop_assert_eq!(found.expect_err("a fault").id, "entry-number"),
             }
         }
 
         #[test]
-        fn entries_in_another_order_are_noticed(one in 0usize..10, other in 0usize..10) {
+        fn reordered_entries_are_detected(one in 0usize..10, other in 0usize..10) {
             prop_assume!(one != other);
-            let mut all = lines(&chain(10));
+            let mut all = text_lines(&chain_text(10));
             all.swap(one, other);
-            prop_assert!(read_chain(&joined(&all)).is_err());
+            prop_assert!(parse_chain(&join_lines(&all)).is_err());
         }
 
         #[test]
-        fn an_added_entry_is_noticed(place in 0usize..10) {
-            let mut all = lines(&chain(10));
+        fn added_entry_is_detected(place in 0usize..10) {
+            let mut all = text_lines(&chain_text(10));
             let copy = all[place].clone();
             all.insert(place, copy);
-            prop_assert!(read_chain(&joined(&all)).is_err());
+            prop_assert!(parse_chain(&join_lines(&all)).is_err());
         }
     }
 
     #[test]
-    fn a_back_dated_entry_is_noticed() {
-        let text = chain(3);
-        let mut all = lines(&text);
-        let before = Entry::read(&all[1]).expect("an entry");
-        let mut forged = Entry::read(&all[2]).expect("an entry");
+    fn back_dated_entry_is_detected() {
+        let text = chain_text(3);
+        let mut all = text_lines(&text);
+        let before = EvidenceEntry::parse(&all[1]).expect("an entry");
+        let mut forged = EvidenceEntry::parse(&all[2]).expect("an entry");
         forged.time = "2026-11-23T05:00:00.000Z".into();
-        forged.previous = hash_of(&before.line());
-        all[2] = forged.line();
-        let fault = read_chain(&joined(&all)).expect_err("a fault");
+        forged.previous = line_hash(&before.to_line());
+        all[2] = forged.to_line();
+        let fault = parse_chain(&join_lines(&all)).expect_err("a fault");
         assert_eq!(fault.id, "entry-time");
     }
 
     #[test]
-    fn an_entry_with_a_field_more_is_none() {
-        let line = lines(&chain(1)).remove(0);
+    fn entry_with_unknown_field_is_rejected() {
+        let line = text_lines(&chain_text(1)).remove(0);
         let more = line.replace("\"kind\":", "\"extra\":1,\"kind\":");
-        assert!(Entry::read(&line).is_some() && Entry::read(&more).is_none());
+        assert!(EvidenceEntry::parse(&line).is_some() && EvidenceEntry::parse(&more).is_none());
     }
 
     #[test]
-    fn the_same_value_never_has_the_same_commitment() {
-        let [one, other] = [random::<16>(), random()].map(|salt| salt.expect("a salt"));
+    fn same_value_has_different_commitments() {
+        let [one, other] = [random_bytes::<16>(), random_bytes()].map(|salt| salt.expect("a salt"));
         assert_ne!(
             commitment(&one, "203.0.113.5"),
             commitment(&other, "203.0.113.5")

@@ -1,25 +1,24 @@
 //! [`CaseFindings`]: the result of checking a case (an excerpt of the evidence log, as one file),
-//! with the [`Findings`] about each log in it. The report of the case shows them, and programs read
-//! them as JSON.
+//! with the [`LogFindings`] about each log in it. The report of the case shows them, and programs
+//! read them as JSON.
 
 use crate::finding::Finding;
-use crate::record::{Field, Row};
+use crate::record::{RecordField, RecordRow};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What was found in a case.
+/// The result of checking a case.
 #[derive(Debug, Default, Serialize)]
 pub struct CaseFindings {
-    /// What does not hold, in any log. Empty in a case that was not changed.
+    /// The faults in all logs. Empty for an unchanged case.
     pub faults: Vec<Finding>,
-    /// What was found in each log of the case.
-    pub logs: Vec<Findings>,
+    /// The findings about each log.
+    pub logs: Vec<LogFindings>,
 }
 
 impl CaseFindings {
-    /// The findings of a case, from those of its logs. With several logs each fault says which log
-    /// has it (`log 2: ...`).
-    pub fn of(logs: Vec<Findings>) -> CaseFindings {
+    /// With several logs each fault names its log (`log 2: ...`).
+    pub fn from_logs(logs: Vec<LogFindings>) -> CaseFindings {
         let mut faults = Vec::new();
         for (number, log) in (1..).zip(&logs) {
             for fault in &log.faults {
@@ -34,52 +33,60 @@ impl CaseFindings {
     }
 }
 
-/// The name of a log that is there twice.
-pub fn named_twice(logs: &[Findings]) -> Option<&str> {
+/// The name of a log that is in the case twice.
+pub fn duplicate_log(logs: &[LogFindings]) -> Option<&str> {
     let mut names: Vec<&str> = logs.iter().map(|log| log.log.as_str()).collect();
     names.sort_unstable();
     let twice = names.windows(2).find(|pair| pair[0] == pair[1])?;
     Some(twice[0])
 }
 
-/// What was found in a log.
+/// The result of checking one log of a case.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Findings {
+pub struct LogFindings {
     /// The site.
     pub site: String,
     /// The crawler's label.
     pub crawler: String,
-    /// The span of time, as the case says.
+    /// The beginning of the span of time.
     pub from: String,
-    /// Its end.
+    /// The end of the span of time.
     pub to: String,
-    /// The log: the name of its key.
+    /// The name of the log's key.
     pub log: String,
-    /// What does not hold. Empty in a case that was not changed.
+    /// Empty for an unchanged case.
     pub faults: Vec<Finding>,
-    /// What was checked and holds.
+    /// Successful checks.
     pub holds: Vec<Finding>,
-    /// Personal values that were deleted.
+    /// The number of personal values that were deleted.
     pub withdrawn: u64,
     /// What cannot be known: gaps, and what no log shows.
     pub unknown: Vec<Finding>,
-    /// When the site published which robots.txt.
+    /// The versions that the site published.
     pub published: Vec<PublishedVersion>,
-    /// When the crawler was served which robots.txt.
+    /// The copies of robots.txt that the crawler was served.
     pub served: Vec<ServedFile>,
-    /// The requests against the rules that were recorded in this time.
+    /// The recorded requests against the rules in the span.
     pub requests: Vec<RequestFinding>,
-    /// What proves who the clients were.
+    /// The proofs of the clients' identities.
     pub proofs: Vec<ProofFinding>,
 }
 
-impl Findings {
-    /// Adds something that does not hold.
+impl LogFindings {
+    /// Adds a fault.
     pub fn add_fault(&mut self, id: &'static str, message: impl Into<String>) {
         self.faults.push(Finding::new(id, message));
     }
 
-    /// Adds something that was checked and holds.
+    /// Adds a fault with the name of its file.
+    pub fn add_file_fault(&mut self, file: &str, fault: Finding) {
+        self.faults.push(Finding {
+            message: format!("{file}: {fault}"),
+            ..fault
+        });
+    }
+
+    /// Adds a successful check.
     pub fn add_check(&mut self, id: &'static str, message: impl Into<String>) {
         self.holds.push(Finding::new(id, message));
     }
@@ -90,7 +97,7 @@ impl Findings {
     }
 }
 
-/// What proves that a client is the crawler, or that it is not.
+/// A proof that a client is the crawler, or an impostor.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProofFinding {
     /// The number of its entry.
@@ -101,26 +108,26 @@ pub struct ProofFinding {
     pub means: String,
     /// The client, unless it was withdrawn or never kept.
     pub client: Option<String>,
-    /// What it rests on, and what of that was checked, in sentences.
+    /// Its parts, and which of them were checked.
     pub says: Vec<Finding>,
-    /// How many requests of the case rest on it.
+    /// How many requests of the case refer to it.
     pub requests: usize,
 }
 
-/// A publication.
+/// A version of robots.txt that the site published.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PublishedVersion {
-    /// Since when.
+    /// Since when it was published.
     pub since: String,
-    /// The version; empty where the site was withdrawn.
+    /// Empty if the site was removed.
     pub version: String,
     /// The SHA-256 of the file.
     pub sha256: String,
-    /// The status of the answer.
+    /// The status of the response.
     pub answer: u64,
 }
 
-/// A copy that the crawler was served.
+/// A robots.txt that the crawler was served.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ServedFile {
     /// When it was served.
@@ -129,15 +136,15 @@ pub struct ServedFile {
     pub host: String,
     /// The version.
     pub version: String,
-    /// 200, or 304 where the crawler's own copy is good.
+    /// 200, or 304 if the crawler's own copy is valid.
     pub status: u64,
     /// The validator that the crawler sent for its own copy.
     pub if_none_match: Option<String>,
-    /// What was proven of its name.
+    /// The identity of the client.
     pub identity: String,
 }
 
-/// A request against the rules, and what the case says of it.
+/// A request against the rules, as recorded and as judged again.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RequestFinding {
     /// The number of its entry.
@@ -146,31 +153,30 @@ pub struct RequestFinding {
     pub time: String,
     /// When its entry was written.
     pub recorded: String,
-    /// The fields of its entry. The personal ones are missing where they were withdrawn or never
-    /// kept.
+    /// The fields of its entry, without personal values that were withdrawn or never kept.
     #[serde(flatten)]
-    pub request: Row,
+    pub request: RecordRow,
     /// The number of the `proof` entry.
     pub proof_entry: Option<u64>,
-    /// When the crawler was last served the version in force before the request.
+    /// When the crawler was last served the version of the request before it.
     pub served_at: Option<String>,
-    /// The log that has this copy, where it is another log of the case: that of another instance.
+    /// The log with that copy, if another instance served it.
     pub served_by: Option<String>,
-    /// What the engine finds by the files in the case: `disallowed`, `allowed`, `not judged`.
+    /// The verdict by the files in the case: `disallowed`, `allowed`, `not judged`.
     pub rejudged: &'static str,
-    /// A remark about it.
+    /// A remark about the verdict.
     pub remark: Option<String>,
 }
 
 impl RequestFinding {
-    /// The text of a field; `None` where the entry has none.
-    pub fn text(&self, field: Field) -> Option<Cow<'_, str>> {
+    /// The text of a recorded field.
+    pub fn field_text(&self, field: RecordField) -> Option<Cow<'_, str>> {
         let value = self.request.get(field)?;
-        (!value.is_nothing()).then(|| value.to_text())
+        (!value.is_empty()).then(|| value.to_text())
     }
 
-    /// The text of a field; empty where the entry has none.
-    pub fn shown(&self, field: Field) -> Cow<'_, str> {
+    /// The text of a field; empty if it was not recorded.
+    pub fn field_text_or_empty(&self, field: RecordField) -> Cow<'_, str> {
         self.request.text(field)
     }
 }

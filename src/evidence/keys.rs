@@ -1,14 +1,14 @@
-//! [`Keys`]: the keys that signed an evidence log, in order. All have the same name, that of the
-//! log. Each change of the key has a note, which the old and the new key signed. It gives the
-//! number of the first checkpoint (signed summary of the log) that the new key signs. So a third
-//! party that trusts any one of the keys can verify all others.
+//! [`LogKeys`]: the public keys of an evidence log, in the order in which they were used. All have
+//! the name of the log. At each key change, the old and the new key sign a note that says from
+//! which checkpoint (signed summary of the log) on the new key signs. Whoever trusts one of the
+//! keys can verify all others.
 
 use super::{Checkpoint, SigningKey, VerifyKey};
 use crate::finding::Finding;
 
-/// A change of the key.
+/// The content of a note about a key change.
 #[derive(Debug)]
-struct Change {
+struct KeyChange {
     number: u64,
     /// The first checkpoint that the new key signs.
     from: u64,
@@ -17,9 +17,9 @@ struct Change {
     time: String,
 }
 
-impl Change {
-    fn text(&self) -> String {
-        let Change {
+impl KeyChange {
+    fn to_text(&self) -> String {
+        let KeyChange {
             number,
             from,
             old,
@@ -27,78 +27,77 @@ impl Change {
             time,
         } = self;
         let log = &old.name;
-        let old = old.line();
-        let new = new.line();
+        let old = old.to_line();
+        let new = new.to_line();
         format!(
             "crawlgate-evidence-key\nlog {log}\nnumber {number}\nfrom {from}\nold {old}\nnew {new}\ntime {time}\n"
         )
     }
 
-    /// Reads a note about a change of the key. `None` unless it is spelled as `Change::text`
-    /// writes it, both keys signed it, and they have the same name.
-    fn read(note: &str) -> Option<Change> {
-        let change = Change {
-            number: field(note, "number")?.parse().ok()?,
-            from: field(note, "from")?.parse().ok()?,
-            old: VerifyKey::parse(field(note, "old")?).ok()?,
-            new: VerifyKey::parse(field(note, "new")?).ok()?,
-            time: field(note, "time")?.to_owned(),
+    /// Accepts only what `KeyChange::to_text` writes, signed by both keys, which have one name.
+    fn parse(note: &str) -> Option<KeyChange> {
+        let change = KeyChange {
+            number: note_field(note, "number")?.parse().ok()?,
+            from: note_field(note, "from")?.parse().ok()?,
+            old: VerifyKey::parse(note_field(note, "old")?).ok()?,
+            new: VerifyKey::parse(note_field(note, "new")?).ok()?,
+            time: note_field(note, "time")?.to_owned(),
         };
-        let text = change.text();
+        let text = change.to_text();
         let is_signed = [&change.old, &change.new]
             .into_iter()
-            .all(|key| key.open(note) == Some(&text));
+            .all(|key| key.open_note(note) == Some(&text));
         (is_signed && change.old.name == change.new.name).then_some(change)
     }
 }
 
-/// The value in the line of a note that begins with a name.
-fn field<'n>(note: &'n str, name: &str) -> Option<&'n str> {
+/// The value of the line `NAME VALUE`.
+fn note_field<'n>(note: &'n str, name: &str) -> Option<&'n str> {
     note.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
-/// The note that the key `new` follows the key `old`, signed by both. `number` is the number of the
-/// change, from 1; `from` is the number of the first checkpoint that the new key signs.
-pub fn change_note(
+/// The note that the key `new` replaces the key `old`, signed by both. `number` counts the changes
+/// from 1; `from` is the first checkpoint that the new key signs.
+pub fn key_change_note(
     number: u64,
     from: u64,
     old: &SigningKey,
     new: &SigningKey,
     time: &str,
 ) -> String {
-    let change = Change {
+    let change = KeyChange {
         number,
         from,
         old: old.verify_key(),
         new: new.verify_key(),
         time: time.to_owned(),
     };
-    let text = change.text();
+    let text = change.to_text();
     let signatures = [old, new]
-        .map(|key| key.sign(&text))
+        .map(|key| key.sign_note(&text))
         .map(|note| note[text.len() + 1..].to_owned());
     format!("{text}\n{}", signatures.concat())
 }
 
 /// The keys of a log, each with the number of the first checkpoint that it signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keys(Vec<(u64, VerifyKey)>);
+pub struct LogKeys(Vec<(u64, VerifyKey)>);
 
-impl Keys {
-    /// The keys that the notes about changes name, the oldest first, each with the number of the
-    /// first checkpoint that it signs. Without notes the trusted key is the only one.
+impl LogKeys {
+    /// Reads the notes about key changes, the oldest first. Without notes the trusted key is the only
+    /// one.
     ///
     /// # Errors
     /// `key-change`: a note is not signed by both keys, or does not follow the one before.
     /// `other-key`: the trusted key is none of the keys.
-    pub fn read<'n>(
+    pub fn from_notes<'n>(
         trusted: &VerifyKey,
         notes: impl IntoIterator<Item = &'n str>,
-    ) -> Result<Keys, Finding> {
+    ) -> Result<LogKeys, Finding> {
         let mut keys: Vec<(u64, VerifyKey)> = Vec::new();
         for (number, note) in (1..).zip(notes) {
-            let change = Change::read(note).filter(|change| {
+            let change = KeyChange::parse(note).filter(|change| {
                 let last = keys.last();
                 change.number == number
                     && last.is_none_or(|(from, key)| *from <= change.from && *key == change.old)
@@ -120,33 +119,30 @@ impl Keys {
             keys.push((0, trusted.clone()));
         }
         if keys.iter().any(|(_, key)| key == trusted) {
-            Ok(Keys(keys))
+            Ok(LogKeys(keys))
         } else {
             Err(Finding::new(
                 "other-key",
                 format!(
                     "the key that was given is none of the log: {}",
-                    trusted.line()
+                    trusted.to_line()
                 ),
             ))
         }
     }
 
-    /// The key that signs now.
-    pub fn last(&self) -> Option<&VerifyKey> {
+    pub fn current(&self) -> Option<&VerifyKey> {
         self.0.last().map(|(_, key)| key)
     }
 
-    /// How often the key was changed.
-    pub fn changes(&self) -> usize {
+    pub fn change_count(&self) -> usize {
         self.0.len().saturating_sub(1)
     }
 
-    /// Reads a checkpoint. `None` unless it was signed by the key that signs checkpoints of its
-    /// number.
-    pub fn checkpoint(&self, note: &str) -> Option<Checkpoint> {
+    /// Reads a checkpoint. `None` unless the right key for its number signed it.
+    pub fn verify_checkpoint(&self, note: &str) -> Option<Checkpoint> {
         self.0.iter().find_map(|(_, key)| {
-            let checkpoint = Checkpoint::read(key.open(note)?)?;
+            let checkpoint = Checkpoint::parse(key.open_note(note)?)?;
             let of_its_time = self
                 .0
                 .iter()
@@ -164,25 +160,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_leads_to_all_keys_and_a_change_needs_both_signatures() {
-        let first = SigningKey::fresh().expect("a key");
-        let second = first.successor().expect("a key");
-        let third = first.successor().expect("a key");
+    fn any_key_leads_to_all_keys_and_changes_need_both() {
+        let first = SigningKey::generate().expect("a key");
+        let second = first.generate_successor().expect("a key");
+        let third = first.generate_successor().expect("a key");
         let notes = [
-            change_note(1, 5, &first, &second, "t"),
-            change_note(2, 9, &second, &third, "u"),
+            key_change_note(1, 5, &first, &second, "t"),
+            key_change_note(2, 9, &second, &third, "u"),
         ];
         let of = |trusted: &SigningKey, notes: &[String]| {
-            Keys::read(&trusted.verify_key(), notes.iter().map(String::as_str))
+            LogKeys::from_notes(&trusted.verify_key(), notes.iter().map(String::as_str))
         };
         for key in [&first, &second, &third] {
             let keys = of(key, &notes).expect("the keys");
             assert_eq!(
-                (keys.changes(), keys.last()),
+                (keys.change_count(), keys.current()),
                 (2, Some(&third.verify_key()))
             );
         }
-        let other = SigningKey::fresh().expect("a key");
+        let other = SigningKey::generate().expect("a key");
         let fault = |trusted, notes: &[String]| of(trusted, notes).expect_err("a fault").id;
         assert_eq!(fault(&other, &notes), "other-key");
         assert_eq!(fault(&first, &notes[1..]), "key-change");

@@ -1,12 +1,12 @@
-//! [`Evidence`]: the handle by which other modules write records to the evidence log. A record
-//! costs a short lock, and never waits for the disk.
+//! [`EvidenceRecorder`]: the handle by which other modules add entries to the evidence log. Adding
+//! an entry takes a short lock, and never waits for the disk.
 //!
-//! The handle is off, open, or failed to open. While it is open, a thread writes the records
-//! (`writer`). If the opening failed, records are counted and dropped.
+//! The recorder is disabled, open, or failed to open. While it is open, a thread writes the entries
+//! (`writer`). If it failed to open, entries are counted and dropped.
 
-use super::opening::open;
-use super::writer::{HandOver, Writer};
-use super::{ChainName, DatabaseError, OpenError, Record, Shared};
+use super::opening::open_for_writing;
+use super::writer::LogWriter;
+use super::{ChainName, DatabaseError, NewEntry, OpenError, WriterState};
 use crate::finding::Finding;
 use crate::locks::lock;
 use crate::settings::{AddressDetail, EvidenceSettings};
@@ -17,108 +17,109 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-/// The handle; cheap to clone.
+/// A handle to the evidence log. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Evidence(Arc<Handle>);
+pub struct EvidenceRecorder(Arc<RecorderState>);
 
-/// Of evidence that is off, nothing is set.
+/// The default is a disabled recorder.
 #[derive(Default)]
-struct Handle {
-    shared: Arc<Shared>,
-    /// How much of a client's address is kept; nothing where no evidence is.
+struct RecorderState {
+    shared: Arc<WriterState>,
+    /// How much of a client's address is kept; `None` if the recorder is disabled.
     addresses: Option<AddressDetail>,
-    /// Where the log is, and what the settings say of it; absent where the log could not be opened.
-    place: Option<(PathBuf, EvidenceSettings)>,
-    /// The thread, and what it lives by.
-    thread: Mutex<Option<Thread>>,
+    /// The directory and the settings of the log; `None` if it could not be opened.
+    location: Option<(PathBuf, EvidenceSettings)>,
+    /// The writer thread, and the channel that keeps it running.
+    thread: Mutex<Option<WriterThread>>,
 }
 
-type Thread = (Sender<HandOver>, JoinHandle<Writer>);
+/// The thread confirms a hand-over by the sender that it gets.
+type WriterThread = (Sender<Sender<()>>, JoinHandle<()>);
 
-impl Evidence {
-    /// No evidence is kept.
-    pub fn off() -> Evidence {
-        Evidence::default()
+impl EvidenceRecorder {
+    /// A recorder that keeps nothing.
+    pub fn disabled() -> EvidenceRecorder {
+        EvidenceRecorder::default()
     }
 
-    /// Opens the log in a directory and starts its thread. If that fails, requests go on and
-    /// nothing is kept: records are counted as lost, and [`Evidence::problem`] says why.
+    /// Opens the log in a directory and starts the writer thread. If that fails, entries are counted
+    /// as lost, and [`EvidenceRecorder::problem`] says why.
     pub fn open(
         directory: &Path,
         settings: &EvidenceSettings,
         addresses: AddressDetail,
-    ) -> Evidence {
-        let shared = Arc::<Shared>::default();
-        let thread = start(directory, &shared, settings)
-            .map_err(|why| shared.failed(0, &why))
+    ) -> EvidenceRecorder {
+        let shared = Arc::<WriterState>::default();
+        let thread = start_writer(directory, &shared, settings)
+            .map_err(|why| shared.record_failure(0, &why))
             .ok();
-        let place = thread
+        let location = thread
             .as_ref()
             .map(|_| (directory.to_owned(), settings.clone()));
-        Evidence(Arc::new(Handle {
+        EvidenceRecorder(Arc::new(RecorderState {
             shared,
             addresses: Some(addresses),
-            place,
+            location,
             thread: Mutex::new(thread),
         }))
     }
 
-    /// The counters of entries that were written and left out.
+    /// The counters of written and of lost entries.
     pub fn counters(&self) -> [IntCounter; 2] {
         [&self.0.shared.entries, &self.0.shared.lost].map(IntCounter::clone)
     }
 
-    /// Whether the settings ask for evidence, also if the log could not be opened.
-    pub fn is_on(&self) -> bool {
+    /// Whether the settings enable evidence, also if the log could not be opened.
+    pub fn is_enabled(&self) -> bool {
         self.0.addresses.is_some()
     }
 
-    /// How much of a client's address is kept; nothing where evidence is off.
-    pub fn addresses(&self) -> AddressDetail {
+    /// How much of a client's address is kept.
+    pub fn address_detail(&self) -> AddressDetail {
         self.0.addresses.unwrap_or(AddressDetail::None)
     }
 
-    /// Records what a crawler did, if there is room in this second; `make` is called only then. A
-    /// record for which there is no room, or whose log could not be opened, is counted as lost.
+    /// Adds an entry about a crawler, unless the rate limit or the queue is exceeded: then it is
+    /// counted as lost, and `make` is not called.
     pub fn record(
         &self,
         site: &str,
         crawler: &str,
         now: SystemTime,
-        make: impl FnOnce() -> Record,
+        make: impl FnOnce() -> NewEntry,
     ) {
-        if !self.is_on() {
+        if !self.is_enabled() {
             return;
         }
-        let Handle { shared, place, .. } = &*self.0;
+        let RecorderState {
+            shared, location, ..
+        } = &*self.0;
         let second = now
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |time| time.as_secs());
-        if place.is_none() {
-            shared.lose(1);
-        } else if lock(&shared.queue).admits(site, crawler, second) {
+        if location.is_none() {
+            shared.lost.inc();
+        } else if lock(&shared.queue).try_admit(site, crawler, second) {
             let record = make();
-            lock(&shared.queue).add(ChainName::of_crawler(site, crawler), record);
+            lock(&shared.queue).push(ChainName::of_crawler(site, crawler), record);
         }
     }
 
-    /// Records what a site published. There is always room for it. Does nothing if the log is not
-    /// open.
-    pub fn published(&self, site: &str, record: Record) {
-        if self.0.place.is_some() {
-            lock(&self.0.shared.queue).add(ChainName::of_site(site), record);
+    /// Adds an entry about a publication, without a rate limit.
+    pub fn record_publication(&self, site: &str, record: NewEntry) {
+        if self.0.location.is_some() {
+            lock(&self.0.shared.queue).push(ChainName::of_site(site), record);
         }
     }
 
-    /// Why evidence is being lost, or else why checkpoints get no timestamps. `None` if neither is
-    /// so.
+    /// Why entries are being lost, or else why checkpoints get no timestamps.
     pub fn problem(&self) -> Option<Finding> {
         let shared = &self.0.shared;
         let Some(problem) = lock(&shared.problem).clone() else {
-            let problem = lock(&shared.stamp_problem).clone()?;
+            let problem = lock(&shared.timestamp_problem).clone()?;
             return Some(Finding::new("evidence-timestamps", problem));
         };
-        let lost = self.lost();
+        let lost = self.lost_count();
         Some(Finding::new(
             "evidence",
             format!(
@@ -128,55 +129,52 @@ impl Evidence {
         ))
     }
 
-    /// Records why checkpoints get no timestamps; `None` says that they do.
-    pub fn set_stamp_problem(&self, problem: Option<String>) {
-        *lock(&self.0.shared.stamp_problem) = problem;
+    /// Sets why checkpoints get no timestamps; `None` clears it.
+    pub fn set_timestamp_problem(&self, problem: Option<String>) {
+        *lock(&self.0.shared.timestamp_problem) = problem;
     }
 
     /// Entries that were written since the start.
     #[cfg(test)]
-    pub fn entries(&self) -> u64 {
+    pub fn written_count(&self) -> u64 {
         self.0.shared.entries.get()
     }
 
-    /// Entries that were left out since the start.
-    pub fn lost(&self) -> u64 {
+    /// Entries that were lost since the start.
+    pub fn lost_count(&self) -> u64 {
         self.0.shared.lost.get()
     }
 
-    /// Another process writes the log from now on. The thread writes what waits and the end of this
-    /// run, and a new thread goes on to append only what this process still records. Waits for the
-    /// first thread. Does nothing without a thread.
+    /// Hands the log over to another process. Waits until the thread has written its queue and the
+    /// end of this run. The thread then appends only what this process still records.
     pub fn hand_over(&self) {
-        let mut thread = lock(&self.0.thread);
-        let Some((told, former)) = thread.take() else {
-            return;
-        };
-        // A thread that panicked hears nothing, and has said so.
-        let _ = told.send(HandOver);
-        let Ok(writer) = former.join() else { return };
-        *thread = spawn(writer)
-            .map_err(|why| self.0.shared.failed(0, &why))
-            .ok();
+        if let Some((sender, _)) = &*lock(&self.0.thread) {
+            let (done, is_done) = channel();
+            // A thread that panicked has logged it.
+            let _ = sender.send(done);
+            let _ = is_done.recv();
+        }
     }
 
-    /// Opens the log again after [`Evidence::hand_over`], as a run of its own: the other process
-    /// has ended. Does nothing if the log was not open before.
+    /// Opens the log again after [`EvidenceRecorder::hand_over`], as a new run: the other process has
+    /// ended.
     pub fn reopen(&self) {
-        let Some((directory, settings)) = &self.0.place else {
+        let Some((directory, settings)) = &self.0.location else {
             return;
         };
         self.close();
-        let thread = start(directory, &self.0.shared, settings);
-        *lock(&self.0.thread) = thread.map_err(|why| self.0.shared.failed(0, &why)).ok();
+        let thread = start_writer(directory, &self.0.shared, settings);
+        *lock(&self.0.thread) = thread
+            .map_err(|why| self.0.shared.record_failure(0, &why))
+            .ok();
     }
 
-    /// Writes the end of the run, with a checkpoint. Nothing is written after it.
+    /// Writes the end of the run, with a checkpoint. Later entries are not written.
     pub fn close(&self) {
         let thread = lock(&self.0.thread).take();
-        if let Some((alive, thread)) = thread {
-            drop(alive);
-            // A thread that panicked has said so.
+        if let Some((sender, thread)) = thread {
+            drop(sender);
+            // A thread that panicked has logged it.
             let _ = thread.join();
         }
     }
@@ -184,7 +182,7 @@ impl Evidence {
 
 /// Why the log cannot be written in this run.
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+enum StartLogError {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("cannot write the log: {0}")]
@@ -193,30 +191,25 @@ enum StartError {
     Begin(#[from] std::io::Error),
 }
 
-/// Opens the log, stores which authorities the settings name for timestamps, begins a run and
-/// starts its thread.
-fn start(
+/// Opens the log, stores the timestamp authorities of the settings, begins a run and starts the
+/// writer thread.
+fn start_writer(
     directory: &Path,
-    shared: &Arc<Shared>,
+    shared: &Arc<WriterState>,
     settings: &EvidenceSettings,
-) -> Result<Thread, StartError> {
-    let mut log = open(directory, SystemTime::now())?;
-    if let Some(because) = log.begun_anew {
+) -> Result<WriterThread, StartLogError> {
+    let mut log = open_for_writing(directory, SystemTime::now())?;
+    if let Some(because) = log.former_damage {
         tracing::warn!(
             "a new evidence log begins, because {because}; the files of the one before were renamed"
         );
     }
     log.database
-        .write(|log| log.set_authorities(&settings.timestamps))?;
-    let writer = Writer::begin(log, directory, shared.clone(), settings.clone())?;
-    Ok(spawn(writer)?)
-}
-
-/// Starts the thread of a writer. The thread ends when the returned sender sends or is dropped.
-fn spawn(writer: Writer) -> Result<Thread, std::io::Error> {
-    let (tell, told) = channel();
+        .write(|log| log.set_timestamp_authorities(&settings.timestamps))?;
+    let writer = LogWriter::begin_run(log, directory, shared.clone(), settings.clone())?;
+    let (sender, receiver) = channel();
     let thread = std::thread::Builder::new()
         .name("evidence".into())
-        .spawn(move || writer.run(&told))?;
-    Ok((tell, thread))
+        .spawn(move || writer.run(&receiver))?;
+    Ok((sender, thread))
 }

@@ -1,43 +1,42 @@
-//! The manifest of a case (an excerpt of the evidence log, as one file): a signed list of all files
-//! in it, with a line for each as `sha256sum` writes it. [`add`] makes the manifest, and [`check`]
-//! compares the files with it.
+//! The manifest of a case (an excerpt of the evidence log, as one file): a signed list of all its
+//! files in the format of `sha256sum`. [`add_manifest`] makes it, [`check_manifest`] compares the
+//! files with it.
 
-use super::{Files, Hash, SigningKey, VerifyKey, text_of};
+use super::{CaseFiles, Hash, SigningKey, VerifyKey, file_text};
 use crate::finding::Finding;
 
-/// The name of the manifest in the case.
-pub const FILE: &str = "manifest.txt";
+pub const MANIFEST_FILE: &str = "manifest.txt";
 
-/// The text of the manifest: a line for each file but the manifest itself.
-fn text(files: &Files) -> String {
-    let files = files.iter().filter(|(file, _)| *file != FILE);
-    files.map(|(file, bytes)| line(file, bytes)).collect()
+/// A line for each file except the manifest.
+fn manifest_text(files: &CaseFiles) -> String {
+    let files = files.iter().filter(|(file, _)| *file != MANIFEST_FILE);
+    files
+        .map(|(file, bytes)| manifest_line(file, bytes))
+        .collect()
 }
 
-/// The line of a file.
-pub fn line(file: &str, bytes: &[u8]) -> String {
-    format!("{}  {file}\n", Hash::of(&[bytes]))
+pub fn manifest_line(file: &str, bytes: &[u8]) -> String {
+    format!("{}  {file}\n", Hash::digest(&[bytes]))
 }
 
-/// Adds the manifest of all other files, signed by the key, in place of one that is there.
-pub fn add(files: &mut Files, key: &SigningKey) {
-    let note = key.sign(&text(files));
-    files.insert(FILE.to_owned(), note.into_bytes());
+/// Adds or replaces the signed manifest of all other files.
+pub fn add_manifest(files: &mut CaseFiles, key: &SigningKey) {
+    let note = key.sign_note(&manifest_text(files));
+    files.insert(MANIFEST_FILE.to_owned(), note.into_bytes());
 }
 
-/// How many files the manifest covers, if these are all files and no other ones. The manifest
-/// itself does not count.
+/// Checks that the manifest covers exactly these files, and returns their number without itself.
 ///
 /// # Errors
 /// `manifest-unsigned`: the manifest is missing, or not signed by `key`. `manifest-other-files`:
 /// the files are not those of the manifest; the message names the first that differs.
-pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, Finding> {
-    let signed = text_of(files, FILE).and_then(|note| key.open(note));
+pub fn check_manifest(files: &CaseFiles, key: &VerifyKey) -> Result<usize, Finding> {
+    let signed = file_text(files, MANIFEST_FILE).and_then(|note| key.open_note(note));
     let signed = signed.ok_or_else(|| {
         let message = "manifest.txt is missing, or the key did not sign it";
         Finding::new("manifest-unsigned", message)
     })?;
-    let found = text(files);
+    let found = manifest_text(files);
     if found == signed {
         return Ok(files.len() - 1);
     }

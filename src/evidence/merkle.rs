@@ -1,57 +1,55 @@
-//! A Merkle tree as RFC 6962 section 2.1 hashes it. Its leaves are the last entries of all hash
-//! chains of the evidence log. [`root`] is one hash over all of them, which each signed checkpoint
-//! contains. [`path`] proves that one leaf belongs to the root, without showing the others.
+//! A Merkle tree as in RFC 6962 section 2.1, over the last entries of all hash chains of the
+//! evidence log. Each signed checkpoint contains the tree's root ([`tree_root`]). An
+//! [`inclusion_path`] proves that one leaf belongs to the root, without showing the others.
 
 use super::Hash;
 
-/// The hash of a leaf.
-pub fn leaf(data: &[u8]) -> Hash {
-    Hash::of(&[&[0], data])
+pub fn leaf_hash(data: &[u8]) -> Hash {
+    Hash::digest(&[&[0], data])
 }
 
-fn node(left: Hash, right: Hash) -> Hash {
-    Hash::of(&[&[1], &left.0, &right.0])
+fn node_hash(left: Hash, right: Hash) -> Hash {
+    Hash::digest(&[&[1], &left.0, &right.0])
 }
 
-/// Where a tree of so many leaves is divided: the largest power of two below the number.
-fn split(leaves: usize) -> usize {
+/// The number of leaves in the left subtree: the largest power of two below `leaves`.
+fn split_point(leaves: usize) -> usize {
     let half = leaves.div_ceil(2);
     half.next_power_of_two()
 }
 
-/// The root over these leaves; without leaves the hash of nothing.
-pub fn root(leaves: &[Hash]) -> Hash {
+/// Without leaves the hash of nothing.
+pub fn tree_root(leaves: &[Hash]) -> Hash {
     match leaves {
-        [] => Hash::of(&[]),
+        [] => Hash::digest(&[]),
         [one] => *one,
         more => {
-            let (left, right) = more.split_at(split(more.len()));
-            node(root(left), root(right))
+            let (left, right) = more.split_at(split_point(more.len()));
+            node_hash(tree_root(left), tree_root(right))
         }
     }
 }
 
-/// The hashes that lead from the leaf at this place to the root, the nearest one first. Empty if
-/// there is no such leaf, or if it is the only one.
-pub fn path(leaves: &[Hash], place: usize) -> Vec<Hash> {
+/// The sibling hashes from the leaf at this index up to the root. Empty if there is no such leaf, or
+/// only one.
+pub fn inclusion_path(leaves: &[Hash], place: usize) -> Vec<Hash> {
     if leaves.len() < 2 || place >= leaves.len() {
         return Vec::new();
     }
-    let at = split(leaves.len());
+    let at = split_point(leaves.len());
     let (left, right) = leaves.split_at(at);
     let (mut below, beside) = if place < at {
-        (path(left, place), root(right))
+        (inclusion_path(left, place), tree_root(right))
     } else {
-        (path(right, place - at), root(left))
+        (inclusion_path(right, place - at), tree_root(left))
     };
     below.push(beside);
     below
 }
 
-/// The root that follows from a leaf, its place, the number of leaves, and its path. `None` if
-/// there is no such place, or the path does not have the length that fits. The caller compares it
-/// with the known root.
-pub fn root_by_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) -> Option<Hash> {
+/// The root by a leaf, its index, the number of leaves, and its path, for comparison with the known
+/// root. `None` if index or length of the path do not fit.
+pub fn root_from_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) -> Option<Hash> {
     if place >= leaves {
         return None;
     }
@@ -59,12 +57,12 @@ pub fn root_by_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) -> O
         return path.is_empty().then_some(leaf);
     }
     let (beside, below) = path.split_last()?;
-    let at = split(leaves);
+    let at = split_point(leaves);
     if place < at {
-        Some(node(root_by_path(leaf, place, at, below)?, *beside))
+        Some(node_hash(root_from_path(leaf, place, at, below)?, *beside))
     } else {
-        let right = root_by_path(leaf, place - at, leaves - at, below)?;
-        Some(node(*beside, right))
+        let right = root_from_path(leaf, place - at, leaves - at, below)?;
+        Some(node_hash(*beside, right))
     }
 }
 
@@ -73,16 +71,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn leaves(number: usize) -> Vec<Hash> {
+    fn sample_leaves(number: usize) -> Vec<Hash> {
         (0..number)
-            .map(|place| leaf(&place.to_be_bytes()))
+            .map(|place| leaf_hash(&place.to_be_bytes()))
             .collect()
     }
 
-    /// The roots that the test vectors of Certificate Transparency have (RFC 6962, as in its
-    /// reference implementation).
+    /// The test vectors of the reference implementation of RFC 6962.
     #[test]
-    fn roots_are_those_of_the_reference() {
+    fn roots_match_the_reference() {
         let data: [&[u8]; 8] = [
             b"",
             b"\x00",
@@ -93,7 +90,7 @@ mod tests {
             b"\x50\x51\x52\x53\x54\x55\x56\x57",
             b"\x60\x61\x62\x63\x64\x65\x66\x67\x68\x69\x6a\x6b\x6c\x6d\x6e\x6f",
         ];
-        let leaves = data.map(leaf);
+        let leaves = data.map(leaf_hash);
         let expected = [
             "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
             "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
@@ -105,25 +102,29 @@ mod tests {
             "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
         ];
         for (place, expected) in expected.iter().enumerate() {
-            assert_eq!(root(&leaves[..=place]).to_string(), *expected, "{place}");
+            assert_eq!(
+                tree_root(&leaves[..=place]).to_string(),
+                *expected,
+                "{place}"
+            );
         }
         assert_eq!(
-            root(&[]).to_string(),
+            tree_root(&[]).to_string(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
     }
 
     proptest! {
         #[test]
-        fn each_leaf_is_proven_by_its_path_alone(number in 1usize..70, place in 0usize..70, bit in 0usize..256) {
-            let (place, leaves) = (place % number, leaves(number));
-            let (path, root) = (path(&leaves, place), root(&leaves));
-            prop_assert_eq!(root_by_path(leaves[place], place, number, &path), Some(root));
+        fn only_the_own_path_proves_a_leaf(number in 1usize..70, place in 0usize..70, bit in 0usize..256) {
+            let (place, leaves) = (place % number, sample_leaves(number));
+            let (path, root) = (inclusion_path(&leaves, place), tree_root(&leaves));
+            prop_assert_eq!(root_from_path(leaves[place], place, number, &path), Some(root));
             let mut other = leaves[place];
             other.0[bit / 8] ^= 1 << (bit % 8);
-            prop_assert_ne!(root_by_path(other, place, number, &path), Some(root));
+            prop_assert_ne!(root_from_path(other, place, number, &path), Some(root));
             for beside in (0..number).filter(|beside| *beside != place) {
-                prop_assert_ne!(root_by_path(leaves[place], beside, number, &path), Some(root));
+                prop_assert_ne!(root_from_path(leaves[place], beside, number, &path), Some(root));
             }
         }
     }

@@ -4,15 +4,16 @@
 //! all chains. A case is an excerpt of the log as one file, for a third party.
 //!
 //! - Formats, without files or clock: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
-//! - Writing: `sink` records requests, and `publications` what sites publish, through the handle in
-//!   `log`. A thread (`writer`) takes the
-//!   records that wait in the `queue` and writes them into `database`.
+//! - Writing: `sink` makes entries of requests, and `publications` of what sites publish. They pass
+//!   through the `EvidenceRecorder` of `log` into the `queue`. A thread (`writer`) writes them into
+//!   the `database`.
 //! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for
 //!   people.
 
 mod authority;
 mod canonical;
 mod case;
+mod case_layout;
 mod checkpoint;
 mod commands;
 mod database;
@@ -25,14 +26,13 @@ mod manifest;
 mod merkle;
 mod note;
 mod opening;
-mod parts;
 mod proofs;
 mod publications;
 mod queue;
 pub(crate) mod report;
 mod requests;
+mod scope;
 mod sink;
-mod span;
 mod tar;
 mod timestamp;
 mod verify;
@@ -42,32 +42,32 @@ mod writer;
 mod tests;
 
 use crate::hash::{Hash, hex};
-pub use authority::stamp;
-use canonical::canonical;
-pub use case::{Joined, cover, read_joined, write_case};
-use checkpoint::{Checkpoint, Head, HeadProof};
-pub use commands::{LogStatus, forget, rotate_key, status};
-use database::{Chain, EvidenceDatabase, Writing};
-pub use database::{DatabaseError, Record};
+pub use authority::fetch_timestamps;
+use canonical::canonical_json;
+pub use case::{ExportedLog, build_case, ensure_checkpoints, read_exported_logs};
+use case_layout::{ArchiveError, read_logs};
+use checkpoint::{ChainHead, Checkpoint, HeadProof};
+pub use commands::{LogStatus, delete_personal_values, log_status, rotate_key};
+pub use database::{DatabaseError, NewEntry};
+use database::{EvidenceDatabase, StoredChain, WriteTransaction};
 use entry::{
-    CHAINS, Document, Entry, Link, Personal, PersonalLine, commitment, hash_of, named_proof,
-    value_of,
+    CHAIN_FILES, DocumentRef, EntryRef, EvidenceEntry, PersonalValueLine, PersonalValues,
+    commitment, line_hash, named_proof, personal_value,
 };
-pub use entry::{ChainName, time_text};
-use examine::examine;
-use findings::named_twice;
+pub use entry::{ChainName, format_time};
+use examine::examine_logs;
+use findings::duplicate_log;
 pub use findings::{
-    CaseFindings, Findings, ProofFinding, PublishedVersion, RequestFinding, ServedFile,
+    CaseFindings, LogFindings, ProofFinding, PublishedVersion, RequestFinding, ServedFile,
 };
-use keys::Keys;
-pub use log::Evidence;
-pub use note::{NoteError, SigningKey, VerifyKey};
-use opening::read_key;
-pub use opening::{OpenError, OpenLog, open_existing};
-use parts::{NotACase, read_logs};
-use queue::{Batch, Shared};
-pub use span::CaseSpan;
-use tar::{Files, text_of};
+use keys::LogKeys;
+pub use log::EvidenceRecorder;
+pub use note::{NoteKeyError, SigningKey, VerifyKey};
+use opening::read_signing_key;
+pub use opening::{OpenError, OpenEvidenceLog, open_existing};
+use queue::{EntryBatch, WriterState};
+pub use scope::CaseScope;
+use tar::{CaseFiles, file_text};
 #[cfg(feature = "internals")]
-pub use timestamp::read as read_stamp;
-pub use verify::verify;
+pub use timestamp::parse_timestamp_response;
+pub use verify::verify_case;

@@ -1,12 +1,12 @@
 //! Entries of the kind `proof` in the evidence log: why a client is the crawler that it claims to
-//! be, or why it is not. [`WrittenProofs`] writes the same proof only once a day. [`tell`] checks
-//! the proofs in a case, that is an excerpt of the log as one file.
+//! be, or is not. [`WrittenProofs`] writes the same proof only once a day. [`add_proof_findings`]
+//! checks the proofs in a case (an excerpt of the log as one file).
 
-use super::database::Appended;
 use super::entry::named_lists;
 use super::{
-    CHAINS, ChainName, DatabaseError, Entry, Files, Findings, Hash, Link, Personal, ProofFinding,
-    Record, Writing, canonical, hash_of, named_proof, text_of, value_of,
+    CHAIN_FILES, CaseFiles, ChainName, DatabaseError, EntryRef, EvidenceEntry, Hash, LogFindings,
+    NewEntry, PersonalValues, ProofFinding, WriteTransaction, canonical_json, file_text, line_hash,
+    named_proof, personal_value,
 };
 use crate::finding::Finding;
 use base64::Engine as _;
@@ -16,39 +16,38 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-/// The file of a case with proofs that are older than its span.
-pub const FILE: &str = "proofs.jsonl";
-/// Proofs that are remembered as written. Clients choose how many there are.
+/// The file of a case with the proofs from before its span.
+pub const EARLIER_PROOFS_FILE: &str = "proofs.jsonl";
+/// The most proofs that are remembered as written. Clients choose how many there are.
 const MAX_REMEMBERED: usize = 20_000;
 
-/// The proofs that were written on this day. They are written again on the next one, so that an
-/// entry and its proof are deleted at about the same time.
+/// The proofs that were written today. They are written again on the next day, so that a proof is
+/// not deleted long before the entries that refer to it.
 #[derive(Default)]
 pub struct WrittenProofs {
     day: String,
-    written: HashMap<Hash, Appended>,
+    written: HashMap<Hash, EntryRef>,
 }
 
 impl WrittenProofs {
-    /// Writes a proof as an entry of its chain, and returns its place. If the same proof was
-    /// written on this day (UTC), only returns the place of that entry. After 20,000 proofs the
-    /// memory starts anew, so that one may be written twice on a day.
+    /// Appends a proof to a chain, or returns the entry of the same proof of this day (UTC). After
+    /// 20,000 proofs the memory is cleared, and proofs may be written twice.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write(
+    pub fn write_once(
         &mut self,
-        log: &Writing<'_>,
+        log: &WriteTransaction<'_>,
         chain: &ChainName,
-        proof: Record,
+        proof: NewEntry,
         now: &str,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> Result<EntryRef, DatabaseError> {
         let day = now.get(..10).unwrap_or_default();
         if self.day != day || self.written.len() >= MAX_REMEMBERED {
             self.day = day.to_owned();
             self.written.clear();
         }
-        let key = key(chain, &proof);
+        let key = proof_digest(chain, &proof);
         if let Some(written) = self.written.get(&key) {
             return Ok(*written);
         }
@@ -58,9 +57,8 @@ impl WrittenProofs {
     }
 }
 
-/// A digest of what a proof says, by which a repetition is noticed. When a list was last checked is
-/// not part of it.
-fn key(chain: &ChainName, proof: &Record) -> Hash {
+/// A hash of the chain, the data and the personal values, without the time when lists were checked.
+fn proof_digest(chain: &ChainName, proof: &NewEntry) -> Hash {
     let mut data = proof.data.clone();
     for list in data
         .get_mut("lists")
@@ -71,68 +69,79 @@ fn key(chain: &ChainName, proof: &Record) -> Hash {
         list.as_object_mut().and_then(|list| list.remove("checked"));
     }
     let personal: BTreeMap<_, _> = proof.personal.iter().cloned().collect();
-    hash_of(&canonical(
+    line_hash(&canonical_json(
         &serde_json::json!({"chain": chain, "data": data, "personal": personal}),
     ))
 }
 
-/// The proofs of a case that are older than its span, from the file `FILE`. Each must be one that
-/// an entry of the crawler's chain (`of_crawler`) names by number and hash, in rising order.
-/// Others, and a missing file, are faults.
-pub fn read_earlier(files: &Files, of_crawler: &[Link], findings: &mut Findings) -> Vec<Link> {
-    let named: BTreeSet<(u64, Hash)> = of_crawler
-        .iter()
-        .filter_map(|link| named_proof(&link.entry))
-        .collect();
-    let Some(text) = text_of(files, FILE).filter(|text| text.is_empty() || text.ends_with('\n'))
+/// The proofs in `EARLIER_PROOFS_FILE`. An entry of the crawler's chain (`of_crawler`) must refer to
+/// each, and they must be in rising order. Other lines, and a missing file, are faults.
+pub fn read_earlier_proofs(
+    files: &CaseFiles,
+    of_crawler: &[EvidenceEntry],
+    findings: &mut LogFindings,
+) -> Vec<EvidenceEntry> {
+    let named: BTreeSet<EntryRef> = of_crawler.iter().filter_map(named_proof).collect();
+    let Some(text) = file_text(files, EARLIER_PROOFS_FILE)
+        .filter(|text| text.is_empty() || text.ends_with('\n'))
     else {
-        findings.add_fault("missing-file", format!("{FILE} is missing or cut off"));
+        findings.add_fault(
+            "missing-file",
+            format!("{EARLIER_PROOFS_FILE} is missing or cut off"),
+        );
         return Vec::new();
     };
-    let mut links: Vec<Link> = Vec::new();
+    let mut earlier: Vec<EvidenceEntry> = Vec::new();
     for (place, line) in text.split_terminator('\n').enumerate() {
-        let hash = hash_of(line);
-        let last = links.last().map(|link| link.entry.number);
-        let entry = Entry::read(line).filter(|entry| {
-            named.contains(&(entry.number, hash)) && last.is_none_or(|last| last < entry.number)
+        let hash = line_hash(line);
+        let last = earlier.last().map(|entry| entry.number);
+        let entry = EvidenceEntry::parse(line).filter(|entry| {
+            named.contains(&EntryRef {
+                number: entry.number,
+                hash,
+            }) && last.is_none_or(|last| last < entry.number)
         });
         match entry {
-            Some(entry) => links.push(Link { entry, hash }),
+            Some(entry) => earlier.push(entry),
             None => {
                 findings.add_fault(
                     "unnamed-proof",
-                    format!("{FILE}: line {} is no proof that an entry names", place + 1),
+                    format!(
+                        "{EARLIER_PROOFS_FILE}: line {} is no proof that an entry names",
+                        place + 1
+                    ),
                 );
             }
         }
     }
-    links
+    earlier
 }
 
-/// Checks the proofs that entries of the crawler's chain name, and adds what they say to the
-/// findings. A proof that does not hold, or is another entry, is a fault. One that is older than
-/// the case's chain and not among `earlier` is unknown: the log does not keep it any more.
-pub fn tell(
-    of_crawler: &[Link],
-    earlier: &[Link],
-    personal: &Personal,
-    files: &Files,
-    findings: &mut Findings,
+/// Checks the proofs that entries of the crawler's chain refer to, and adds the findings. A proof
+/// that does not hold, or is another entry, is a fault. One that is older than the chain and not
+/// among `earlier` is unknown: the log has deleted it.
+pub fn add_proof_findings(
+    of_crawler: &[EvidenceEntry],
+    earlier: &[EvidenceEntry],
+    personal: &PersonalValues,
+    files: &CaseFiles,
+    findings: &mut LogFindings,
 ) {
-    let known: BTreeMap<u64, &Link> = earlier
+    let in_chain = of_crawler.iter().filter(|entry| entry.kind == "proof");
+    let known: BTreeMap<u64, (&EvidenceEntry, Hash)> = earlier
         .iter()
-        .chain(of_crawler)
-        .map(|link| (link.entry.number, link))
+        .chain(in_chain)
+        .map(|entry| (entry.number, (entry, entry.hash())))
         .collect();
-    let first = of_crawler.first().map_or(0, |link| link.entry.number);
+    let first = of_crawler.first().map_or(0, |entry| entry.number);
     let mut used: BTreeSet<u64> = BTreeSet::new();
     let mut missing = 0;
-    for entry in of_crawler.iter().map(|link| &link.entry) {
-        let Some((number, hash)) = named_proof(entry) else {
+    for entry in of_crawler {
+        let Some(EntryRef { number, hash }) = named_proof(entry) else {
             continue;
         };
         match known.get(&number) {
-            Some(link) if link.hash == hash && link.entry.kind == "proof" => {
+            Some((proof, known)) if *known == hash && proof.kind == "proof" => {
                 used.insert(number);
             }
             None if number < first => missing += 1,
@@ -141,7 +150,7 @@ pub fn tell(
                     "other-proof",
                     format!(
                         "{}: entry {} names the proof {number}, which is another entry",
-                        CHAINS[0], entry.number
+                        CHAIN_FILES[0], entry.number
                     ),
                 );
             }
@@ -153,9 +162,9 @@ pub fn tell(
             .iter()
             .filter(|request| request.proof_entry == Some(number))
             .count();
-        let entry = &known[&number].entry;
+        let (entry, _) = known[&number];
         let mut says = Vec::new();
-        if let Err(fault) = check(entry, personal, files, &mut says) {
+        if let Err(fault) = check_proof(entry, personal, files, &mut says) {
             findings.faults.push(Finding {
                 message: format!("proof {number} does not hold: {fault}"),
                 ..fault
@@ -163,9 +172,9 @@ pub fn tell(
         }
         findings.proofs.push(ProofFinding {
             number,
-            identity: entry.said("identity"),
-            means: entry.said("means"),
-            client: value_of(personal, entry, "client").map(str::to_owned),
+            identity: entry.text_or_empty("identity"),
+            means: entry.text_or_empty("means"),
+            client: personal_value(personal, entry, "client").map(str::to_owned),
             says,
             requests,
         });
@@ -189,25 +198,24 @@ pub fn tell(
     }
 }
 
-/// Checks a proof by the files of the case: whether the lists have the address (or not, for an
-/// impostor), and whether the signature is good. Adds a sentence about each part to `says`. What
-/// reverse DNS said cannot be checked. If the address or the signed text was withdrawn, that part
-/// is left open.
+/// Checks a proof by the files of the case: whether the lists have the address (for an impostor: do
+/// not have it), and whether the signature is good. Adds a finding about each part to `says`. Answers
+/// of reverse DNS, and withdrawn values, cannot be checked.
 ///
 /// # Errors
-/// What does not hold.
-fn check(
-    entry: &Entry,
-    personal: &Personal,
-    files: &Files,
+/// The part that does not hold.
+fn check_proof(
+    entry: &EvidenceEntry,
+    personal: &PersonalValues,
+    files: &CaseFiles,
     says: &mut Vec<Finding>,
 ) -> Result<(), Finding> {
-    let is_signature = entry.text("means") == Some("signature");
+    let is_signature = entry.data_text("means") == Some("signature");
     if !is_signature {
         check_lists(entry, personal, files, says)?;
     }
     if let Some(dns) = entry.data.get("dns") {
-        says.push(by_dns(dns, value_of(personal, entry, "name")));
+        says.push(dns_finding(dns, personal_value(personal, entry, "name")));
     }
     if is_signature {
         check_signature(entry, personal, files, says)?;
@@ -215,23 +223,23 @@ fn check(
     Ok(())
 }
 
-/// Checks that the lists in the case say of the address what the proof says of it.
+/// Checks that the lists in the case have the address of a verified client, and not of an impostor.
 fn check_lists(
-    entry: &Entry,
-    personal: &Personal,
-    files: &Files,
+    entry: &EvidenceEntry,
+    personal: &PersonalValues,
+    files: &CaseFiles,
     says: &mut Vec<Finding>,
 ) -> Result<(), Finding> {
-    let is_verified = entry.text("identity") == Some("verified");
-    let client =
-        value_of(personal, entry, "client").filter(|_| entry.text("address") == Some("whole"));
+    let is_verified = entry.data_text("identity") == Some("verified");
+    let client = personal_value(personal, entry, "client")
+        .filter(|_| entry.data_text("address") == Some("whole"));
     let client = client.and_then(|client| client.parse::<IpAddr>().ok());
     for (source, list) in named_lists(entry) {
-        let path = list.path();
+        let path = list.case_path();
         let Some(bytes) = files.get(&path) else {
             continue;
         };
-        let networks = crate::crawlers::read_list(bytes)
+        let networks = crate::crawlers::parse_network_list(bytes)
             .map_err(|error| Finding::new("no-list", format!("{path} is no list: {error}")))?;
         let Some(client) = client else {
             let message =
@@ -260,8 +268,8 @@ fn check_lists(
     Ok(())
 }
 
-/// What reverse DNS said. `name` is the name of the address.
-fn by_dns(dns: &Value, name: Option<&str>) -> Finding {
+/// The recorded answer of reverse DNS. `name` is the host name of the address.
+fn dns_finding(dns: &Value, name: Option<&str>) -> Finding {
     let text = |name: &str| dns.get(name).and_then(Value::as_str).unwrap_or("?");
     if dns.get("leads_back") == Some(&Value::Bool(true)) {
         Finding::new(
@@ -284,28 +292,27 @@ fn by_dns(dns: &Value, name: Option<&str>) -> Finding {
     }
 }
 
-/// Checks that the key of a signature is in the directories that the proof names, and the signature
-/// itself.
+/// Checks that the key is in the directories that the proof names, and checks the signature.
 fn check_signature(
-    entry: &Entry,
-    personal: &Personal,
-    files: &Files,
+    entry: &EvidenceEntry,
+    personal: &PersonalValues,
+    files: &CaseFiles,
     says: &mut Vec<Finding>,
 ) -> Result<(), Finding> {
     let [key, signature] = ["key", "signature"].map(|name| {
-        let text = entry.text(name)?;
+        let text = entry.data_text(name)?;
         URL_SAFE_NO_PAD.decode(text).ok()
     });
     let (Some(key), Some(signature)) = (key, signature) else {
         return Err(Finding::new("no-signature", "it has no key and signature"));
     };
     for (source, list) in named_lists(entry) {
-        let path = list.path();
+        let path = list.case_path();
         let text = files
             .get(&path)
             .map(|bytes| String::from_utf8_lossy(bytes))
             .unwrap_or_default();
-        if !text.contains(entry.text("key").unwrap_or_default()) {
+        if !text.contains(entry.data_text("key").unwrap_or_default()) {
             return Err(Finding::new(
                 "key-not-in-directory",
                 format!("{path} does not have its key"),
@@ -316,7 +323,7 @@ fn check_signature(
             format!("the key is in the directory {source} ({path})"),
         ));
     }
-    let Some(base) = value_of(personal, entry, "signature_base") else {
+    let Some(base) = personal_value(personal, entry, "signature_base") else {
         let message = "the text that was signed was withdrawn";
         says.push(Finding::new("withdrawn-text", message));
         return Ok(());

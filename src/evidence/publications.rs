@@ -1,9 +1,9 @@
-//! [`Evidence::follow`] records in the evidence log what each site publishes: once at first, and at
-//! each change.
+//! [`EvidenceRecorder::follow_publications`] watches the robots.txt that each site publishes, and
+//! writes it to the evidence log: once at the start, and at each change.
 
-use super::{Evidence, Hash, Record, time_text};
+use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::locks::lock;
-use crate::policy::{SiteEntry, Version};
+use crate::policy::{RobotsVersion, SiteEntry};
 use crate::publications::PublicationLog;
 use crate::sites::{PublicationSubscriber, SiteManager};
 use crate::telemetry::Metrics;
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-/// What a site published.
+/// The robots.txt that a site publishes, as far as a change is recorded.
 #[derive(PartialEq)]
 struct SitePublication {
-    version: Version,
+    version: RobotsVersion,
     hosts: Vec<String>,
-    /// Whether robots.txt is answered 503.
+    /// Whether robots.txt is answered with 503.
     is_unavailable: bool,
 }
 
@@ -31,41 +31,39 @@ impl SitePublication {
         }
     }
 
-    /// The entry for the evidence log that a site publishes this, with the bytes of its robots.txt
-    /// as a document. The `answer` is 503 while robots.txt is paused or awaited.
-    fn record(&self, entry: &SiteEntry) -> Record {
+    /// The entry for the evidence log. `answer` is 503 while robots.txt is paused or awaited.
+    fn to_entry(&self, entry: &SiteEntry) -> NewEntry {
         let body = &entry.site.robots_txt.body;
         let since = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.since.0.unsigned_abs());
         let data = json!({
             "version": self.version.to_string(),
-            "sha256": Hash::of(&[body]),
+            "sha256": Hash::digest(&[body]),
             "hosts": self.hosts,
-            "since": time_text(since),
+            "since": format_time(since),
             "answer": if self.is_unavailable { 503 } else { 200 },
         });
-        Record {
+        NewEntry {
             documents: vec![body.clone()],
-            ..Record::of("published", data)
+            ..NewEntry::new("published", data)
         }
     }
 }
 
-/// Records what sites publish.
-struct PublicationEvidence {
-    evidence: Evidence,
-    /// What was last recorded of each site.
+struct PublicationRecorder {
+    evidence: EvidenceRecorder,
+    /// The last recorded publication of each site.
     recorded: Mutex<BTreeMap<String, SitePublication>>,
 }
 
-impl Evidence {
-    /// From now on records what these sites publish, beginning with those in force, where evidence
-    /// is on. Exports the counters of the log. To be called once.
-    pub fn follow(&self, sites: &SiteManager, metrics: &Metrics) {
+impl EvidenceRecorder {
+    /// Records what these sites publish from now on, beginning with the present publications, if
+    /// evidence is enabled. Exports the counters of the log. Call it once.
+    pub fn follow_publications(&self, sites: &SiteManager, metrics: &Metrics) {
         for counter in self.counters() {
-            metrics.export(counter);
+            metrics.register_counter(counter);
         }
-        if self.is_on() {
-            sites.subscribe(Box::new(PublicationEvidence {
+        if self.is_enabled() {
+            sites.subscribe(Box::new(PublicationRecorder {
                 evidence: self.clone(),
                 recorded: Mutex::default(),
             }));
@@ -73,9 +71,8 @@ impl Evidence {
     }
 }
 
-impl PublicationSubscriber for PublicationEvidence {
-    /// Records which sites publish something else than before (`published`), and which are gone
-    /// (`withdrawn`).
+impl PublicationSubscriber for PublicationRecorder {
+    /// Records changed publications (`published`) and removed sites (`withdrawn`).
     fn published(&self, _log: &PublicationLog, sites: &[SiteEntry]) {
         let mut recorded = lock(&self.recorded);
         let mut before = std::mem::take(&mut *recorded);
@@ -83,13 +80,14 @@ impl PublicationSubscriber for PublicationEvidence {
             let name = &entry.site.name;
             let publication = SitePublication::new(entry);
             if before.remove(name).as_ref() != Some(&publication) {
-                self.evidence.published(name, publication.record(entry));
+                self.evidence
+                    .record_publication(name, publication.to_entry(entry));
             }
             recorded.insert(name.clone(), publication);
         }
         for name in before.into_keys() {
-            let withdrawn = Record::of("withdrawn", json!({}));
-            self.evidence.published(&name, withdrawn);
+            let withdrawn = NewEntry::new("withdrawn", json!({}));
+            self.evidence.record_publication(&name, withdrawn);
         }
     }
 }

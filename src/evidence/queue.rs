@@ -1,55 +1,56 @@
-//! [`Queue`]: the records that wait to be written to the evidence log. It accepts 200 records a
-//! second, and beyond them one a second for each hash chain (of one site and crawler). Records that
-//! it drops are counted for each chain. [`Shared`]: the queue, the counts and the problems of a
-//! log.
+//! [`EntryQueue`]: the entries that wait to be written to the evidence log. It admits 200 entries a
+//! second, and beyond them one a second for each hash chain (of one site and crawler). It counts
+//! the dropped entries of each chain. [`WriterState`] is shared by the writer thread and the
+//! recorder: the queue, counters and problems.
 
-use super::{ChainName, Record};
+use super::{ChainName, NewEntry};
 use crate::locks::lock;
-use crate::telemetry::counter;
+use crate::telemetry::new_counter;
 use prometheus::IntCounter;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
-/// Records that are taken in a second. Beyond them each chain has one.
-const RATE: u64 = 200;
-/// Records that wait at most.
+/// Entries that are admitted in a second. Beyond them each chain has one.
+const MAX_PER_SECOND: u64 = 200;
+/// The most entries that wait.
 const MAX_WAITING: usize = 20_000;
-/// Publications that wait at most while nothing can be written.
+/// The most publications that wait while nothing can be written.
 const MAX_PUBLICATIONS: usize = 1_000;
 
-/// The records that wait, and the number of those that were left out.
+/// The waiting entries, and the numbers of dropped ones.
 #[derive(Default)]
-pub struct Queue {
-    waiting: Vec<(ChainName, Record)>,
+pub struct EntryQueue {
+    waiting: Vec<(ChainName, NewEntry)>,
     hasher: RandomState,
+    /// The present second since 1970.
     second: u64,
-    taken: u64,
-    /// Which chains had a record in this second, by their hash: 64 bits under a random key do not
+    admitted: u64,
+    /// The hashes of the chains with an entry in this second: 64 bits under a random key do not
     /// collide in practice.
-    served: HashSet<u64>,
+    chains: HashSet<u64>,
     left_out: HashMap<u64, (ChainName, u64)>,
 }
 
-/// What is to be written.
+/// The content of the queue, for one transaction.
 #[derive(Default)]
-pub struct Batch {
-    /// Records, in their order.
-    pub records: Vec<(ChainName, Record)>,
-    /// How many records a chain lacks.
+pub struct EntryBatch {
+    /// In their order.
+    pub entries: Vec<(ChainName, NewEntry)>,
+    /// The number of dropped entries by chain.
     pub left_out: Vec<(ChainName, u64)>,
 }
 
-impl Batch {
-    /// How many records all chains lack.
-    pub fn left_out(&self) -> u64 {
+impl EntryBatch {
+    /// The dropped entries of all chains.
+    pub fn left_out_count(&self) -> u64 {
         self.left_out.iter().map(|(_, number)| number).sum()
     }
 
-    /// Copies of the publications in it (records of chains without a crawler). If the batch cannot
-    /// be written, these wait again: there are few, and a case without them would be misread.
-    pub fn publications(&self) -> Vec<(ChainName, Record)> {
-        self.records
+    /// Copies of the publications (entries of chains without a crawler). They are requeued if the
+    /// batch cannot be written: there are few, and a case without them would be misread.
+    pub fn publications(&self) -> Vec<(ChainName, NewEntry)> {
+        self.entries
             .iter()
             .filter(|(chain, _)| chain.crawler.is_empty())
             .cloned()
@@ -57,21 +58,20 @@ impl Batch {
     }
 }
 
-impl Queue {
-    /// Whether one more record of a chain is taken in this second (since 1970): the first 200 are,
-    /// and beyond them the first of each chain, unless 20,000 wait. One that is not is counted as
-    /// left out.
-    pub fn admits(&mut self, site: &str, crawler: &str, second: u64) -> bool {
+impl EntryQueue {
+    /// Admits an entry of a chain in this second, or counts it as dropped. The first 200 of a second
+    /// are admitted, and beyond them the first of each chain, unless 20,000 wait.
+    pub fn try_admit(&mut self, site: &str, crawler: &str, second: u64) -> bool {
         if self.second != second {
             self.second = second;
-            self.taken = 0;
-            self.served.clear();
+            self.admitted = 0;
+            self.chains.clear();
         }
         let chain = self.hasher.hash_one((site, crawler));
         let is_full = self.waiting.len() >= MAX_WAITING;
-        if !is_full && (self.taken < RATE || !self.served.contains(&chain)) {
-            self.taken += 1;
-            self.served.insert(chain);
+        if !is_full && (self.admitted < MAX_PER_SECOND || !self.chains.contains(&chain)) {
+            self.admitted += 1;
+            self.chains.insert(chain);
             return true;
         }
         self.left_out
@@ -81,14 +81,14 @@ impl Queue {
         false
     }
 
-    /// Adds a record that was admitted, or a publication, which needs no admission.
-    pub fn add(&mut self, chain: ChainName, record: Record) {
+    /// Adds an admitted entry, or a publication, which needs no admission.
+    pub fn push(&mut self, chain: ChainName, record: NewEntry) {
         self.waiting.push((chain, record));
     }
 
-    /// Puts publications that could not be written back before all that waits: the latest 1,000 of
-    /// them. Returns how many were put back; older ones are dropped.
-    pub fn wait_again(&mut self, publications: Vec<(ChainName, Record)>) -> u64 {
+    /// Puts back the latest 1,000 publications that could not be written, before all that waits.
+    /// Returns how many were put back.
+    pub fn requeue(&mut self, publications: Vec<(ChainName, NewEntry)>) -> u64 {
         let forgotten = publications.len().saturating_sub(MAX_PUBLICATIONS);
         let kept = publications.len() - forgotten;
         self.waiting
@@ -96,41 +96,40 @@ impl Queue {
         kept as u64
     }
 
-    /// Takes out all records that wait and all counts of those left out.
-    pub fn take(&mut self) -> Batch {
+    /// Takes out all entries and counts.
+    pub fn drain(&mut self) -> EntryBatch {
         let left_out = std::mem::take(&mut self.left_out).into_values();
-        Batch {
-            records: std::mem::take(&mut self.waiting),
+        EntryBatch {
+            entries: std::mem::take(&mut self.waiting),
             left_out: left_out.collect(),
         }
     }
 }
 
-/// The queue, the counts and the problems of the log.
-pub struct Shared {
-    /// What waits to be written.
-    pub queue: Mutex<Queue>,
-    /// Why evidence is being lost.
+/// The queue, counters and problems of the log.
+pub struct WriterState {
+    pub queue: Mutex<EntryQueue>,
+    /// Why entries are being lost.
     pub problem: Mutex<Option<String>>,
     /// Why checkpoints get no timestamps.
-    pub stamp_problem: Mutex<Option<String>>,
+    pub timestamp_problem: Mutex<Option<String>>,
     /// Entries that were written.
     pub entries: IntCounter,
-    /// Entries that were left out.
+    /// Entries that were dropped, or could not be written.
     pub lost: IntCounter,
 }
 
-impl Default for Shared {
-    fn default() -> Shared {
-        Shared {
+impl Default for WriterState {
+    fn default() -> WriterState {
+        WriterState {
             queue: Mutex::default(),
             problem: Mutex::default(),
-            stamp_problem: Mutex::default(),
-            entries: counter(
+            timestamp_problem: Mutex::default(),
+            entries: new_counter(
                 "crawlgate_evidence_entries_total",
                 "Entries that crawlgate wrote to the evidence log.",
             ),
-            lost: counter(
+            lost: new_counter(
                 "crawlgate_evidence_left_out_total",
                 "Entries that the evidence log lacks, because there were too many or they could not be written.",
             ),
@@ -138,30 +137,18 @@ impl Default for Shared {
     }
 }
 
-impl Shared {
-    /// Counts entries that were left out.
-    pub fn lose(&self, entries: u64) {
-        self.lost.inc_by(entries);
-    }
-
-    /// Takes out what waits, and adds the records that were left out to the count of lost ones.
-    pub fn take(&self) -> Batch {
-        let batch = lock(&self.queue).take();
-        self.lose(batch.left_out());
-        batch
-    }
-
-    /// Counts so many entries as written. If there was a problem, it is over, and the log says so.
-    pub fn wrote(&self, entries: u64) {
+impl WriterState {
+    /// Counts entries as written, and clears the problem.
+    pub fn record_written(&self, entries: u64) {
         self.entries.inc_by(entries);
         if lock(&self.problem).take().is_some() {
             tracing::warn!("evidence is written again; the log says how many entries it lacks");
         }
     }
 
-    /// Counts so many entries as lost, and sets the problem. Logs it, unless there was one already.
-    pub fn failed(&self, lost: u64, why: &dyn std::fmt::Display) {
-        self.lose(lost);
+    /// Counts entries as lost, and sets the problem. Logs it unless there was one already.
+    pub fn record_failure(&self, lost: u64, why: &dyn std::fmt::Display) {
+        self.lost.inc_by(lost);
         if lock(&self.problem).replace(why.to_string()).is_none() {
             tracing::error!("evidence cannot be written: {why}");
         }
@@ -173,20 +160,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_one_chain_is_counted_and_hides_no_other() {
-        let mut queue = Queue::default();
-        for _ in 0..RATE + 50 {
-            if queue.admits("shop", "loud", 1) {
-                queue.add(ChainName::of_crawler("shop", "loud"), Record::default());
+    fn flood_of_one_chain_is_counted_and_hides_no_other() {
+        let mut queue = EntryQueue::default();
+        for _ in 0..MAX_PER_SECOND + 50 {
+            if queue.try_admit("shop", "loud", 1) {
+                queue.push(ChainName::of_crawler("shop", "loud"), NewEntry::default());
             }
         }
         assert!(
-            queue.admits("shop", "quiet", 1)
-                && !queue.admits("shop", "quiet", 1)
-                && queue.admits("shop", "loud", 2)
+            queue.try_admit("shop", "quiet", 1)
+                && !queue.try_admit("shop", "quiet", 1)
+                && queue.try_admit("shop", "loud", 2)
         );
-        let batch = queue.take();
-        assert_eq!(batch.records.len() as u64, RATE);
+        let batch = queue.drain();
+        assert_eq!(batch.entries.len() as u64, MAX_PER_SECOND);
         let mut left_out = batch.left_out;
         left_out.sort();
         assert_eq!(
@@ -196,18 +183,18 @@ mod tests {
                 (ChainName::of_crawler("shop", "quiet"), 1)
             ]
         );
-        assert!(queue.take().left_out.is_empty());
+        assert!(queue.drain().left_out.is_empty());
     }
 
     #[test]
-    fn records_that_wait_too_long_are_bounded() {
-        let mut queue = Queue::default();
+    fn waiting_entries_are_bounded() {
+        let mut queue = EntryQueue::default();
         for second in 0..MAX_WAITING as u64 + 5 {
-            if queue.admits("shop", "gptbot", second) {
-                queue.add(ChainName::of_crawler("shop", "gptbot"), Record::default());
+            if queue.try_admit("shop", "gptbot", second) {
+                queue.push(ChainName::of_crawler("shop", "gptbot"), NewEntry::default());
             }
         }
-        let batch = queue.take();
-        assert_eq!((batch.records.len(), batch.left_out[0].1), (MAX_WAITING, 5));
+        let batch = queue.drain();
+        assert_eq!((batch.entries.len(), batch.left_out[0].1), (MAX_WAITING, 5));
     }
 }

@@ -1,14 +1,15 @@
-//! [`tell`] turns the entries of a case (an excerpt of the evidence log, as one file) into
-//! findings: publications, copies of robots.txt that were served, gaps, and requests.
-//! [`RobotsFiles`] judges each request again, by nothing but the robots.txt files in the case.
+//! Turns the entries of a case (an excerpt of the evidence log, as one file) into the findings that
+//! the case's report shows. [`add_log_findings`] adds what the site published, which robots.txt the
+//! crawler was served, how many entries are missing, and the crawler's requests. [`RobotsFiles`]
+//! judges each request again, by the robots.txt files in the case alone.
 
 use super::{
-    CHAINS, Entry, Findings, Hash, Link, Personal, PublishedVersion, RequestFinding, ServedFile,
-    named_proof, value_of,
+    CHAIN_FILES, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
+    RequestFinding, ServedFile, named_proof, personal_value,
 };
 use crate::finding::Finding;
-use crate::record::{Field, Row, Value};
-use crate::robots::{Bound, Dialect, File, Reading};
+use crate::record::{FieldValue, RecordField, RecordRow};
+use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile};
 use crate::verdict::Readings;
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -16,25 +17,25 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// The fields of a request that a case shows.
-const SHOWN: &[Field] = &[
-    Field::Identity,
-    Field::Proof,
-    Field::Client,
-    Field::UserAgent,
-    Field::History,
-    Field::Method,
-    Field::Host,
-    Field::Target,
-    Field::Kind,
-    Field::Rule,
-    Field::RuleSource,
-    Field::Version,
-    Field::Status,
+/// The fields of a request in the findings.
+const CASE_FIELDS: &[RecordField] = &[
+    RecordField::Identity,
+    RecordField::Proof,
+    RecordField::Client,
+    RecordField::UserAgent,
+    RecordField::History,
+    RecordField::Method,
+    RecordField::Host,
+    RecordField::Target,
+    RecordField::Kind,
+    RecordField::Rule,
+    RecordField::RuleSource,
+    RecordField::Version,
+    RecordField::Status,
 ];
 
-/// What no log can show, whatever it says.
-const NEVER_KNOWN: [&str; 5] = [
+/// What no log can show.
+const ALWAYS_UNKNOWN: [&str; 5] = [
     "whether an entry was true when it was written: that is the word of the operator",
     "whether an entry was left out before it was written",
     "whether the holder of the key wrote the log anew; a timestamp of an independent authority on a checkpoint bounds when",
@@ -42,43 +43,37 @@ const NEVER_KNOWN: [&str; 5] = [
     "who was behind an address; `verified` says what proof crawlgate recorded",
 ];
 
-/// What all logs of a case say together: one instance may have served the robots.txt by which
-/// another one judged.
-pub struct AllLogs {
-    /// The robots.txt files.
+/// The publications and served copies of all logs of a case: one instance may have served the
+/// robots.txt by which another one judged.
+pub struct CaseHistory {
     pub robots: RobotsFiles,
-    /// When each was published first.
+    /// When each file was first published in any log.
     published: BTreeMap<Hash, String>,
-    /// The copies that were served, with the log that has them, in the order of time.
+    /// The served copies with the name of their log, by time.
     served: Vec<(String, ServedFile)>,
 }
 
-impl AllLogs {
-    /// Collects the publications and the served copies of all logs. `logs` gives the three chains
-    /// and the name of each log. A file counts as published since the first time that any log
-    /// names.
+impl CaseHistory {
+    /// `logs` gives the three chains and the name of each log.
     pub fn new<'c>(
         robots: RobotsFiles,
-        logs: impl Iterator<Item = (&'c [Vec<Link>; 3], &'c str)>,
-    ) -> AllLogs {
+        logs: impl Iterator<Item = (&'c [Vec<EvidenceEntry>; 3], &'c str)>,
+    ) -> CaseHistory {
         let mut published = BTreeMap::<Hash, String>::new();
         let mut all_served = Vec::new();
         for ([of_crawler, of_site, _], log) in logs {
-            for entry in of_site.iter().map(|link| &link.entry) {
-                let Some(hash) = entry.text("sha256").and_then(Hash::parse) else {
+            for entry in of_site.iter() {
+                let Some(hash) = entry.data_text("sha256").and_then(Hash::parse) else {
                     continue;
                 };
                 let first = published.entry(hash).or_insert_with(|| entry.time.clone());
                 *first = std::mem::take(first).min(published_since(entry));
             }
-            let copies = of_crawler
-                .iter()
-                .map(|link| &link.entry)
-                .filter(|entry| entry.kind == "served");
-            all_served.extend(copies.map(|entry| (log.to_owned(), served(entry))));
+            let copies = of_crawler.iter().filter(|entry| entry.kind == "served");
+            all_served.extend(copies.map(|entry| (log.to_owned(), served_file(entry))));
         }
         all_served.sort_by(|one, other| one.1.time.cmp(&other.1.time));
-        AllLogs {
+        CaseHistory {
             robots,
             published,
             served: all_served,
@@ -86,19 +81,24 @@ impl AllLogs {
     }
 }
 
-/// Adds to the findings what the entries of one log say: publications, served copies, the requests
-/// recorded in the span, what cannot be known. `all` has what all logs of the case say together.
-pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, findings: &mut Findings) {
+/// Adds the findings about the entries of one log: publications, served copies, the requests in the
+/// span, and what cannot be known. `all` is from all logs of the case.
+pub fn add_log_findings(
+    chains: &[Vec<EvidenceEntry>; 3],
+    personal: &PersonalValues,
+    all: &CaseHistory,
+    findings: &mut LogFindings,
+) {
     let [of_crawler, of_site, of_log] = chains;
-    for entry in of_site.iter().map(|link| &link.entry) {
+    for entry in of_site.iter() {
         findings.published.push(PublishedVersion {
             since: published_since(entry),
-            version: entry.said("version"),
-            sha256: entry.said("sha256"),
-            answer: entry.number_of("answer"),
+            version: entry.text_or_empty("version"),
+            sha256: entry.text_or_empty("sha256"),
+            answer: entry.number_or_zero("answer"),
         });
     }
-    // An entry is written when its response was: a request may stand before the robots.txt that was
+    // Entries are written after their response, so a request may come before the robots.txt that was
     // served before it.
     let own = all
         .served
@@ -106,11 +106,8 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
         .filter(|(log, _)| *log == findings.log)
         .map(|(_, copy)| copy.clone());
     findings.served = own.collect();
-    let requests = of_crawler
-        .iter()
-        .map(|link| &link.entry)
-        .filter(|entry| entry.kind == "request");
-    requests.for_each(|entry| tell_request(entry, personal, all, findings));
+    let requests = of_crawler.iter().filter(|entry| entry.kind == "request");
+    requests.for_each(|entry| add_request_finding(entry, personal, all, findings));
     let judged = findings
         .requests
         .iter()
@@ -125,16 +122,16 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
             ),
         );
     }
-    // Entries before and after this time are in the case to show that none of it is missing.
+    // Entries before and after the span only show that none is missing.
     let time = findings.from.as_str()..findings.to.as_str();
     let requests = &mut findings.requests;
     requests.retain(|request| time.contains(&request.recorded.as_str()));
     if requests.iter().any(|request| {
         request
-            .text(Field::History)
+            .field_text(RecordField::History)
             .is_some_and(|history| history == "declared")
             || request
-                .text(Field::Proof)
+                .field_text(RecordField::Proof)
                 .is_some_and(|proof| proof == "networks")
     }) {
         findings.add_unknown(
@@ -146,11 +143,10 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
     let gaps = of_log
         .iter()
         .chain(of_crawler)
-        .map(|link| &link.entry)
         .filter(|entry| entry.kind == "gap");
-    // What was deleted for its age matters where a chain begins too late, and is told there.
-    let gaps = gaps.filter(|entry| entry.text("reason") != Some("too_old"));
-    findings.unknown.extend(gaps.map(gap));
+    // Deletion for age is reported by the check of the beginnings.
+    let gaps = gaps.filter(|entry| entry.data_text("reason") != Some("too_old"));
+    findings.unknown.extend(gaps.map(gap_finding));
     if findings.withdrawn > 0 {
         findings.add_unknown(
             "withdrawn",
@@ -160,49 +156,53 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
             ),
         );
     }
-    for sentence in NEVER_KNOWN {
+    for sentence in ALWAYS_UNKNOWN {
         findings.add_unknown("never-known", sentence);
     }
 }
 
-/// Since when a version is published: `since` of the entry, if that is before the entry was
-/// written, else the time of the entry. Each start of crawlgate writes the present publication
-/// again.
-fn published_since(entry: &Entry) -> String {
+/// `since` of the entry, but not later than the entry itself. Each start of crawlgate records the
+/// present publication again.
+fn published_since(entry: &EvidenceEntry) -> String {
     entry
-        .text("since")
+        .data_text("since")
         .filter(|since| *since < entry.time.as_str())
         .unwrap_or(&entry.time)
         .to_owned()
 }
 
-fn served(entry: &Entry) -> ServedFile {
+fn served_file(entry: &EvidenceEntry) -> ServedFile {
     ServedFile {
-        time: entry.said("arrived"),
-        host: entry.said("host"),
-        version: entry.said("version"),
-        status: entry.number_of("status"),
-        if_none_match: entry.text("if_none_match").map(str::to_owned),
-        identity: entry.said("identity"),
+        time: entry.text_or_empty("arrived"),
+        host: entry.text_or_empty("host"),
+        version: entry.text_or_empty("version"),
+        status: entry.number_or_zero("status"),
+        if_none_match: entry.data_text("if_none_match").map(str::to_owned),
+        identity: entry.text_or_empty("identity"),
     }
 }
 
-/// Adds the finding about a `request` entry, judged again by the files of the case. A fault is
-/// added if it was recorded as a violation, and a version that the crawler may have had allows it.
-fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mut Findings) {
-    let time = entry.said("arrived");
-    // A copy that an impostor was served says nothing of the crawler, and the other way round.
+/// Adds the finding about a `request` entry, judged again by the files of the case. It is a fault if
+/// the entry is a violation, and a version that the crawler may have had allows it.
+fn add_request_finding(
+    entry: &EvidenceEntry,
+    personal: &PersonalValues,
+    all: &CaseHistory,
+    findings: &mut LogFindings,
+) {
+    let time = entry.text_or_empty("arrived");
+    // What an impostor was served says nothing about the crawler, and the other way round.
     let served = all.served.iter().rev().find(|(_, copy)| {
-        entry.text("version") == Some(&copy.version)
-            && entry.text("host") == Some(&copy.host)
-            && entry.text("identity") == Some(&copy.identity)
+        entry.data_text("version") == Some(&copy.version)
+            && entry.data_text("host") == Some(&copy.host)
+            && entry.data_text("identity") == Some(&copy.identity)
             && copy.time <= time
     });
     let mut finding = RequestFinding {
         number: entry.number,
         recorded: entry.time.clone(),
-        request: row(entry, personal),
-        proof_entry: named_proof(entry).map(|(number, _)| number),
+        request: request_row(entry, personal),
+        proof_entry: named_proof(entry).map(|proof| proof.number),
         served_at: served.map(|(_, copy)| copy.time.clone()),
         served_by: served
             .map(|(log, _)| log.clone())
@@ -211,65 +211,65 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
         time,
         remark: None,
     };
-    let target = finding.text(Field::Target).map(Cow::into_owned);
-    let versions = super::entry::named_documents(entry);
-    match all.robots.judge(entry, target.as_deref(), &versions) {
-        Rejudged::Disallowed => {
+    let target = finding.field_text(RecordField::Target).map(Cow::into_owned);
+    let versions = super::entry::named_robots_files(entry);
+    match all.robots.rejudge(entry, target.as_deref(), &versions) {
+        RejudgedVerdict::Disallowed => {
             finding.rejudged = "disallowed";
-            finding.remark = allowed_before(entry, all, target.as_deref(), &versions);
+            finding.remark = earlier_version_remark(entry, all, target.as_deref(), &versions);
         }
-        Rejudged::Allowed(by) => {
+        RejudgedVerdict::Allowed(by) => {
             finding.rejudged = "allowed";
-            if entry.text("kind") == Some("violation") {
+            if entry.data_text("kind") == Some("violation") {
                 let by: Vec<String> = by.iter().map(Hash::to_string).collect();
                 findings.add_fault(
                     "allowed-violation",
                     format!(
                         "{}: entry {} is recorded as a violation, and a robots.txt that the crawler may have had allows it: {}",
-                        CHAINS[0],
+                        CHAIN_FILES[0],
                         entry.number,
                         by.join(", ")
                     ),
                 );
             }
         }
-        Rejudged::Unjudged(why) => finding.remark = Some(why.to_owned()),
+        RejudgedVerdict::Unknown(why) => finding.remark = Some(why.to_owned()),
     }
     findings.requests.push(finding);
 }
 
-/// The fields of a `request` entry that a case shows.
-fn row(entry: &Entry, personal: &Personal) -> Row {
-    let value = |field: &Field| {
+/// The [`CASE_FIELDS`] of a `request` entry.
+fn request_row(entry: &EvidenceEntry, personal: &PersonalValues) -> RecordRow {
+    let value = |field: &RecordField| {
         let name = field.name();
         let text = if field.is_personal() {
-            value_of(personal, entry, name)
+            personal_value(personal, entry, name)
         } else {
-            entry.text(name)
+            entry.data_text(name)
         };
-        let number = || entry.data.get(name)?.as_u64().map(Value::Number);
+        let number = || entry.data.get(name)?.as_u64().map(FieldValue::Number);
         let value = match text {
-            Some(text) => Value::text_of(text.to_owned()),
-            None => number().unwrap_or(Value::Nothing),
+            Some(text) => FieldValue::from_string(text.to_owned()),
+            None => number().unwrap_or(FieldValue::Nothing),
         };
         (*field, value)
     };
-    SHOWN.iter().map(value).collect()
+    CASE_FIELDS.iter().map(value).collect()
 }
 
-/// A remark about a version that was published before the request and allows it, though crawlgate
-/// did not count it among those that the crawler may have had (`counted`). `None` if there is none.
-fn allowed_before(
-    entry: &Entry,
-    all: &AllLogs,
+/// A remark if a version that was published before the request allows it, and is not among those
+/// that crawlgate judged by (`counted`).
+fn earlier_version_remark(
+    entry: &EvidenceEntry,
+    all: &CaseHistory,
     target: Option<&str>,
     counted: &[Hash],
 ) -> Option<String> {
     for (hash, since) in &all.published {
-        if *since > entry.time || counted.contains(hash) || !all.robots.has(*hash) {
+        if *since > entry.time || counted.contains(hash) || !all.robots.contains(*hash) {
             continue;
         }
-        if let Rejudged::Allowed(_) = all.robots.judge(entry, target, &[*hash]) {
+        if let RejudgedVerdict::Allowed(_) = all.robots.rejudge(entry, target, &[*hash]) {
             return Some(format!(
                 "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler could not have it any more"
             ));
@@ -278,119 +278,107 @@ fn allowed_before(
     None
 }
 
-/// What is not known because of a gap.
-fn gap(entry: &Entry) -> Finding {
+/// The finding about a `gap` entry.
+fn gap_finding(entry: &EvidenceEntry) -> Finding {
     let [reason, from, until] =
-        ["reason", "from", "until"].map(|name| entry.text(name).unwrap_or("?"));
-    let entries = entry.number_of("entries");
+        ["reason", "from", "until"].map(|name| entry.data_text(name).unwrap_or("?"));
+    let entries = entry.number_or_zero("entries");
     let time = &entry.time;
-    let (id, message) = match reason {
-        "stop" => (
-            "gap-stop",
-            format!("nothing was recorded from {from} until {until}: crawlgate was stopped"),
+    let message = match reason {
+        "stop" => format!("nothing was recorded from {from} until {until}: crawlgate was stopped"),
+        "crash" => format!(
+            "from {from} until {until} entries may be missing: crawlgate ended without a word, and was not running for a part of it"
         ),
-        "crash" => (
-            "gap-crash",
-            format!(
-                "from {from} until {until} entries may be missing: crawlgate ended without a word, and was not running for a part of it"
-            ),
+        "upgrade" => format!(
+            "from {from} until {until} a process of crawlgate took the place of another one: entries of this time may be missing \
+             if the one before was killed"
         ),
-        "upgrade" => (
-            "gap-upgrade",
-            format!(
-                "from {from} until {until} a process of crawlgate took the place of another one: entries of this time may be missing \
-                 if the one before was killed"
-            ),
+        "too_many" => format!(
+            "{entries} entries of this crawler were left out before {time}: there were too many"
         ),
-        "too_many" => (
-            "gap-too-many",
-            format!(
-                "{entries} entries of this crawler were left out before {time}: there were too many"
-            ),
-        ),
-        "not_written" => (
-            "gap-not-written",
-            format!(
-                "{entries} entries of all crawlers were not written before {time}: the disk or the log was full"
-            ),
+        "not_written" => format!(
+            "{entries} entries of all crawlers were not written before {time}: the disk or the log was full"
         ),
         "clock" => {
             let by = entry.data.get("milliseconds").unwrap_or(&Json::Null);
-            let message = format!(
+            format!(
                 "the clock was set by {by} ms before {time}: times before and after it cannot be compared"
-            );
-            ("gap-clock", message)
+            )
         }
-        "withdrawn" => (
-            "gap-withdrawn",
-            format!("{entries} personal values of all chains were withdrawn at {time}"),
-        ),
-        other => (
-            "gap",
-            format!("entries may be missing before {time}: {other}"),
-        ),
+        "withdrawn" => {
+            format!("{entries} personal values of all chains were withdrawn at {time}")
+        }
+        other => {
+            return Finding::new(
+                "gap",
+                format!("entries may be missing before {time}: {other}"),
+            );
+        }
     };
-    Finding::new(id, message)
+    Finding {
+        id: format!("gap-{}", reason.replace('_', "-")).into(),
+        message,
+    }
 }
 
-/// A target of so many octets was cut off when it was recorded.
-const CUT_TARGET: usize = 2048;
-/// Readings that are kept.
-const MAX_READ: usize = 256;
+/// The longest target that is recorded as a whole, plus one.
+const MAX_RECORDED_TARGET: usize = 2048;
+/// The most readings in the cache.
+const MAX_CACHED_READINGS: usize = 256;
 
-/// What the robots.txt files say of a request.
+/// The verdict of the robots.txt files in the case on a request.
 #[derive(Debug)]
-pub enum Rejudged {
-    /// Each version that the crawler may have had disallows it.
+pub enum RejudgedVerdict {
+    /// All versions disallow it.
     Disallowed,
-    /// These versions allow it, or do not bind the crawler.
+    /// These versions allow it or do not bind the crawler.
     Allowed(Vec<Hash>),
-    /// Nothing can be judged, for this reason.
-    Unjudged(&'static str),
+    /// It cannot be judged, for this reason.
+    Unknown(&'static str),
 }
 
-/// Files that were read, by their hash, the dialect, and the names of the crawler that have a
-/// blank.
-type KnownReadings = HashMap<(Hash, Dialect, Vec<String>), Rc<Reading>>;
+/// Parsed files by hash, dialect, and the crawler's tokens that contain a blank.
+type ReadingCache = HashMap<(Hash, Dialect, Vec<String>), Rc<DialectRules>>;
 
 /// The robots.txt files of a case.
 pub struct RobotsFiles {
     files: BTreeMap<Hash, Vec<u8>>,
-    /// The latest that were read: a case has one crawler.
-    read: RefCell<KnownReadings>,
+    cache: RefCell<ReadingCache>,
 }
 
 impl RobotsFiles {
-    /// From the files by their hash.
     pub fn new(files: BTreeMap<Hash, Vec<u8>>) -> RobotsFiles {
         RobotsFiles {
             files,
-            read: RefCell::default(),
+            cache: RefCell::default(),
         }
     }
 
-    /// Whether there is such a file.
-    pub fn has(&self, hash: Hash) -> bool {
+    pub fn contains(&self, hash: Hash) -> bool {
         self.files.contains_key(&hash)
     }
 
-    /// Judges a request by these versions. If one of them allows it, by one of the dialects in
-    /// which the crawler may read it, the result is `Allowed` with all such versions. Nothing can
-    /// be judged if the target was withdrawn (`None`) or cut off, or a file is not in the case.
-    pub fn judge(&self, request: &Entry, target: Option<&str>, versions: &[Hash]) -> Rejudged {
+    /// Judges a request by these versions, in each dialect in which the crawler may read them. A
+    /// version counts as allowing if it does so in one dialect. `Unknown` if the target was withdrawn
+    /// (`None`) or cut off, or a file is missing.
+    pub fn rejudge(
+        &self,
+        request: &EvidenceEntry,
+        target: Option<&str>,
+        versions: &[Hash],
+    ) -> RejudgedVerdict {
         let Some(target) = target else {
-            return Rejudged::Unjudged("the target was withdrawn");
+            return RejudgedVerdict::Unknown("the target was withdrawn");
         };
-        if target.len() >= CUT_TARGET {
-            return Rejudged::Unjudged("only the beginning of the target was recorded");
+        if target.len() >= MAX_RECORDED_TARGET {
+            return RejudgedVerdict::Unknown("only the beginning of the target was recorded");
         }
-        let tokens = request.texts("tokens");
-        let binds = request.text("binds").unwrap_or_default();
-        // What one reading of a crawler allows is no violation.
-        let has_one = request
-            .text("readings")
+        let tokens = request.data_texts("tokens");
+        let binds = request.data_text("binds").unwrap_or_default();
+        let has_one_reading = request
+            .data_text("readings")
             .is_none_or(|readings| readings == Readings::Rfc9309.name());
-        let dialects = if has_one {
+        let dialects = if has_one_reading {
             &[Dialect::Rfc9309]
         } else {
             Dialect::ALL.as_slice()
@@ -398,24 +386,29 @@ impl RobotsFiles {
         let mut allowed = Vec::new();
         for version in versions {
             for dialect in dialects {
-                let Some(reading) = self.read(*version, *dialect, &tokens) else {
-                    return Rejudged::Unjudged("a robots.txt is not in the case");
+                let Some(reading) = self.cached_reading(*version, *dialect, &tokens) else {
+                    return RejudgedVerdict::Unknown("a robots.txt is not in the case");
                 };
-                if allows(&reading, &tokens, binds, target) {
+                if is_target_allowed(&reading, &tokens, binds, target) {
                     allowed.push(*version);
                     break;
                 }
             }
         }
         if allowed.is_empty() {
-            Rejudged::Disallowed
+            RejudgedVerdict::Disallowed
         } else {
-            Rejudged::Allowed(allowed)
+            RejudgedVerdict::Allowed(allowed)
         }
     }
 
-    /// A robots.txt, read in this dialect for a crawler of these names. Keeps up to 256 readings.
-    fn read(&self, version: Hash, dialect: Dialect, tokens: &[&str]) -> Option<Rc<Reading>> {
+    /// A robots.txt in this dialect for a crawler with these tokens; `None` if it is not in the case.
+    fn cached_reading(
+        &self,
+        version: Hash,
+        dialect: Dialect,
+        tokens: &[&str],
+    ) -> Option<Rc<DialectRules>> {
         let bytes = self.files.get(&version)?;
         let spaced: Vec<&str> = tokens
             .iter()
@@ -427,26 +420,25 @@ impl RobotsFiles {
             dialect,
             spaced.iter().map(ToString::to_string).collect(),
         );
-        let mut read = self.read.borrow_mut();
-        if read.len() >= MAX_READ {
-            read.clear();
+        let mut cache = self.cache.borrow_mut();
+        if cache.len() >= MAX_CACHED_READINGS {
+            cache.clear();
         }
-        let reading = read.entry(key).or_insert_with(|| {
-            let file = File::parse(bytes.as_slice());
-            Rc::new(Reading::new(&file, dialect, &spaced))
+        let reading = cache.entry(key).or_insert_with(|| {
+            let file = RobotsFile::parse(bytes.as_slice());
+            Rc::new(DialectRules::new(&file, dialect, &spaced))
         });
         Some(reading.clone())
     }
 }
 
-/// Whether a robots.txt lets a crawler of these names fetch the target. The crawler obeys the group
-/// of the first name that has one. Without one it obeys the group for all, if `binds` says so
-/// (`star` or `unknown`), else nothing, and everything is allowed.
-fn allows(reading: &Reading, tokens: &[&str], binds: &str, target: &str) -> bool {
+/// Whether a robots.txt allows a target. The group of the first token that has one binds the crawler;
+/// else the group `*` if `binds` is `star` or `unknown`; else nothing does.
+fn is_target_allowed(reading: &DialectRules, tokens: &[&str], binds: &str, target: &str) -> bool {
     let named = tokens
         .iter()
-        .find(|token| reading.binding(token.as_bytes()).0 == Bound::Named);
-    // As a part of a URL, for `//x/y` alone would be a host with a path.
+        .find(|token| reading.groups_for(token.as_bytes()).0 == GroupMatch::Named);
+    // Within a URL: `//x/y` alone would be a host with a path.
     let url = if target.starts_with('/') {
         format!("https://host{target}")
     } else {
@@ -454,7 +446,7 @@ fn allows(reading: &Reading, tokens: &[&str], binds: &str, target: &str) -> bool
     };
     match named {
         Some(token) => reading.verdict(token.as_bytes(), url.as_bytes()).allowed,
-        // `*` is not the token of a crawler, so it finds the group for all.
+        // No crawler has the token `*`, so this finds the group for all.
         None if matches!(binds, "star" | "unknown") => {
             reading.verdict(b"*", url.as_bytes()).allowed
         }
@@ -467,9 +459,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_name_with_a_group_is_obeyed() {
+    fn first_token_with_a_group_binds() {
         let file = b"User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nDisallow: /private/\n";
-        let reading = Reading::new(&File::parse(file.as_slice()), Dialect::Rfc9309, &[]);
+        let reading = DialectRules::new(&RobotsFile::parse(file.as_slice()), Dialect::Rfc9309, &[]);
         for (tokens, binds, target, allowed) in [
             (&["GPTBot", "gptbot"][..], "star", "/a", true),
             (&["GPTBot"], "star", "/private/a?b", false),
@@ -477,16 +469,16 @@ mod tests {
             (&["OtherBot"], "named", "/a", true),
         ] {
             assert_eq!(
-                allows(&reading, tokens, binds, target),
+                is_target_allowed(&reading, tokens, binds, target),
                 allowed,
                 "{tokens:?}"
             );
         }
-        let doubled = Reading::new(
-            &File::parse(*b"User-agent: *\nDisallow: //x/\n"),
+        let doubled = DialectRules::new(
+            &RobotsFile::parse(*b"User-agent: *\nDisallow: //x/\n"),
             Dialect::Rfc9309,
             &[],
         );
-        assert!(!allows(&doubled, &["GPTBot"], "star", "//x/y"));
+        assert!(!is_target_allowed(&doubled, &["GPTBot"], "star", "//x/y"));
     }
 }

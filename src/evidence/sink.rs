@@ -1,146 +1,156 @@
-//! [`Evidence::sink`] makes records for the evidence log: of a robots.txt that a crawler was served,
-//! and of a request against the rules. If something proves that the client is the crawler, or that
-//! it is not, the record has it.
+//! [`EvidenceRecorder::sink`] makes entries for the evidence log: about each robots.txt that a
+//! crawler was served, and about each request against the rules. Both have the proof of the
+//! client's identity, if there is one.
 
-use super::{Evidence, Hash, Record, time_text};
-use crate::crawlers::{Binds, Claim};
+use super::{EvidenceRecorder, Hash, NewEntry, format_time};
+use crate::crawlers::{Claim, RobotsObedience};
 use crate::finding::Finding;
-use crate::identity::Proofs;
-use crate::record::{Field, Judged, Line, NO_CRAWLER, RequestRecord, Sink, Value};
+use crate::identity::IdentityProofs;
+use crate::record::{
+    FieldValue, NO_CRAWLER, RecordField, RecordLine, RequestRecord, Sink, SiteJudgement,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// The fields of a request against the rules, beside its time and the personal ones. This log
-/// cannot forget them: it has no id that would join it with other logs, also with those about
-/// visitors.
-const FIELDS: &[Field] = &[
-    Field::CallsItself,
-    Field::Identity,
-    Field::Proof,
-    Field::Signature,
-    Field::Doubt,
-    Field::Method,
-    Field::Host,
-    Field::Verdict,
-    Field::Readings,
-    Field::Kind,
-    Field::NeverFetched,
-    Field::Rule,
-    Field::RuleSource,
-    Field::Version,
-    Field::History,
-    Field::Held,
-    Field::Action,
-    Field::Would,
-    Field::Status,
-    Field::RetryAfter,
+/// The fields of a request against the rules, beside its time and the personal ones. They are never
+/// deleted, so there is no id that would link them to other logs.
+const REQUEST_FIELDS: &[RecordField] = &[
+    RecordField::CallsItself,
+    RecordField::Identity,
+    RecordField::Proof,
+    RecordField::Signature,
+    RecordField::Doubt,
+    RecordField::Method,
+    RecordField::Host,
+    RecordField::Verdict,
+    RecordField::Readings,
+    RecordField::Kind,
+    RecordField::NeverFetched,
+    RecordField::Rule,
+    RecordField::RuleSource,
+    RecordField::Version,
+    RecordField::History,
+    RecordField::Cached,
+    RecordField::Action,
+    RecordField::Would,
+    RecordField::Status,
+    RecordField::RetryAfter,
 ];
 
 /// Records requests as evidence.
 struct EvidenceSink {
-    evidence: Evidence,
-    /// What proved crawlers.
-    proofs: Arc<Proofs>,
+    evidence: EvidenceRecorder,
+    proofs: Arc<IdentityProofs>,
 }
 
-impl Evidence {
-    /// The sink that records requests in this log, with what proved their crawlers. `None` where
-    /// evidence is off.
-    pub fn sink(&self, proofs: &Arc<Proofs>) -> Option<Arc<dyn Sink>> {
+impl EvidenceRecorder {
+    /// The sink that records requests in this log; `None` if evidence is disabled.
+    pub fn sink(&self, proofs: &Arc<IdentityProofs>) -> Option<Arc<dyn Sink>> {
         let sink = EvidenceSink {
             evidence: self.clone(),
             proofs: proofs.clone(),
         };
-        self.is_on().then(|| Arc::new(sink) as Arc<dyn Sink>)
+        self.is_enabled().then(|| Arc::new(sink) as Arc<dyn Sink>)
     }
 }
 
 impl EvidenceSink {
-    /// The record of a whole copy of robots.txt, or of a 304 for the crawler's own copy.
-    fn served(&self, record: &RequestRecord, judged: &Judged) -> Record {
+    /// The entry about a whole robots.txt, or a 304 for the crawler's own copy.
+    fn served_entry(&self, record: &RequestRecord, judged: &SiteJudgement) -> NewEntry {
         let request = &record.request;
         let file = &judged.entry().site.robots_txt;
         let data = json!({
-            "arrived": time_text(request.arrival.arrived),
-            "host": self.value(Field::Host, record),
+            "arrived": format_time(request.arrival.arrived),
+            "host": self.field_value(RecordField::Host, record),
             "status": record.response.status,
             "version": file.version.to_string(),
-            "sha256": Hash::of(&[&file.body]),
+            "sha256": Hash::digest(&[&file.body]),
             "identity": judged.identity.name(),
             "proof": judged.proof.name(),
-            "if_none_match": request.validator().map(Value::bytes),
+            "if_none_match": request.validator().map(FieldValue::from_bytes),
         });
-        Record {
-            personal: self.personal(record, &[Field::Client, Field::UserAgent]),
+        NewEntry {
+            personal: self.personal_values(record, &[RecordField::Client, RecordField::UserAgent]),
             documents: vec![file.body.clone()],
-            proof: self.proof(record, judged),
-            ..Record::of("served", data)
+            proof: self.proof_entry(record, judged),
+            ..NewEntry::new("served", data)
         }
     }
 
-    /// The record of a request against the rules, with all versions of robots.txt that the request
-    /// was judged by.
-    fn request(&self, record: &RequestRecord, judged: &Judged) -> Record {
+    /// The entry about a request against the rules, with all versions of robots.txt that it was judged
+    /// by.
+    fn request_entry(&self, record: &RequestRecord, judged: &SiteJudgement) -> NewEntry {
         let request = &record.request;
-        let line = Line {
+        let line = RecordLine {
             record,
-            fields: FIELDS,
-            addresses: self.evidence.addresses(),
+            fields: REQUEST_FIELDS,
+            addresses: self.evidence.address_detail(),
         };
         let values = line
             .values()
-            .filter(|(_, value)| !value.is_nothing())
+            .filter(|(_, value)| !value.is_empty())
             .map(|(field, value)| (field.name().to_owned(), json!(value)));
         let mut documents: Vec<Arc<[u8]>> = judged.cached_files(request.host()).cloned().collect();
         let in_force = &judged.entry().site.robots_txt.body;
-        let cached: Vec<Hash> = documents.iter().map(|file| Hash::of(&[file])).collect();
-        let (tokens, binds) = followed(record, judged);
+        let cached: Vec<Hash> = documents.iter().map(|file| Hash::digest(&[file])).collect();
+        let (tokens, binds) = robots_tokens(record, judged);
         let data = json!({
-            "arrived": time_text(request.arrival.arrived),
-            "sha256": Hash::of(&[in_force]),
-            "held_sha256": cached,
+            "arrived": format_time(request.arrival.arrived),
+            "sha256": Hash::digest(&[in_force]),
+            "cached_sha256": cached,
             "tokens": tokens,
             "binds": binds,
         });
         documents.push(in_force.clone());
-        let mut request = Record {
-            personal: self.personal(record, &[Field::Client, Field::UserAgent, Field::Target]),
+        let mut request = NewEntry {
+            personal: self.personal_values(
+                record,
+                &[
+                    RecordField::Client,
+                    RecordField::UserAgent,
+                    RecordField::Target,
+                ],
+            ),
             documents,
-            proof: self.proof(record, judged),
-            ..Record::of("request", data)
+            proof: self.proof_entry(record, judged),
+            ..NewEntry::new("request", data)
         };
         request.data.extend(values);
         request
     }
 
-    /// The value of a field, as far as this log may have it.
-    fn value<'r>(&self, field: Field, record: &'r RequestRecord) -> Value<'r> {
-        field.value(record, self.evidence.addresses())
+    /// The value of a field, with the client's address as far as it is kept.
+    fn field_value<'r>(&self, field: RecordField, record: &'r RequestRecord) -> FieldValue<'r> {
+        field.value(record, self.evidence.address_detail())
     }
 
-    /// The personal values of a record, which can be withdrawn later.
-    fn personal(&self, record: &RequestRecord, listed: &[Field]) -> Vec<(&'static str, String)> {
+    /// The values of these fields, which can be withdrawn later.
+    fn personal_values(
+        &self,
+        record: &RequestRecord,
+        listed: &[RecordField],
+    ) -> Vec<(&'static str, String)> {
         let values = listed
             .iter()
-            .map(|field| (field.name(), self.value(*field, record)));
+            .map(|field| (field.name(), self.field_value(*field, record)));
         values
-            .filter(|(_, value)| !value.is_nothing())
+            .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| (name, value.to_text().into_owned()))
             .collect()
     }
 
-    /// The record of what proves that the client is the crawler, or that it is not. `None` if nothing
-    /// but the policy proves it, or no address is known. A name of DNS often has the address in it, so
-    /// it is kept only where whole addresses are.
-    fn proof(&self, record: &RequestRecord, judged: &Judged) -> Option<Box<Record>> {
+    /// The entry about the proof of the client's identity. `None` if only the policy proves it, or the
+    /// address is not known. A host name often contains the address, so it is kept only with the whole
+    /// address.
+    fn proof_entry(&self, record: &RequestRecord, judged: &SiteJudgement) -> Option<Box<NewEntry>> {
         let request = &record.request;
         let client = request.logged?;
         let found = (judged.identity, judged.proof);
-        let basis = self
-            .proofs
-            .basis(judged.decision.claim, found, client, request.now())?;
+        let basis =
+            self.proofs
+                .proof_basis(judged.decision.claim, found, client, request.arrived_at())?;
         let lists = basis.lists.iter().map(|list| {
             json!({"source": list.copy.url, "sha256": list.sha256, "checked": list.copy.checked.to_string()})
         });
@@ -152,7 +162,7 @@ impl EvidenceSink {
             (None, None) => Json::Null,
         };
         let signature = judged.good_signature.as_ref();
-        let kept = self.evidence.addresses().apply(client);
+        let kept = self.evidence.address_detail().apply(client);
         let is_whole = kept == Some(client);
         let data = json!({
             "identity": judged.identity.name(),
@@ -160,7 +170,7 @@ impl EvidenceSink {
             "lists": lists.collect::<Json>(),
             "dns": dns,
             "key": signature.map(|signature| URL_SAFE_NO_PAD.encode(&signature.key)),
-            "signature": signature.map(|signature| URL_SAFE_NO_PAD.encode(&signature.octets)),
+            "signature": signature.map(|signature| URL_SAFE_NO_PAD.encode(&signature.bytes)),
             "address": is_whole.then_some("whole"),
         });
         let mut personal = Vec::new();
@@ -173,16 +183,16 @@ impl EvidenceSink {
             .iter()
             .map(|list| list.copy.bytes.clone())
             .collect();
-        Some(Box::new(Record {
+        Some(Box::new(NewEntry {
             personal,
             documents,
-            ..Record::of("proof", data)
+            ..NewEntry::new("proof", data)
         }))
     }
 }
 
 impl Sink for EvidenceSink {
-    /// An entry about robots.txt has the version that the crawler says it has.
+    /// An entry about robots.txt has the If-None-Match of the crawler.
     fn needs_validator(&self) -> bool {
         true
     }
@@ -191,15 +201,15 @@ impl Sink for EvidenceSink {
         self.evidence.problem()
     }
 
-    /// Records that a crawler got a copy of robots.txt, and a request that was blocked or slowed
-    /// down, or would be.
+    /// Records copies of robots.txt that crawlers got, and requests that were or would be blocked or
+    /// slowed down.
     fn record(&self, record: &RequestRecord) {
         let Some(judged) = record.judged() else {
             return;
         };
         let decision = &judged.decision;
         let is_evidence = if decision.robots_txt {
-            record.response.is_copy && decision.claim != Claim::Nobody
+            record.response.is_copy && decision.claim != Claim::Visitor
         } else {
             decision.is_event()
         };
@@ -211,27 +221,30 @@ impl Sink for EvidenceSink {
         let arrived = record.request.arrival.arrived;
         self.evidence.record(site, crawler, arrived, || {
             if decision.robots_txt {
-                self.served(record, judged)
+                self.served_entry(record, judged)
             } else {
-                self.request(record, judged)
+                self.request_entry(record, judged)
             }
         });
     }
 }
 
-/// The names by which robots.txt may speak of the crawler, and whether `*` binds it too. No names
-/// for unlisted bots, tools and people.
-fn followed(record: &RequestRecord, judged: &Judged) -> (Vec<String>, Binds) {
+/// The names that robots.txt may use for the crawler, and whether `*` binds it. No names for unknown
+/// bots, tools and people.
+fn robots_tokens(record: &RequestRecord, judged: &SiteJudgement) -> (Vec<String>, RobotsObedience) {
     match judged.decision.claim {
         Claim::Known(index) => {
             let crawler = record.registry.get(index);
             let names = crawler.tokens.iter().chain([&crawler.id, &crawler.name]);
             (names.cloned().collect(), crawler.binds)
         }
-        Claim::Token(index) => {
+        Claim::PolicyToken(index) => {
             let token = judged.entry().site.tokens.tokens().get(usize::from(index));
-            (token.into_iter().cloned().collect(), Binds::Unknown)
+            (
+                token.into_iter().cloned().collect(),
+                RobotsObedience::Unknown,
+            )
         }
-        Claim::Other | Claim::Tool | Claim::Nobody => (Vec::new(), Binds::Unknown),
+        Claim::UnknownBot | Claim::Tool | Claim::Visitor => (Vec::new(), RobotsObedience::Unknown),
     }
 }

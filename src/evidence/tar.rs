@@ -1,34 +1,33 @@
-//! The archive in which a case (an excerpt of the evidence log) is one file: a tar of plain files,
-//! as POSIX ustar, by [`write`] and [`read`]. A set of files has exactly one archive, so even a
-//! changed octet of a header is noticed.
+//! The archive format of a case (an excerpt of the evidence log): a tar of plain files, as POSIX
+//! ustar. A set of files has exactly one archive, so even a changed byte of a header is detected.
 
 use std::collections::BTreeMap;
 
-/// Files by their path.
-pub type Files = BTreeMap<String, Vec<u8>>;
+/// The files of a case by path.
+pub type CaseFiles = BTreeMap<String, Vec<u8>>;
 
-const BLOCK: usize = 512;
+const BLOCK_SIZE: usize = 512;
 
-/// The file at this path as text; `None` if there is none, or it is not UTF-8.
-pub fn text_of<'f>(files: &'f Files, path: &str) -> Option<&'f str> {
+/// `None` if the file is missing or not UTF-8.
+pub fn file_text<'f>(files: &'f CaseFiles, path: &str) -> Option<&'f str> {
     str::from_utf8(files.get(path)?).ok()
 }
 
-/// The archive of these files, sorted by path. Paths are shorter than 100 octets.
-pub fn write(files: &Files) -> Vec<u8> {
+/// Paths must be shorter than 100 bytes.
+pub fn write_archive(files: &CaseFiles) -> Vec<u8> {
     let mut archive = Vec::new();
     for (path, content) in files {
-        archive.extend(header(path, content.len()));
+        archive.extend(file_header(path, content.len()));
         archive.extend(content);
-        archive.resize(archive.len().next_multiple_of(BLOCK), 0);
+        archive.resize(archive.len().next_multiple_of(BLOCK_SIZE), 0);
     }
-    archive.resize(archive.len() + 2 * BLOCK, 0);
+    archive.resize(archive.len() + 2 * BLOCK_SIZE, 0);
     archive
 }
 
-/// The header of a file. Only the first 99 bytes of a path are written.
-fn header(path: &str, size: usize) -> [u8; BLOCK] {
-    let mut header = [0; BLOCK];
+/// The ustar header of a file. Longer paths are cut to 99 bytes.
+fn file_header(path: &str, size: usize) -> [u8; BLOCK_SIZE] {
+    let mut header = [0; BLOCK_SIZE];
     for (place, field) in [
         (0, &path.as_bytes()[..path.len().min(99)]),
         (100, b"0000644\0"),
@@ -42,33 +41,34 @@ fn header(path: &str, size: usize) -> [u8; BLOCK] {
     ] {
         header[place..place + field.len()].copy_from_slice(field);
     }
-    let sum: u32 = header.iter().map(|octet| u32::from(*octet)).sum();
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     header
 }
 
-/// The files of an archive. `None` for all that [`write`] does not write: another header, order or
-/// padding, or bytes after the end.
-pub fn read(archive: &[u8]) -> Option<Files> {
-    let mut files = Files::new();
+/// `None` for everything that [`write_archive`] does not write: another header, order or padding, or
+/// bytes after the end.
+pub fn read_archive(archive: &[u8]) -> Option<CaseFiles> {
+    let mut files = CaseFiles::new();
     let mut rest = archive;
     loop {
-        let (found, after) = rest.split_at_checked(BLOCK)?;
-        if found == [0; BLOCK] {
-            return (after == [0; BLOCK]).then_some(files);
+        let (found, after) = rest.split_at_checked(BLOCK_SIZE)?;
+        if found == [0; BLOCK_SIZE] {
+            return (after == [0; BLOCK_SIZE]).then_some(files);
         }
         let name = found[..100]
-            .split(|octet| *octet == 0)
+            .split(|byte| *byte == 0)
             .next()
             .unwrap_or_default();
         let name = str::from_utf8(name).ok()?;
         let size = usize::from_str_radix(str::from_utf8(&found[124..135]).ok()?, 8).ok()?;
-        let (content, after) = after.split_at_checked(size.checked_next_multiple_of(BLOCK)?)?;
+        let (content, after) =
+            after.split_at_checked(size.checked_next_multiple_of(BLOCK_SIZE)?)?;
         let (content, padding) = content.split_at(size);
         let is_next = files
             .last_key_value()
             .is_none_or(|(last, _)| last.as_str() < name);
-        if !is_next || found != header(name, size) || padding.iter().any(|byte| *byte != 0) {
+        if !is_next || found != file_header(name, size) || padding.iter().any(|byte| *byte != 0) {
             return None;
         }
         files.insert(name.to_owned(), content.to_vec());
@@ -81,17 +81,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn files() -> Files {
+    fn sample_files() -> CaseFiles {
         [("a.txt", "one"), ("chains/b.jsonl", ""), ("c", "three\n")]
             .map(|(path, content)| (path.to_owned(), content.as_bytes().to_vec()))
             .into()
     }
 
     #[test]
-    fn an_archive_is_read_by_tar() {
+    fn tar_reads_an_archive() {
         let directory = tempfile::tempdir().expect("a directory");
         let archive = directory.path().join("case.tar");
-        std::fs::write(&archive, write(&files())).expect("written");
+        std::fs::write(&archive, write_archive(&sample_files())).expect("written");
         let tar = std::process::Command::new("tar")
             .arg("-xf")
             .arg(&archive)
@@ -110,29 +110,29 @@ mod tests {
     }
 
     #[test]
-    fn archive_that_is_not_in_order_or_goes_on_is_refused() {
-        let archive = write(&files());
-        assert_eq!(read(&archive), Some(files()));
-        let entry = |path: &str| [&header(path, 1)[..], b"x", &[0; BLOCK - 1]].concat();
-        let end = [0; 2 * BLOCK];
-        assert!(read(&[&entry("a")[..], &entry("b"), &end].concat()).is_some());
+    fn unordered_or_longer_archive_is_rejected() {
+        let archive = write_archive(&sample_files());
+        assert_eq!(read_archive(&archive), Some(sample_files()));
+        let entry = |path: &str| [&file_header(path, 1)[..], b"x", &[0; BLOCK_SIZE - 1]].concat();
+        let end = [0; 2 * BLOCK_SIZE];
+        assert!(read_archive(&[&entry("a")[..], &entry("b"), &end].concat()).is_some());
         for wrong in [
             [&entry("b")[..], &entry("a"), &end].concat(),
             [&entry("a")[..], &entry("a"), &end].concat(),
-            [&archive[..], &[0; BLOCK]].concat(),
-            archive[..archive.len() - BLOCK].to_vec(),
+            [&archive[..], &[0; BLOCK_SIZE]].concat(),
+            archive[..archive.len() - BLOCK_SIZE].to_vec(),
         ] {
-            assert_eq!(read(&wrong), None);
+            assert_eq!(read_archive(&wrong), None);
         }
     }
 
     proptest! {
         #[test]
-        fn each_changed_octet_is_refused_or_changes_a_file(place in 0usize..5_000, change in 1u8..=255) {
-            let mut archive = write(&files());
+        fn changed_byte_is_rejected_or_changes_a_file(place in 0usize..5_000, change in 1u8..=255) {
+            let mut archive = write_archive(&sample_files());
             let place = place % archive.len();
             archive[place] ^= change;
-            prop_assert!(read(&archive) != Some(files()));
+            prop_assert!(read_archive(&archive) != Some(sample_files()));
         }
     }
 }

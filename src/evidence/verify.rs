@@ -1,34 +1,37 @@
-//! [`verify`] checks a case (an excerpt of the evidence log, as one file) as a third party does: by
-//! the octets of the file and the public key of each log in it.
+//! [`verify_case`] checks a case (an excerpt of the evidence log, as one file) as a third party
+//! does: by the bytes of the file, and the public key of each log in it.
 
-use super::examine::{keys, log_of};
-use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, read_logs};
+use super::examine::{log_name, read_log_keys};
+use super::{
+    CaseFiles, CaseFindings, LogFindings, VerifyKey, duplicate_log, examine_logs, manifest,
+    read_logs,
+};
 use crate::finding::Finding;
 
-/// Checks a case by public keys, one for each of its logs. If the case has one log and there is one
-/// key, the log is checked by it whatever its name. A file that is no case, a log without a key,
-/// and a log that is there twice give one fault and nothing else.
-pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
-    check(archive, trusted).unwrap_or_else(|fault| CaseFindings {
+/// Checks a case by public keys, one for each of its logs. A single key is used for a single log
+/// whatever its name. If the file is not a case, or a log has no key or is there twice, that is the
+/// only fault.
+pub fn verify_case(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
+    verify_logs(archive, trusted).unwrap_or_else(|fault| CaseFindings {
         faults: vec![fault],
         logs: Vec::new(),
     })
 }
 
-/// What was found in each log of a case; or the one fault by which the logs cannot be checked.
-fn check(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Finding> {
+/// # Errors
+/// The fault by which the logs cannot be checked.
+fn verify_logs(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Finding> {
     let logs = read_logs(archive).map_err(|error| Finding::new(error.id(), error.to_string()))?;
-    let mut keyed: Vec<(&Files, &VerifyKey)> = Vec::new();
+    let mut keyed: Vec<(&CaseFiles, &VerifyKey)> = Vec::new();
     for (place, files) in logs.iter().enumerate() {
-        let name = log_of(files);
+        let name = log_name(files);
         let of_it = trusted
             .iter()
             .filter(|key| Some(&key.name) == name.as_ref());
-        // Of several keys with the name of the log, one that its notes about changes of the key
-        // lead to.
+        // Of several keys with the name of the log, one that its key changes lead to.
         let key = of_it
             .clone()
-            .find(|key| keys(files, key).is_ok())
+            .find(|key| read_log_keys(files, key).is_ok())
             .or_else(|| of_it.clone().next());
         match (key, trusted, logs.len()) {
             (Some(key), ..) | (None, [key], 1) => keyed.push((files, key)),
@@ -41,25 +44,26 @@ fn check(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Finding>
             }
         }
     }
-    let mut findings = examine(&keyed);
+    let mut findings = examine_logs(&keyed);
     for ((files, key), findings) in keyed.iter().zip(&mut findings) {
-        check_manifest(files, key, findings);
+        add_manifest_finding(files, key, findings);
     }
-    if let Some(log) = named_twice(&findings) {
+    if let Some(log) = duplicate_log(&findings) {
         return Err(Finding::new(
             "log-twice",
             format!("the log {log} is in the case twice"),
         ));
     }
-    Ok(CaseFindings::of(findings))
+    Ok(CaseFindings::from_logs(findings))
 }
 
-/// Checks the manifest by the key that signs now. Puts what holds, or the fault, before the other
-/// findings.
-fn check_manifest(files: &Files, key: &VerifyKey, findings: &mut Findings) {
-    // What is wrong with the keys is among the findings.
-    let last = keys(files, key).ok().and_then(|keys| keys.last().cloned());
-    match manifest::check(files, last.as_ref().unwrap_or(key)) {
+/// Checks the manifest by the present key. Inserts the result before the other findings.
+fn add_manifest_finding(files: &CaseFiles, key: &VerifyKey, findings: &mut LogFindings) {
+    // Faults of the keys are among the findings already.
+    let last = read_log_keys(files, key)
+        .ok()
+        .and_then(|keys| keys.current().cloned());
+    match manifest::check_manifest(files, last.as_ref().unwrap_or(key)) {
         Ok(covered) => {
             let message =
                 format!("the manifest is signed by the key and names all {covered} files");

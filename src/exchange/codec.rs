@@ -1,146 +1,147 @@
-//! Conversion between facts and the [`SharedFact`]s of the shared store. A key is the table of the
-//! fact, who wrote it, and the columns of the fact's key, with line feeds between them.
+//! Converts facts (such as which crawler fetched which robots.txt) between crawlgate's types and
+//! [`SharedFact`], the format in the shared Redis or Valkey store. A key has the fact's table, its
+//! writer, and the columns of the fact's key, separated by line feeds.
 //!
-//! A fact of one writer has its other columns as value. An *event* (a version served, a mark, a
-//! release, a pause) is a key without a value, and any number of instances may write it: who writes
-//! is empty, the other columns stand in the key as well, with moments as seconds after that of the
-//! event, and of an event only the last time counts.
+//! A fact of one writer has its other columns as value. An *event* (a served version, a mark, a
+//! release, a pause) may be written by any number of instances: it has no writer and no value. Its
+//! key has the other columns too, with times in seconds after that of the event, and only its
+//! latest time counts.
 
 use super::SharedFact;
 use crate::facts::{
-    AnyFact, Fact, Mark, Pause, PauseEvent, Release, Served, Table, TableInfo, Value, Version,
-    from_json, table_named, to_json,
+    AnyFact, ClientMark, ColumnValue, Fact, FactTable, MarkRelease, PauseEvent, PauseRecord,
+    ServedVersion, TableInfo, VersionBytes, find_table, value_from_json, value_to_json,
 };
 use crate::publications::VersionFile;
 use crate::time::Timestamp;
 use serde_json::Value as Json;
 
-/// Parts of a key that are longer are not told.
-const MAX_PART: usize = 256;
+/// The longest part of the key of an event. Longer ones are not shared.
+const MAX_KEY_PART: usize = 256;
 /// The tables of events.
-const EVENTS: [&str; 4] = [
-    Served::INFO.name,
-    Mark::INFO.name,
-    Release::INFO.name,
-    Pause::INFO.name,
+const EVENT_TABLES: [&str; 4] = [
+    ServedVersion::INFO.name,
+    ClientMark::INFO.name,
+    MarkRelease::INFO.name,
+    PauseRecord::INFO.name,
 ];
 
-/// The clock of this instance beside that of the store, at one moment.
+/// The clocks of the store and of this instance at one moment. Converts times between them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clocks {
+pub struct ClockPair {
     /// Milliseconds of the store's clock.
     pub store: i64,
     /// Milliseconds by which the own clock is ahead.
     pub ahead: i64,
 }
 
-impl Clocks {
+impl ClockPair {
     /// The time of the store, in seconds.
     pub fn now(self) -> i64 {
         self.store.div_euclid(1_000)
     }
 
-    /// A moment by the own clock, by that of the store.
+    /// Converts a moment of the own clock to seconds of the store's clock.
     pub fn to_store(self, own: Timestamp) -> i64 {
         own.0.saturating_sub(self.seconds_ahead())
     }
 
-    /// A moment by the clock of the store (in seconds), by the own clock, and two seconds later.
-    /// Both are whole seconds, both differences are rounded, and asking for the time takes some: a
-    /// copy is taken for two seconds younger rather than for older than it is.
+    /// Converts seconds of the store's clock to the own clock, and adds two seconds. Times and
+    /// clock differences are rounded to seconds, and reading the store's clock takes time. So a
+    /// cached copy seems up to two seconds younger, and never older than it is.
     pub fn to_own(self, store: i64) -> Timestamp {
-        Timestamp(self.nearest(store).0.saturating_add(2))
+        Timestamp(self.to_own_exact(store).0.saturating_add(2))
     }
 
-    /// As [`Clocks::to_own`], without the two seconds: as exactly as it is known.
-    pub fn nearest(self, store: i64) -> Timestamp {
+    /// Like [`ClockPair::to_own`], without the two seconds.
+    pub fn to_own_exact(self, store: i64) -> Timestamp {
         Timestamp(store.saturating_add(self.seconds_ahead()))
     }
 
-    /// By how many seconds the own clock is ahead of the store's, rounded to the nearest.
+    /// Seconds by which the own clock is ahead of the store's, rounded.
     fn seconds_ahead(self) -> i64 {
         self.ahead.saturating_add(500).div_euclid(1_000)
     }
 }
 
-/// Whether a key is of a fact of this kind.
-pub fn is_of<T: Table>(key: &str) -> bool {
+/// Whether a key belongs to a fact of kind `T`.
+pub fn is_key_of<T: FactTable>(key: &str) -> bool {
     key.split_once('\n')
         .is_some_and(|(table, _)| table == T::INFO.name)
 }
 
 /// The key of a fact of one writer.
-pub fn key_of(writer: &str, fact: &AnyFact) -> String {
+pub fn writer_key(writer: &str, fact: &AnyFact) -> String {
     let mut key = format!("{}\n{writer}", fact.table().name);
     for part in fact.key() {
         key.push('\n');
         match part {
-            Value::Text(text) => key.push_str(&text),
-            Value::Integer(number) | Value::Time(Timestamp(number)) => {
+            ColumnValue::Text(text) => key.push_str(&text),
+            ColumnValue::Integer(number) | ColumnValue::Time(Timestamp(number)) => {
                 key.push_str(&number.to_string())
             }
-            // No key has such a column.
-            Value::Null | Value::Bytes(_) => {}
+            // No key has such columns.
+            ColumnValue::Null | ColumnValue::Bytes(_) => {}
         }
     }
     key
 }
 
-/// A fact of one writer, at a time of the store's clock. Moments in it are converted to that clock.
-pub fn write(writer: &str, fact: &AnyFact, at: i64, clocks: Clocks) -> SharedFact {
+/// Encodes a fact of one writer. `at` and the moments in the result are by the store's clock.
+pub fn encode_fact(writer: &str, fact: &AnyFact, at: i64, clocks: ClockPair) -> SharedFact {
     let values = fact.values().into_iter();
     let values: Vec<Json> = values
         .map(|value| {
-            to_json(value, |own| match own.0 {
-                // The beginning of time, by every clock.
+            value_to_json(value, |own| match own.0 {
+                // Zero means the beginning of time on every clock.
                 ..=0 => own.0,
                 _ => clocks.to_store(own),
             })
         })
         .collect();
     SharedFact {
-        key: key_of(writer, fact),
+        key: writer_key(writer, fact),
         at,
         value: Json::Array(values).to_string(),
     }
 }
 
-/// Reads a fact of one writer, and who wrote it. Moments are converted to the own clock. `None`
-/// where the key is that of an event, or something cannot be read.
-pub fn read<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str, AnyFact)> {
-    let Key {
+/// Decodes a fact of one writer, and returns the writer with it. Moments are by the own clock.
+/// `None` for an event, and if something cannot be parsed.
+pub fn decode_fact<'a>(key: &'a str, value: &str, clocks: ClockPair) -> Option<(&'a str, AnyFact)> {
+    let EventKey {
         table,
         writer,
         parts,
-    } = Key::parse(key)?;
+    } = EventKey::parse(key)?;
     let values: Vec<Json> = serde_json::from_str(value).ok()?;
-    let fact = read_columns(table, &parts, values, |store| match store {
+    let fact = decode_columns(table, &parts, values, |store| match store {
         ..=0 => Timestamp(store),
         _ => clocks.to_own(store),
     })?;
     Some((writer, fact))
 }
 
-/// An event at a time of the store's clock, in seconds. `None` where the fact is no event, or a
-/// name in it is long or has a line feed, so that it cannot stand in a key.
-pub fn write_event(fact: &Fact, at: i64) -> Option<SharedFact> {
-    let mut key = key_of("", &fact.fact);
+/// Encodes an event that happened at `at`, in seconds of the store's clock. `None` if the fact is
+/// no event, or if a name in it is too long for a key or has a line feed.
+pub fn encode_event(fact: &Fact, at: i64) -> Option<SharedFact> {
+    let mut key = writer_key("", &fact.fact);
     let values = fact.fact.values();
     if fact.is_removal {
         key.push_str("\n[]");
     } else if !values.is_empty() {
         let values = values.into_iter();
         let values: Vec<Json> = values
-            .map(|value| to_json(value, |moment| moment.0.saturating_sub(fact.at.0)))
+            .map(|value| value_to_json(value, |moment| moment.0.saturating_sub(fact.at.0)))
             .collect();
         key.push('\n');
         key.push_str(&Json::Array(values).to_string());
     }
-    // A line feed in a name would make another event of it.
-    let read = read_event(&key, fact.at)?;
+    // A line feed in a name would make it another event.
+    let read = decode_event(&key, fact.at)?;
     let is_sound = read.fact.key() == fact.fact.key()
         && read.is_removal == fact.is_removal
-        && key.split('\n').all(|part| part.len() <= MAX_PART);
+        && key.split('\n').all(|part| part.len() <= MAX_KEY_PART);
     is_sound.then_some(SharedFact {
         key,
         at,
@@ -148,50 +149,51 @@ pub fn write_event(fact: &Fact, at: i64) -> Option<SharedFact> {
     })
 }
 
-/// Reads the key of an event that happened at a moment. `None` where it is none.
-pub fn read_event(key: &str, at: Timestamp) -> Option<Fact> {
-    let Key {
+/// Decodes the key of an event that happened at `at`. `None` if it is no event.
+pub fn decode_event(key: &str, at: Timestamp) -> Option<Fact> {
+    let EventKey {
         table, mut parts, ..
-    } = Key::parse(key)?;
-    if !EVENTS.contains(&table.name) {
+    } = EventKey::parse(key)?;
+    if !EVENT_TABLES.contains(&table.name) {
         return None;
     }
     let mut values: Vec<Json> = Vec::new();
     if !table.values.is_empty() {
         values = serde_json::from_str(parts.pop()?).ok()?;
     }
-    if values.is_empty() && table.name == Pause::INFO.name {
-        let ended = Pause::of_plan(parts.first()?, "", PauseEvent::Switched, at);
+    if values.is_empty() && table.name == PauseRecord::INFO.name {
+        let ended = PauseRecord::for_plan(parts.first()?, "", PauseEvent::Switched, at);
         return Some(Fact::removed(at, ended));
     }
-    let fact = read_columns(table, &parts, values, |seconds| {
+    let fact = decode_columns(table, &parts, values, |seconds| {
         Timestamp(at.0.saturating_add(seconds))
     })?;
     Some(Fact::set(at, fact))
 }
 
-/// The parts of a key.
-struct Key<'a> {
+/// A key of the store, split into its parts.
+struct EventKey<'a> {
     table: &'static TableInfo,
     writer: &'a str,
-    /// The columns of the fact's key, and what stands behind them.
+    /// The columns of the fact's key, and what follows them.
     parts: Vec<&'a str>,
 }
 
-impl<'a> Key<'a> {
-    fn parse(key: &'a str) -> Option<Key<'a>> {
+impl<'a> EventKey<'a> {
+    fn parse(key: &'a str) -> Option<EventKey<'a>> {
         let mut parts = key.split('\n');
         let name = parts.next()?;
-        Some(Key {
-            table: table_named(name)?,
+        Some(EventKey {
+            table: find_table(name)?,
             writer: parts.next()?,
             parts: parts.collect(),
         })
     }
 }
 
-/// The fact with these parts of a key and these other columns. `moment` converts moments.
-fn read_columns(
+/// Builds a fact from the columns of its key (`parts`) and its other columns (`values`). `moment`
+/// converts moments.
+fn decode_columns(
     table: &'static TableInfo,
     parts: &[&str],
     values: Vec<Json>,
@@ -202,21 +204,26 @@ fn read_columns(
     }
     let mut columns = Vec::new();
     for (column, part) in table.key.iter().zip(parts) {
-        let number = column.definition.starts_with("INTEGER");
+        let number = column.sql_type.starts_with("INTEGER");
         columns.push(if number {
-            Value::Integer(part.parse().ok()?)
+            ColumnValue::Integer(part.parse().ok()?)
         } else {
-            Value::Text(part.to_string())
+            ColumnValue::Text(part.to_string())
         });
     }
     for (column, value) in table.values.iter().zip(values) {
-        columns.push(from_json(column, value, &moment)?);
+        columns.push(value_from_json(column, value, &moment)?);
     }
     AnyFact::read(table, &mut columns.into_iter())
 }
 
-/// The fact with the bytes of a version.
-pub fn write_file(file: VersionFile, at: i64) -> SharedFact {
+/// Encodes the bytes of a version.
+pub fn encode_file(file: VersionFile, at: i64) -> SharedFact {
     let (id, bytes) = file;
-    write("", &Version { id, bytes }.into(), at, Clocks::default())
+    encode_fact(
+        "",
+        &VersionBytes { id, bytes }.into(),
+        at,
+        ClockPair::default(),
+    )
 }

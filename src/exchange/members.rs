@@ -1,42 +1,46 @@
-//! [`Members`]: the other instances of crawlgate that this one knows, by id. A run of an instance
-//! is the time from its start to its stop. [`Members::logs`] computes which robots.txt files each
-//! run published, and when.
+//! [`ExchangeMembers`]: the other crawlgate instances at the shared store, by id. A run of an
+//! instance is the time from its start to its stop. [`ExchangeMembers::publication_logs`] computes
+//! which robots.txt files each run published, and when.
 
 use super::{
-    Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, Position, Standing, codec, seconds,
+    ClockPair, FACT_RETENTION, LogPosition, MEMBER_GONE_AFTER, Member, MemberState, MergedFacts,
+    StoreIdentity, codec, whole_seconds,
 };
 use crate::facts::AnyFact;
-use crate::publications::{Change, Gaps, Publication, PublicationLog, Tenure, next_number};
+use crate::publications::{
+    LogChange, LogGaps, Publication, PublicationLog, Tenure, next_change_number,
+};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Publications that ended so shortly before the last report of a run may have been served after
-/// it.
-const SLACK: i64 = 60;
+/// Publications that ended less than this many seconds before the last report of a run may have
+/// been served after it.
+const REPORT_SLACK: i64 = 60;
 
 #[derive(Clone, Debug)]
-struct Heard {
+struct KnownMember {
     member: Member,
-    /// The entry by which its run was first heard of.
-    first: Position,
+    /// The log entry in which its run first appeared.
+    first_entry: LogPosition,
 }
 
-/// The other instances by their ids.
+/// The peers by their ids.
 #[derive(Clone, Debug, Default)]
-pub struct Members(BTreeMap<String, Heard>);
+pub struct ExchangeMembers(BTreeMap<String, KnownMember>);
 
-impl Members {
-    /// Takes in the state of an instance, unless a newer state or a newer run of it is known.
-    /// Returns whether that changes anything for others: it is another run, or the instance has
-    /// left, come back or settled elsewhere. `position` is the entry that told it; zero if it comes
-    /// from the sets.
-    pub fn heard_of(&mut self, member: Member, position: Position) -> bool {
+impl ExchangeMembers {
+    /// Records the state of a peer, unless a newer state or a newer run of it is known. Returns
+    /// whether that changes its publications: it is another run, or the peer left, came back or
+    /// settled in another store. `position` is its log entry; zero if the state comes from the
+    /// sets.
+    pub fn update(&mut self, member: Member, position: LogPosition) -> bool {
         let known = self.0.get_mut(&member.id);
         match known {
             Some(known) if known.member.run == member.run => {
                 // The sets may be newer than the log that is read after them, and the log newer
                 // than the sets.
-                if (member.reported, member.heard) < (known.member.reported, known.member.heard)
+                if (member.reported, member.read_position)
+                    < (known.member.reported, known.member.read_position)
                     && member.settled == known.member.settled
                 {
                     return false;
@@ -50,9 +54,9 @@ impl Members {
             _ => {
                 self.0.insert(
                     member.id.clone(),
-                    Heard {
+                    KnownMember {
                         member,
-                        first: position,
+                        first_entry: position,
                     },
                 );
                 true
@@ -60,63 +64,69 @@ impl Members {
         }
     }
 
-    /// All members.
-    pub fn all(&self) -> impl Iterator<Item = &Member> {
-        self.0.values().map(|heard| &heard.member)
+    /// Iterates over all peers.
+    pub fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.0.values().map(|known| &known.member)
     }
 
-    /// Whether all members that `is_there` selects have told what they served before the entry at
-    /// `position` was written, in the store `settled`. One whose run was first heard of after that
-    /// entry had served nothing.
-    pub fn have_heard(
+    /// Whether all peers that `is_there` selects have reported what they served before the entry at
+    /// `position` was written, in the store `settled`. A run that first appeared after that entry
+    /// had served nothing.
+    pub fn have_read(
         &self,
-        position: Position,
-        settled: &Identity,
+        position: LogPosition,
+        settled: &StoreIdentity,
         is_there: impl Fn(&String) -> bool,
     ) -> bool {
-        self.0
-            .iter()
-            .filter(|(id, _)| is_there(id))
-            .all(|(_, Heard { member, first })| {
+        self.0.iter().filter(|(id, _)| is_there(id)).all(
+            |(
+                _,
+                KnownMember {
+                    member,
+                    first_entry,
+                },
+            )| {
                 member.settled.as_ref() == Some(settled)
-                    && (*first > position || member.heard >= position)
-            })
+                    && (*first_entry > position || member.read_position >= position)
+            },
+        )
     }
 
-    /// Runs whose publications a later run told again as its own: of other instances, and `own`,
-    /// the run before of this instance.
-    pub fn continued(&self, own: Option<&str>) -> BTreeSet<String> {
-        let others = self.all().filter_map(|member| member.continues.as_deref());
-        others.chain(own).map(str::to_owned).collect()
+    /// Runs whose publications a later run reported again as its own: those of peers, and `own`,
+    /// the previous run of this instance.
+    pub fn continued_runs(&self, own: Option<&str>) -> BTreeSet<String> {
+        let peers = self.iter().filter_map(|member| member.continues.as_deref());
+        peers.chain(own).map(str::to_owned).collect()
     }
 
-    /// The ids of members that last reported more than 25 hours (`GONE_AFTER`) before a moment.
-    pub fn over(&self, before: i64) -> Vec<String> {
-        let before = before.saturating_sub(seconds(GONE_AFTER));
-        self.all()
+    /// The ids of peers that last reported more than 25 hours (`MEMBER_GONE_AFTER`) before a
+    /// moment.
+    pub fn expired_ids(&self, before: i64) -> Vec<String> {
+        let before = before.saturating_sub(whole_seconds(MEMBER_GONE_AFTER));
+        self.iter()
             .filter(|member| member.reported < before)
             .map(|member| member.id.clone())
             .collect()
     }
 
-    /// Forgets members.
-    pub fn forget(&mut self, ids: &[String]) {
+    /// Removes peers.
+    pub fn remove(&mut self, ids: &[String]) {
         self.0.retain(|id, _| !ids.contains(id));
     }
 
-    /// What each run published, a log for each. Runs that a later run told again (`continued`) are
-    /// left out. What a run that ended had in force is superseded by its end; if it ended without a
-    /// goodbye, it may have served that to any crawler until then.
-    pub fn logs(
+    /// Computes the publication log of each run from the facts. Skips runs that a later run
+    /// reported again (`continued`). A run that ended closes its publications at its end. If it
+    /// ended without leaving in order, it may have served them to any crawler until then.
+    pub fn publication_logs(
         &self,
-        facts: &Merged,
+        facts: &MergedFacts,
         continued: &BTreeSet<String>,
-        clocks: Clocks,
-        standing: impl Fn(&Member) -> Standing,
+        clocks: ClockPair,
+        standing: impl Fn(&Member) -> MemberState,
     ) -> Vec<PublicationLog> {
-        let mut runs: BTreeMap<&str, RunLog> = BTreeMap::new();
-        for (key, _, value) in facts.starting_with("") {
-            match codec::read(key, value, clocks) {
+        let mut runs: BTreeMap<&str, RunRecords> = BTreeMap::new();
+        for (key, _, value) in facts.with_prefix("") {
+            match codec::decode_fact(key, value, clocks) {
                 Some((run, AnyFact::Publication(publication))) => {
                     runs.entry(run).or_default().publications.push(publication);
                 }
@@ -131,14 +141,14 @@ impl Members {
             if continued.contains(run) {
                 continue;
             }
-            if let Some(ended) = self.ended(run, clocks, &standing) {
-                ended.close(&mut log);
+            if let Some(ended) = self.run_end(run, clocks, &standing) {
+                ended.close_records(&mut log);
             }
-            logs.push(PublicationLog::remembered(
+            logs.push(PublicationLog::from_stored(
                 log.tenures,
                 log.publications,
                 BTreeMap::new(),
-                Gaps::default(),
+                LogGaps::default(),
                 Vec::new(),
             ));
         }
@@ -146,22 +156,22 @@ impl Members {
         logs
     }
 
-    /// How a run ended; `None` while it goes on. A run of an unknown instance counts as ended now,
-    /// one that a later run of its instance replaced when that one joined, and one that is gone 25
-    /// hours after its last report.
-    fn ended(
+    /// How a run ended; `None` while it continues. A run of an unknown instance counts as ended
+    /// now. One that a later run of its instance replaced ended when that run joined. One that is
+    /// gone ended 25 hours after its last report.
+    fn run_end(
         &self,
         run: &str,
-        clocks: Clocks,
-        standing: &impl Fn(&Member) -> Standing,
-    ) -> Option<Ended> {
-        let Some(Heard { member, .. }) = run
+        clocks: ClockPair,
+        standing: &impl Fn(&Member) -> MemberState,
+    ) -> Option<RunEnd> {
+        let Some(KnownMember { member, .. }) = run
             .split('.')
             .next()
             .and_then(|instance| self.0.get(instance))
         else {
-            // Nothing is known of it but that it may have served until now.
-            return Some(Ended {
+            // Its instance is unknown, so it may have served until now.
+            return Some(RunEnd {
                 at: clocks.to_own(clocks.now()),
                 unreported_since: Some(Timestamp(i64::MIN)),
             });
@@ -169,21 +179,25 @@ impl Members {
         let reported = clocks.to_own(member.reported);
         if member.run != run {
             let at = clocks.to_own(member.joined);
-            return Some(Ended {
+            return Some(RunEnd {
                 at,
-                unreported_since: Some(Timestamp(at.0.saturating_sub(seconds(KEPT)))),
+                unreported_since: Some(Timestamp(
+                    at.0.saturating_sub(whole_seconds(FACT_RETENTION)),
+                )),
             });
         }
         match standing(member) {
-            Standing::Present | Standing::Silent => None,
-            Standing::Left => Some(Ended {
+            MemberState::Present | MemberState::Silent => None,
+            MemberState::Left => Some(RunEnd {
                 at: reported,
                 unreported_since: None,
             }),
-            Standing::Gone => {
-                let gone = member.reported.saturating_add(seconds(GONE_AFTER));
-                let unreported_since = Some(Timestamp(reported.0.saturating_sub(SLACK)));
-                Some(Ended {
+            MemberState::Gone => {
+                let gone = member
+                    .reported
+                    .saturating_add(whole_seconds(MEMBER_GONE_AFTER));
+                let unreported_since = Some(Timestamp(reported.0.saturating_sub(REPORT_SLACK)));
+                Some(RunEnd {
                     at: clocks.to_own(gone.min(clocks.now())),
                     unreported_since,
                 })
@@ -192,26 +206,26 @@ impl Members {
     }
 }
 
-/// What a run told of its publications.
+/// The records of what a run published.
 #[derive(Default)]
-struct RunLog {
+struct RunRecords {
     tenures: Vec<Tenure>,
     publications: Vec<Publication>,
 }
 
 /// How a run ended.
-struct Ended {
+struct RunEnd {
     at: Timestamp,
-    /// Since when what was in force may have been served without a word of it.
+    /// Since when the versions in force may have been served without a report.
     unreported_since: Option<Timestamp>,
 }
 
-impl Ended {
-    /// Ends all tenures and publications that are open, by one more change of the log. Those that
-    /// were in force since the run last reported count as unreported until the end.
-    fn close(&self, log: &mut RunLog) {
-        let end = Change {
-            number: next_number(&log.tenures, &log.publications),
+impl RunEnd {
+    /// Closes all open tenures and publications with one more change of the log. Those that were in
+    /// force after the last report count as unreported until the end.
+    fn close_records(&self, log: &mut RunRecords) {
+        let end = LogChange {
+            number: next_change_number(&log.tenures, &log.publications),
             at: self.at,
         };
         for Publication {

@@ -1,8 +1,9 @@
-//! The exchange of facts between several instances in front of one site. With it, a crawler that
-//! fetched robots.txt from one instance is judged rightly by another. The instances write facts to
-//! a shared store and read those of the others. [`Store`] is the trait for that store;
-//! `shared_store` implements it with Redis or Valkey, and tests have one in memory. Of
-//! [`SharedFact`]s with one key the latest counts, so order and repetition do not matter.
+//! The exchange of facts between several crawlgate instances in front of the same sites. Without
+//! it, a crawler that fetched robots.txt from one instance could be judged wrongly by another.
+//! [`Exchange`] writes the facts of this instance to a shared store and reads those of its peers;
+//! [`ExchangeThread`] runs it. [`ExchangeStore`] is the trait of the store; `shared_store`
+//! implements it with Redis or Valkey. Of several [`SharedFact`]s with one key the latest counts,
+//! so order and repetition do not matter.
 
 pub mod codec;
 pub mod fact;
@@ -10,7 +11,8 @@ mod instance;
 mod members;
 mod orders;
 mod outbox;
-mod own_log;
+mod own_publications;
+pub mod shared_store;
 pub mod store;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -19,36 +21,39 @@ mod thread;
 mod thread_tests;
 
 pub use crate::peers::{
-    Away, BegunAnew, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, ExchangeStatus, GONE_AFTER, Gauge,
-    Hindrance, Identity, Member, MemberStatus, Position, SILENT_AFTER, Standing, Totals,
+    CONFIRM_TIMEOUT, ExchangeProgress, ExchangeStatus, ExchangeTotals, LogPosition,
+    MAX_CLOCK_OFFSET, MAX_STORE_OUTAGE, MEMBER_GONE_AFTER, Member, MemberState, MemberStatus,
+    NoAccusationReason, ObservationRestart, StoreIdentity, StoreOutage,
 };
-pub use codec::Clocks;
-use fact::Merged;
+pub use codec::ClockPair;
+use fact::MergedFacts;
 pub use fact::SharedFact;
-pub use instance::{Before, Exchange, Memory, Now};
-pub use outbox::Outbox;
-pub use store::{Batch, Deadline, Entry, LogRead, Sets, Store, StoreError, Written};
+pub use instance::{Exchange, ExchangeTime, LocalFacts, PreviousMembership};
+pub use outbox::FactOutbox;
+pub use store::{
+    ExchangeStore, LogEntry, LogRead, StoreBatch, StoreDeadline, StoreError, StoreSets, WriteResult,
+};
 pub use thread::{ExchangeOptions, ExchangeThread};
 
 use std::time::Duration;
 
 /// How often an instance writes and reads.
-pub const TURN: Duration = Duration::from_millis(200);
-/// An instance writes an entry this often, also when there is nothing to tell.
-pub const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How often the clock of the store is asked for.
-pub const CLOCK_EVERY: Duration = Duration::from_secs(10);
-/// For so long facts are kept in the store. No robots.txt is cached for longer.
-pub const KEPT: Duration = Duration::from_secs(32 * 86_400);
-/// The form of entries and facts.
-pub const SCHEMA: u32 = 2;
+pub const TURN_INTERVAL: Duration = Duration::from_millis(200);
+/// An instance writes an entry this often, even if there is nothing to report.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the clock of the store is read.
+pub const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
+/// How long facts are kept in the store. No robots.txt is cached for longer.
+pub const FACT_RETENTION: Duration = Duration::from_secs(32 * 86_400);
+/// The version of the format of entries and facts.
+pub const FACT_SCHEMA: u32 = 2;
 
-/// The key of the word of an operator that an instance is gone.
+/// The key of the fact that an operator declared an instance gone.
 fn gone_key(instance: &str) -> String {
     format!("gone\n{instance}")
 }
 
-/// A time in seconds.
-fn seconds(time: Duration) -> i64 {
+/// Converts a duration to whole seconds.
+fn whole_seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }

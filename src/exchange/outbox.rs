@@ -1,41 +1,40 @@
-//! [`Outbox`]: what happened at this instance and is not yet written to the shared store, from
-//! which other instances read it. Of each event it keeps the latest time. Requests and commands of
-//! operators add to it, and the thread of the exchange empties it.
+//! [`FactOutbox`]: the queue of this instance's facts that are not yet written to the store that
+//! several crawlgate instances share. Requests and operators' commands add facts, and the exchange
+//! thread takes them out. Of each fact, the queue keeps the latest change.
 //!
-//! It has room for a fixed number of entries, and drops what does not fit. If it drops that a
-//! crawler was served a robots.txt, it sets `has_lost`: other instances could otherwise blame the
-//! crawler wrongly.
+//! The queue is bounded and drops what does not fit. If it drops the fact that a crawler was served
+//! a robots.txt, it sets `has_lost`, because other instances could otherwise accuse the crawler
+//! wrongly.
 
-use crate::facts::{AnyFact, Fact, Key, Subscriber};
+use crate::facts::{AnyFact, Fact, FactKey, FactSubscriber};
 use crate::locks::lock;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Facts that wait at most.
+/// The most facts that wait.
 const MAX_WAITING: usize = 65_536;
-/// Of these, marks: clients can make as many as they have addresses. More than a turn can tell would
-/// hold up the confirmation of violations.
+/// The most marks that wait. Clients can cause as many as they have addresses, and more than a turn
+/// can write would delay the confirmation of violations.
 const MAX_OF_CLIENTS: usize = 1_000;
 
-/// What waits.
+/// The queue.
 #[derive(Debug, Default)]
-pub struct Outbox(Mutex<Waiting>);
+pub struct FactOutbox(Mutex<OutboxContent>);
 
-/// What is taken out of an [`Outbox`].
+/// The content of a [`FactOutbox`].
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub struct OutboxContent {
     /// The latest change of each fact.
-    pub facts: BTreeMap<Key, Fact>,
-    /// Whether there was no room for a version that was served. Of all else others know less, and
-    /// are milder for it.
+    pub facts: BTreeMap<FactKey, Fact>,
+    /// Whether a served version was dropped. Dropping other facts only makes peers more lenient.
     pub has_lost: bool,
     /// How many of the facts are marks.
     of_clients: usize,
 }
 
-impl Subscriber for Outbox {
-    /// Adds a fact, in place of an earlier change of it. Never waits for the store. A fact for which
-    /// there is no room is dropped; of a served version that is recorded as lost.
+impl FactSubscriber for FactOutbox {
+    /// Adds a fact, replacing an earlier change of it. Never blocks. If the queue is full the fact
+    /// is dropped, and a dropped served version sets `has_lost`.
     fn notify(&self, fact: &Fact) {
         let mut waiting = lock(&self.0);
         let key = fact.key();
@@ -43,11 +42,11 @@ impl Subscriber for Outbox {
             Some(known) if known.at <= fact.at => *known = fact.clone(),
             Some(_) => {}
             None => {
-                let is_of_clients = matches!(fact.fact, AnyFact::Mark(_));
+                let is_of_clients = matches!(fact.fact, AnyFact::ClientMark(_));
                 let is_full = waiting.facts.len() >= MAX_WAITING
                     || is_of_clients && waiting.of_clients >= MAX_OF_CLIENTS;
                 if is_full {
-                    waiting.has_lost |= matches!(fact.fact, AnyFact::Served(_));
+                    waiting.has_lost |= matches!(fact.fact, AnyFact::ServedVersion(_));
                     return;
                 }
                 waiting.of_clients += usize::from(is_of_clients);
@@ -57,9 +56,9 @@ impl Subscriber for Outbox {
     }
 }
 
-impl Outbox {
-    /// Takes everything out.
-    pub fn take(&self) -> Waiting {
+impl FactOutbox {
+    /// Removes and returns everything.
+    pub fn drain(&self) -> OutboxContent {
         std::mem::take(&mut *lock(&self.0))
     }
 
@@ -77,17 +76,17 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Mark, Served};
-    use crate::policy::Version;
-    use crate::publications::Published;
+    use crate::facts::{ClientMark, ServedVersion};
+    use crate::policy::RobotsVersion;
+    use crate::publications::PublishedRobots;
     use crate::time::Timestamp;
     use std::net::IpAddr;
 
     #[test]
-    fn clients_cannot_hold_up_what_was_served() {
-        let outbox = Outbox::default();
+    fn marks_of_clients_displace_no_served_version() {
+        let outbox = FactOutbox::default();
         for number in 0..5_000u32 {
-            let mark = Mark {
+            let mark = ClientMark {
                 site: "shop".into(),
                 crawler: "other".into(),
                 address: IpAddr::from(number.to_be_bytes()),
@@ -96,14 +95,14 @@ mod tests {
             };
             outbox.notify(&Fact::set(Timestamp(1), mark));
         }
-        let served = Served {
+        let served = ServedVersion {
             host: "shop.example".into(),
             crawler: "other".into(),
-            received: Published::Version(Version([1; 8])),
+            received: PublishedRobots::Version(RobotsVersion([1; 8])),
         };
         let served = Fact::set(Timestamp(2), served);
         outbox.notify(&served);
-        let waiting = outbox.take();
+        let waiting = outbox.drain();
         assert_eq!(
             (waiting.facts.len(), waiting.has_lost),
             (MAX_OF_CLIENTS + 1, false)

@@ -1,23 +1,23 @@
-//! Two whole instances with their threads and a shared store in memory.
+//! Tests of [`ExchangeThread`] with two complete crawlgate instances and a shared store in memory.
 
 use super::{ExchangeOptions, ExchangeThread};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::exchange::tests::simulated::{OnThread, Simulated};
+use crate::exchange::tests::simulated::{SimulatedServer, SimulatedStore};
 use crate::exchange::{
-    Batch, Deadline, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store,
-    StoreError, Written,
+    ExchangeStore, LogPosition, LogRead, Member, NoAccusationReason, SharedFact, StoreBatch,
+    StoreDeadline, StoreError, StoreIdentity, StoreSets, WriteResult,
 };
 use crate::facts::AnyFact;
 use crate::heads::HeadFields;
-use crate::identity::Proofs;
-use crate::judge::Logs;
+use crate::identity::IdentityProofs;
+use crate::judge::RequestLogs;
 use crate::peers::ForgetError;
-use crate::record::{Judgement, RequestFacts, RequestRecord};
+use crate::record::{Judgement, RequestCopy, RequestRecord};
 use crate::sites::{PauseRequest, SiteOptions};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::upkeep::{Instance, JudgeParts};
+use crate::upkeep::{Instance, InstanceParts};
 use crate::verdict::{Action, Kind};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,51 +26,55 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 
 /// A store whose clock is that of the machine.
-struct Live(Simulated);
+struct RealTimeStore(SimulatedServer);
 
-impl Live {
-    fn now(&self) -> OnThread<'_> {
+impl RealTimeStore {
+    fn store_now(&self) -> SimulatedStore<'_> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .expect("after 1970")
             .as_millis();
         self.0
-            .change(|inner| inner.milliseconds = i64::try_from(now).expect("small"));
-        OnThread(&self.0, false)
+            .with_state(|inner| inner.milliseconds = i64::try_from(now).expect("small"));
+        SimulatedStore(&self.0, false)
     }
 }
 
-impl Store for Live {
-    fn identity(&mut self, founding: &str) -> Result<(Identity, i64), StoreError> {
-        self.now().identity(founding)
+impl ExchangeStore for RealTimeStore {
+    fn identity(&mut self, founding: &str) -> Result<(StoreIdentity, i64), StoreError> {
+        self.store_now().identity(founding)
     }
 
-    fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
-        self.now().write(expected, batch)
+    fn write(
+        &mut self,
+        expected: &StoreIdentity,
+        batch: &StoreBatch,
+    ) -> Result<WriteResult, StoreError> {
+        self.store_now().write(expected, batch)
     }
 
-    fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
-        self.now().read(after)
+    fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError> {
+        self.store_now().read(after)
     }
 
-    fn read_sets(&mut self) -> Result<Sets, StoreError> {
-        self.now().read_sets()
+    fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
+        self.store_now().read_sets()
     }
 
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
-        self.now().read_members()
+        self.store_now().read_members()
     }
 
     fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
-        self.now().fetch(keys)
+        self.store_now().fetch(keys)
     }
 }
 
 /// A store that answers nothing until its deadline.
-struct Mute(Deadline);
+struct MuteStore(StoreDeadline);
 
-impl Mute {
-    fn answer<T>(&self) -> Result<T, StoreError> {
+impl MuteStore {
+    fn wait_for_deadline<T>(&self) -> Result<T, StoreError> {
         while self.0.get().is_none_or(|end| Instant::now() < end) {
             std::thread::park_timeout(Duration::from_millis(5));
         }
@@ -78,82 +82,87 @@ impl Mute {
     }
 }
 
-impl Store for Mute {
-    fn identity(&mut self, _: &str) -> Result<(Identity, i64), StoreError> {
-        self.answer()
+impl ExchangeStore for MuteStore {
+    fn identity(&mut self, _: &str) -> Result<(StoreIdentity, i64), StoreError> {
+        self.wait_for_deadline()
     }
 
-    fn write(&mut self, _: &Identity, _: &Batch) -> Result<Written, StoreError> {
-        self.answer()
+    fn write(&mut self, _: &StoreIdentity, _: &StoreBatch) -> Result<WriteResult, StoreError> {
+        self.wait_for_deadline()
     }
 
-    fn read(&mut self, _: Position) -> Result<LogRead, StoreError> {
-        self.answer()
+    fn read(&mut self, _: LogPosition) -> Result<LogRead, StoreError> {
+        self.wait_for_deadline()
     }
 
-    fn read_sets(&mut self) -> Result<Sets, StoreError> {
-        self.answer()
+    fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
+        self.wait_for_deadline()
     }
 
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
-        self.answer()
+        self.wait_for_deadline()
     }
 
     fn fetch(&mut self, _: &[String]) -> Result<Vec<SharedFact>, StoreError> {
-        self.answer()
+        self.wait_for_deadline()
     }
 }
 
 /// A directory with a policy.
-fn directory() -> tempfile::TempDir {
+fn policy_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(directory.path().join("policies")).expect("a folder");
-    write(directory.path(), "");
+    write_policy(directory.path(), "");
     directory
 }
 
-struct One {
+struct TestInstance {
     directory: tempfile::TempDir,
     instance: Arc<Instance>,
     exchange: Arc<ExchangeThread>,
     state: StateStore,
 }
 
-fn write(directory: &Path, rule: &str) {
+fn write_policy(directory: &Path, rule: &str) {
     let text = format!(
         "hosts: [shop.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/never/{rule}] }}] }}\nenforcement: {{ mode: enforce, traps: [/trap/] }}\n"
     );
     std::fs::write(directory.join("policies/shop.yaml"), text).expect("a policy");
 }
 
-impl One {
+impl TestInstance {
     /// An instance on a host that is new with crawlgate, if it is among these.
-    fn start(store: &Simulated, directory: tempfile::TempDir, new_hosts: &[&str]) -> One {
-        let store = Box::new(Live(store.clone()));
+    fn start(
+        store: &SimulatedServer,
+        directory: tempfile::TempDir,
+        new_hosts: &[&str],
+    ) -> TestInstance {
+        let store = Box::new(RealTimeStore(store.clone()));
         let options = ExchangeOptions {
             store,
-            deadline: Deadline::default(),
+            deadline: StoreDeadline::default(),
             host: "edge".into(),
             peers: Arc::default(),
         };
-        One::with(options, Clock::default(), directory, new_hosts)
+        TestInstance::start_with(options, Clock::default(), directory, new_hosts)
     }
 
-    fn with(
+    fn start_with(
         options: ExchangeOptions,
         clock: Clock,
         directory: tempfile::TempDir,
         new_hosts: &[&str],
-    ) -> One {
+    ) -> TestInstance {
         let of_store = clock.clone();
         let opened = StateStore::open(
             Some(&directory.path().join("state")),
             Arc::new(move || of_store.moment()),
         );
         let (state, remembered) = opened.expect("no other owner");
-        let parts = JudgeParts {
+        let parts = InstanceParts {
             clock,
-            state: (&state, &remembered),
+            store: &state,
+            restored: &remembered,
             sites: SiteOptions {
                 policies: directory.path().join("policies"),
                 strict: true,
@@ -162,16 +171,16 @@ impl One {
                 published_proof: false,
             },
             new_hosts: new_hosts.iter().map(|host| (*host).to_owned()).collect(),
-            proofs: Arc::new(Proofs::none(Registry::builtin())),
-            logs: Logs {
+            proofs: Arc::new(IdentityProofs::policy_only(Registry::builtin())),
+            logs: RequestLogs {
                 peers: Some(options.peers.clone()),
-                ..Logs::off()
+                ..RequestLogs::off()
             },
             passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
         let exchange = ExchangeThread::start(instance.clone(), state.clone(), &remembered, options);
-        One {
+        TestInstance {
             directory,
             instance,
             exchange: exchange.expect("a thread"),
@@ -179,20 +188,20 @@ impl One {
         }
     }
 
-    fn new(store: &Simulated) -> One {
-        One::start(store, directory(), &["shop.example"])
+    fn on_new_host(store: &SimulatedServer) -> TestInstance {
+        TestInstance::start(store, policy_directory(), &["shop.example"])
     }
 
     /// One by this policy, on a host that crawlers may know from before.
-    fn by(store: &Simulated, policy: &str) -> One {
+    fn with_policy(store: &SimulatedServer, policy: &str) -> TestInstance {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("policies")).expect("a folder");
         std::fs::write(directory.path().join("policies/shop.yaml"), policy).expect("a policy");
-        One::start(store, directory, &[])
+        TestInstance::start(store, directory, &[])
     }
 
     /// Sends a request through, and says what was found at once.
-    fn ask(&self, target: &str) -> Judgement {
+    fn request_page(&self, target: &str) -> Judgement {
         let Instance {
             judge,
             recorder,
@@ -206,22 +215,26 @@ impl One {
             user_agent: Some(BINGBOT.as_bytes()),
             ..HeadFields::default()
         };
-        let mut request = RequestFacts::of(&head, "192.0.2.1".parse().ok(), clock.now());
-        request.arrival.lived = clock.moment().lived;
+        let mut request = RequestCopy::for_test(&head, "192.0.2.1".parse().ok(), clock.now());
+        request.arrival.monotonic = clock.moment().monotonic;
         let judgement = judge.judge(&request);
         let mut record = RequestRecord::unjudged(request);
         record.judgement = judgement.clone();
         record.response.status = 200;
-        judge.served(&record, clock.now().into());
+        judge.record_served(&record, clock.now().into());
         recorder.record(&record);
         judgement
     }
 
-    fn kind(&self, target: &str) -> Kind {
-        self.ask(target).judged().expect("a site").decision.kind
+    fn request_kind(&self, target: &str) -> Kind {
+        self.request_page(target)
+            .judged()
+            .expect("a site")
+            .decision
+            .kind
     }
 
-    fn counted(&self, kind: &str) -> bool {
+    fn is_counted(&self, kind: &str) -> bool {
         let series = "crawlgate_violations_total{crawler=\"bingbot\"";
         let rendered = self.instance.metrics.render();
         rendered
@@ -239,30 +252,33 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn two_instances_confirm_each_others_violations_and_know_each_others_copies() {
-    let store = Simulated::new(1);
-    let (one, two) = (One::new(&store), One::new(&store));
+fn two_instances_confirm_violations_of_each_other() {
+    let store = SimulatedServer::new(1);
+    let (one, two) = (
+        TestInstance::on_new_host(&store),
+        TestInstance::on_new_host(&store),
+    );
     eventually("both are members", || {
         [&one, &two].iter().all(|each| {
             let status = each.exchange.status();
             status.members.len() == 2 && status.accuses_not.is_none()
         })
     });
-    one.ask("/robots.txt");
-    assert_eq!(two.kind("/never/1"), Kind::Violation);
+    one.request_page("/robots.txt");
+    assert_eq!(two.request_kind("/never/1"), Kind::Violation);
     assert!(
-        !two.counted("violation") && !two.counted("never_fetched"),
+        !two.is_counted("violation") && !two.is_counted("never_fetched"),
         "it waits for the other"
     );
-    eventually("the violation is recorded", || two.counted("violation"));
+    eventually("the violation is recorded", || two.is_counted("violation"));
     assert!(
-        !two.counted("never_fetched"),
+        !two.is_counted("never_fetched"),
         "the other served the crawler"
     );
     // The other instance has the new version before this one has.
-    write(one.directory.path(), ", /new/");
+    write_policy(one.directory.path(), ", /new/");
     one.instance.sites.reload(one.instance.clock.moment().now);
-    assert_eq!(one.kind("/new/1"), Kind::StaleCopy);
+    assert_eq!(one.request_kind("/new/1"), Kind::StaleCopy);
     let status = one.exchange.status();
     assert_eq!((status.totals.confirmed, status.records_waiting), (0, 0));
 }
@@ -270,8 +286,11 @@ fn two_instances_confirm_each_others_violations_and_know_each_others_copies() {
 const TRAP: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: [/trap/] }] }\nenforcement: { mode: enforce, traps: [/trap/] }\n";
 
 /// Two instances with a trap, on a host that is new with crawlgate.
-fn trapping(store: &Simulated) -> (One, One) {
-    let (one, two) = (One::new(store), One::new(store));
+fn two_with_trap(store: &SimulatedServer) -> (TestInstance, TestInstance) {
+    let (one, two) = (
+        TestInstance::on_new_host(store),
+        TestInstance::on_new_host(store),
+    );
     for each in [&one, &two] {
         std::fs::write(each.directory.path().join("policies/shop.yaml"), TRAP).expect("a policy");
         each.instance.sites.reload(each.instance.clock.moment().now);
@@ -283,23 +302,26 @@ fn trapping(store: &Simulated) -> (One, One) {
 }
 
 #[test]
-fn a_mark_waits_for_the_other_instances() {
-    let store = Simulated::new(1);
-    let (one, _two) = trapping(&store);
+fn mark_waits_for_peers() {
+    let store = SimulatedServer::new(1);
+    let (one, _two) = two_with_trap(&store);
     let marks = || {
         one.instance
             .behaviours
-            .traps
-            .in_force(one.instance.clock.moment().lived)
+            .marked_clients
+            .active_count(one.instance.clock.moment().monotonic)
     };
-    assert_eq!(one.kind("/trap/1"), Kind::Trapped);
+    assert_eq!(one.request_kind("/trap/1"), Kind::Trapped);
     assert_eq!(marks(), 0);
     eventually("the client is marked", || marks() == 1);
 }
 
 /// Two instances that know each other and accuse.
-fn pair(store: &Simulated, policy: &str) -> [One; 2] {
-    let pair = [One::by(store, policy), One::by(store, policy)];
+fn two_with_policy(store: &SimulatedServer, policy: &str) -> [TestInstance; 2] {
+    let pair = [
+        TestInstance::with_policy(store, policy),
+        TestInstance::with_policy(store, policy),
+    ];
     eventually("both know each other", || {
         pair.iter().all(|each| {
             let status = each.exchange.status();
@@ -310,22 +332,22 @@ fn pair(store: &Simulated, policy: &str) -> [One; 2] {
 }
 
 #[test]
-fn a_mark_and_its_release_hold_on_the_other_instance() {
-    let store = Simulated::new(1);
-    let (one, two) = trapping(&store);
-    let marks = |of: &One| {
+fn mark_and_its_release_reach_the_peer() {
+    let store = SimulatedServer::new(1);
+    let (one, two) = two_with_trap(&store);
+    let marks = |of: &TestInstance| {
         of.instance
             .behaviours
-            .traps
-            .in_force(of.instance.clock.moment().lived)
+            .marked_clients
+            .active_count(of.instance.clock.moment().monotonic)
     };
-    assert_eq!(one.kind("/trap/1"), Kind::Trapped);
+    assert_eq!(one.request_kind("/trap/1"), Kind::Trapped);
     eventually("the other has the mark", || marks(&two) == 1);
-    assert_eq!(two.kind("/"), Kind::Trapped, "an allowed page");
+    assert_eq!(two.request_kind("/"), Kind::Trapped, "an allowed page");
     // One that begins later hears of it from the store.
-    let three = One::new(&store);
+    let three = TestInstance::on_new_host(&store);
     eventually("the third has the mark", || marks(&three) == 1);
-    two.instance.behaviours.traps.release(
+    two.instance.behaviours.marked_clients.release_network(
         "192.0.2.0/24".parse().expect("a network"),
         two.instance.clock.moment(),
     );
@@ -335,12 +357,16 @@ fn a_mark_and_its_release_hold_on_the_other_instance() {
 }
 
 #[test]
-fn a_pause_and_its_end_hold_on_the_other_instance() {
-    let store = Simulated::new(1);
-    let [one, two] = pair(&store, TRAP);
-    let paused = |of: &One| {
+fn pause_and_its_end_reach_the_peer() {
+    let store = SimulatedServer::new(1);
+    let [one, two] = two_with_policy(&store, TRAP);
+    let paused = |of: &TestInstance| {
         matches!(
-            of.ask("/").judged().expect("a site").decision.action,
+            of.request_page("/")
+                .judged()
+                .expect("a site")
+                .decision
+                .action,
             Action::Pause { .. }
         )
     };
@@ -361,28 +387,28 @@ fn a_pause_and_its_end_hold_on_the_other_instance() {
     two.instance.sites.pause(&request, now()).expect("a pause");
     eventually("it is paused again", || paused(&one));
     // One that begins later, and the store that was lost, are told of it.
-    store.change(crate::exchange::tests::simulated::Inner::flush);
+    store.with_state(crate::exchange::tests::simulated::ServerState::flush);
     eventually("all is written again", || {
         one.exchange.status().totals.started_over == 1
             && one.exchange.status().accuses_not.is_none()
     });
-    let three = One::new(&store);
+    let three = TestInstance::on_new_host(&store);
     eventually("the third is paused", || paused(&three));
     assert!(paused(&one) && paused(&two));
 }
 
 #[test]
-fn a_fetch_from_one_instance_counts_there_alone_for_the_delay() {
-    let store = Simulated::new(1);
+fn fetch_counts_for_the_delay_at_its_instance_only() {
+    let store = SimulatedServer::new(1);
     let policy = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: '*', crawl_delay: 60s, disallow: [/never/] }] }\nenforcement: { mode: enforce }\n";
-    let [one, two] = pair(&store, policy);
-    let is_slowed = |instance: &One| {
-        let asked = instance.ask("/");
+    let [one, two] = two_with_policy(&store, policy);
+    let is_slowed = |instance: &TestInstance| {
+        let asked = instance.request_page("/");
         asked
             .judged()
             .expect("a site")
             .decision
-            .slowed_for()
+            .slow_retry_after()
             .is_some()
     };
     for instance in [&one, &two] {
@@ -391,59 +417,59 @@ fn a_fetch_from_one_instance_counts_there_alone_for_the_delay() {
             "it may go by what was there before crawlgate"
         );
     }
-    one.ask("/robots.txt");
+    one.request_page("/robots.txt");
     eventually("the other instance knows the copy", || {
         two.instance
             .ledger
-            .everything(Timestamp(0))
+            .all_facts(Timestamp(0))
             .iter()
-            .any(|fact| matches!(fact.fact, AnyFact::Served(_)))
+            .any(|fact| matches!(fact.fact, AnyFact::ServedVersion(_)))
     });
     assert!(!is_slowed(&one) && is_slowed(&one), "the fetch counts");
     assert!(!is_slowed(&two) && !is_slowed(&two));
 }
 
 #[test]
-fn without_the_store_nothing_is_accused_and_robots_txt_waits() {
-    let store = Simulated::new(1);
-    store.change(|inner| inner.is_away = true);
-    let one = One::new(&store);
+fn outage_accuses_no_crawler_and_withholds_robots_txt() {
+    let store = SimulatedServer::new(1);
+    store.with_state(|inner| inner.is_away = true);
+    let one = TestInstance::on_new_host(&store);
     assert_eq!(
         one.exchange.status().accuses_not,
-        Some(Hindrance::StoreAway)
+        Some(NoAccusationReason::StoreAway)
     );
     assert!(
-        one.ask("/robots.txt")
+        one.request_page("/robots.txt")
             .judged()
-            .is_some_and(|judged| judged.is_silent)
+            .is_some_and(|judged| judged.withholds_robots_txt)
     );
-    assert_eq!(one.kind("/never/"), Kind::Unproven);
-    store.change(|inner| inner.is_away = false);
+    assert_eq!(one.request_kind("/never/"), Kind::Unproven);
+    store.with_state(|inner| inner.is_away = false);
     eventually("the store is reached", || {
         one.exchange.status().accuses_not.is_none()
     });
     assert!(
-        one.ask("/robots.txt")
+        one.request_page("/robots.txt")
             .judged()
-            .is_some_and(|judged| !judged.is_silent)
+            .is_some_and(|judged| !judged.withholds_robots_txt)
     );
     assert_eq!(
-        one.kind("/never/"),
+        one.request_kind("/never/"),
         Kind::Unproven,
         "it observes from when it joined"
     );
-    let store = Simulated::new(2);
-    let one = One::new(&store);
+    let store = SimulatedServer::new(2);
+    let one = TestInstance::on_new_host(&store);
     eventually("it is a member", || {
         one.exchange.status().accuses_not.is_none()
     });
-    assert_eq!(one.kind("/never/"), Kind::Violation);
-    store.change(|inner| inner.is_away = true);
+    assert_eq!(one.request_kind("/never/"), Kind::Violation);
+    store.with_state(|inner| inner.is_away = true);
     let before = one.instance.sites.snapshot().sites()[0]
         .site
         .robots_txt
         .version;
-    write(one.directory.path(), ", /new/");
+    write_policy(one.directory.path(), ", /new/");
     let report = one.instance.sites.reload(one.instance.clock.moment().now);
     assert!(report.waiting.is_some());
     assert_eq!(
@@ -457,26 +483,26 @@ fn without_the_store_nothing_is_accused_and_robots_txt_waits() {
 }
 
 #[test]
-fn turn_that_takes_long_holds_up_nothing_and_is_in_the_status() {
-    let (directory, deadline) = (directory(), Deadline::default());
+fn long_turn_blocks_nothing_and_is_in_the_status() {
+    let (directory, deadline) = (policy_directory(), StoreDeadline::default());
     let shift = directory.path().join("clock");
-    std::fs::write(&shift, "lived 1s").expect("a clock");
+    std::fs::write(&shift, "elapsed 1s").expect("a clock");
     let options = ExchangeOptions {
-        store: Box::new(Mute(deadline.clone())),
+        store: Box::new(MuteStore(deadline.clone())),
         deadline,
         host: "edge".into(),
         peers: Arc::default(),
     };
-    let one = One::with(
+    let one = TestInstance::start_with(
         options,
-        Clock::following(&shift).expect("a clock"),
+        Clock::following_file(&shift).expect("a clock"),
         directory,
         &[],
     );
     let status = one.exchange.status();
-    assert_eq!(status.accuses_not, Some(Hindrance::StoreAway));
+    assert_eq!(status.accuses_not, Some(NoAccusationReason::StoreAway));
     assert!(status.withholds_robots_txt_since.is_some());
-    write(one.directory.path(), ", /new/");
+    write_policy(one.directory.path(), ", /new/");
     assert!(
         one.instance
             .sites
@@ -484,15 +510,18 @@ fn turn_that_takes_long_holds_up_nothing_and_is_in_the_status() {
             .waiting
             .is_some()
     );
-    std::fs::write(&shift, "lived 7s").expect("a clock");
+    std::fs::write(&shift, "elapsed 7s").expect("a clock");
     eventually("it is said", || one.exchange.status().away.is_some());
     one.exchange.close();
 }
 
 #[test]
-fn an_instance_keeps_its_id_and_says_goodbye() {
-    let store = Simulated::new(1);
-    let (one, two) = (One::new(&store), One::new(&store));
+fn restarted_instance_keeps_its_id() {
+    let store = SimulatedServer::new(1);
+    let (one, two) = (
+        TestInstance::on_new_host(&store),
+        TestInstance::on_new_host(&store),
+    );
     let id = one.exchange.status().id;
     eventually("the other is known", || {
         two.exchange.status().members.len() == 2
@@ -507,14 +536,14 @@ fn an_instance_keeps_its_id_and_says_goodbye() {
             .any(|member| member.member.id == id && member.member.has_left)
     });
     assert_eq!(two.exchange.status().accuses_not, None);
-    let One {
+    let TestInstance {
         directory,
         instance,
         exchange,
         state,
     } = one;
     drop((instance, exchange, state));
-    let again = One::start(&store, directory, &["shop.example"]);
+    let again = TestInstance::start(&store, directory, &["shop.example"]);
     assert_eq!(again.exchange.status().id, id);
     eventually("it is back", || {
         two.exchange

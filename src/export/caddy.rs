@@ -1,22 +1,22 @@
-//! [`Snippet`] is the configuration by which Caddy itself enforces a policy, without crawlgate. It
-//! is imported into the site's Caddyfile (`templates/caddy.conf`).
+//! [`CaddySnippet`] writes the configuration with which Caddy enforces a policy without crawlgate
+//! (`templates/caddy.conf`). The site's Caddyfile imports it.
 
-use super::CHALLENGE;
-use super::regex::{path, path_regex, regex};
-use super::rules::{Rules, TagRule};
+use super::CHALLENGE_PATH;
+use super::regex::{alternatives_regex, path_regex, path_steps};
+use super::rules::{ExportedPolicy, TagRule};
 use crate::printable::join;
 use askama::Template;
 
 #[derive(Template)]
 #[template(path = "caddy.conf")]
-pub struct Snippet<'r> {
-    pub rules: &'r Rules,
+pub struct CaddySnippet<'r> {
+    pub rules: &'r ExportedPolicy,
     pub directory: &'r str,
 }
 
-/// The extensions of a type that policies name, as alternatives: Caddy does not know the type
-/// before the response.
-fn extensions(media: &str) -> Option<&'static str> {
+/// The path extensions for a media type, as alternatives of a regular expression: Caddy does not know
+/// the type before the response.
+fn media_extensions(media: &str) -> Option<&'static str> {
     Some(match media {
         "application/pdf" => "pdf",
         "application/msword" => "doc",
@@ -31,34 +31,37 @@ fn extensions(media: &str) -> Option<&'static str> {
     })
 }
 
-/// The extensions of all these types, as alternatives of a regular expression. Types without an
-/// extension are left out; empty if all are.
-fn any_extension(types: &[String]) -> String {
-    join(types.iter().filter_map(|media| extensions(media)), "|")
+/// The extensions of all these types. Empty if none has one.
+fn extension_regex(types: &[String]) -> String {
+    join(
+        types.iter().filter_map(|media| media_extensions(media)),
+        "|",
+    )
 }
 
-/// One regular expression for paths that any of these patterns matches.
-fn any_path(patterns: &[String]) -> String {
-    let patterns: Vec<_> = patterns.iter().map(|pattern| path(pattern)).collect();
-    regex(&patterns)
+/// One regular expression for the paths that match any of the patterns.
+fn any_path_regex(patterns: &[String]) -> String {
+    let patterns: Vec<_> = patterns.iter().map(|pattern| path_steps(pattern)).collect();
+    alternatives_regex(&patterns)
 }
 
-/// Whether a rule asks for the status, which Caddy does not know before the response.
+/// Whether a rule has a condition on the status, which Caddy does not know before the response.
 fn asks_for_status(tag: &TagRule) -> bool {
     tag.conditions()
         .any(|condition| !condition.status.is_empty())
 }
 
 /// Whether Caddy has a matcher for each condition of a rule.
-fn is_possible(tag: &TagRule) -> bool {
+fn is_expressible(tag: &TagRule) -> bool {
     let mut types = tag.conditions().map(|condition| &condition.types);
-    !asks_for_status(tag) && types.all(|types| types.is_empty() || !any_extension(types).is_empty())
+    !asks_for_status(tag)
+        && types.all(|types| types.is_empty() || !extension_regex(types).is_empty())
 }
 
-/// A word of a Caddyfile. Between backticks every sign is itself.
-fn quoted(text: &str) -> String {
+/// Quotes a word of a Caddyfile. Backticks need no escapes.
+fn quote_word(text: &str) -> String {
     if text.contains('`') {
-        format!("\"{}\"", super::escaped(text))
+        format!("\"{}\"", super::escape_quoted(text))
     } else {
         format!("`{text}`")
     }

@@ -1,69 +1,70 @@
-//! [`part`] makes the configuration by which HAProxy itself enforces a policy, without crawlgate:
-//! lines for a frontend (`templates/haproxy.conf`), and the files that these lines read.
+//! [`frontend_config`] writes the configuration with which HAProxy enforces a policy without
+//! crawlgate: lines for a frontend (`templates/haproxy.conf`), and the files that these lines read.
 
-use super::regex::{path, path_regex, regexes};
-use super::rules::{ExportedFile, PathRule, Rules};
-use super::{CHALLENGE, Files, text};
+use super::regex::{path_regex, path_steps, split_regexes};
+use super::rules::{ExportedFile, ExportedPolicy, PathRule};
+use super::{CHALLENGE_PATH, ConfigFiles, render_template};
 use askama::Template;
 
-/// How much of a buffer is left for the head: HAProxy answers from memory with a file that fits
-/// into a buffer beside its head.
-const HEAD: usize = 4096;
-/// The size of a buffer, unless `tune.bufsize` says otherwise.
-pub const BUFFER: usize = 16 * 1024;
+/// The part of a buffer for the head of a response. HAProxy serves only files that fit into the rest.
+const HEAD_RESERVE: usize = 4096;
+/// The buffer size without `tune.bufsize`.
+pub const DEFAULT_BUFFER: usize = 16 * 1024;
 
 #[derive(Template)]
 #[template(path = "haproxy.conf")]
-struct Frontend<'r> {
-    rules: &'r Rules,
+struct FrontendConfig<'r> {
+    rules: &'r ExportedPolicy,
     buffer: usize,
     directory: &'r str,
-    /// The files of the lists of paths, by the place of the list and their extension.
+    /// The index of a path list, and the extension of its file.
     lists: Vec<(usize, &'static str)>,
 }
 
-impl Frontend<'_> {
-    /// Whether HAProxy can answer with a file from memory: it has to fit into a buffer beside the
-    /// head.
-    fn fits(&self, file: &ExportedFile) -> bool {
-        file.body.len() + HEAD <= self.buffer
+impl FrontendConfig<'_> {
+    /// Whether HAProxy can serve a file: it has to fit into a buffer beside the head.
+    fn fits_in_buffer(&self, file: &ExportedFile) -> bool {
+        file.body.len() + HEAD_RESERVE <= self.buffer
     }
 }
 
-/// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
-pub fn part(rules: &Rules, buffer: usize, directory: &str) -> (String, Files) {
-    let mut files = Files::new();
+/// The lines for a frontend, and the files that they read. `buffer` is the buffer size in bytes.
+pub fn frontend_config(
+    rules: &ExportedPolicy,
+    buffer: usize,
+    directory: &str,
+) -> (String, ConfigFiles) {
+    let mut files = ConfigFiles::new();
     for (place, answer) in rules.answers.iter().enumerate() {
         files.insert(format!("refused{place}.txt"), answer.body.clone().into());
     }
     if let Some(answer) = &rules.pause {
         files.insert("paused.txt".into(), answer.body.clone().into());
     }
-    let agents = rules.agents().into_iter();
+    let agents = rules.agent_regexes().into_iter();
     let map = agents.map(|(class, regex)| format!("(?i){regex} c{class}"));
-    files.insert("crawlers.map".into(), lines(map));
+    files.insert("crawlers.map".into(), file_of_lines(map));
     let mut lists = Vec::new();
     for (place, list) in rules.lists.iter().enumerate() {
-        for (kind, paths) in paths(list).filter(|(_, paths)| !paths.is_empty()) {
-            files.insert(format!("list{place}.{kind}"), lines(paths));
+        for (kind, paths) in list_files(list).filter(|(_, paths)| !paths.is_empty()) {
+            files.insert(format!("list{place}.{kind}"), file_of_lines(paths));
             lists.push((place, kind));
         }
     }
-    let frontend = Frontend {
+    let frontend = FrontendConfig {
         rules,
         buffer,
         directory,
         lists,
     };
-    (text(&frontend), files)
+    (render_template(&frontend), files)
 }
 
-/// The lines of the files for a list of rules, by the file's extension. With an Allow in the list:
-/// `map`, each pattern as a regular expression with `open` or `closed`, the first that matches
-/// counts. Else by how HAProxy compares: `reg` for patterns with `*` (several become one
-/// expression), `str` for those that end with `$`, and `beg` for the others, which it finds in a
-/// tree. Files that are not needed are empty.
-fn paths(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+/// The lines of the files for a list of rules, by file extension. A list with an Allow has one file
+/// `map`: regular expressions with `open` or `closed`, of which the first match counts. Other lists
+/// are divided by how HAProxy compares: `reg` for patterns with `*`, `str` for those that end with
+/// `$`, and `beg` for prefixes, which it finds in a tree.
+fn list_files(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)> {
     let has_allow = list.iter().any(|rule| rule.allow);
     let mut map = Vec::new();
     let mut prefixes = Vec::new();
@@ -75,7 +76,7 @@ fn paths(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)>
                 let word = if *allow { "open" } else { "closed" };
                 map.push(format!("{} {word}", path_regex(pattern)));
             }
-            _ if pattern.contains('*') => wild.push(path(pattern)),
+            _ if pattern.contains('*') => wild.push(path_steps(pattern)),
             Some(text) => whole.push(text.to_owned()),
             None => prefixes.push(pattern.clone()),
         }
@@ -84,19 +85,17 @@ fn paths(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)>
         ("map", map),
         ("beg", prefixes),
         ("str", whole),
-        ("reg", regexes(&wild)),
+        ("reg", split_regexes(&wild)),
     ]
     .into_iter()
 }
 
-/// The items as a file, each with a line end.
-fn lines(items: impl IntoIterator<Item = String>) -> Vec<u8> {
+fn file_of_lines(items: impl IntoIterator<Item = String>) -> Vec<u8> {
     let lines: String = items.into_iter().map(|item| item + "\n").collect();
     lines.into()
 }
 
-/// The text of a word in single quotes: in double quotes `$` would begin a variable of the
-/// environment.
-fn escaped(text: &str) -> String {
+/// Escapes a word for single quotes: in double quotes `$` would begin an environment variable.
+fn escape_single_quoted(text: &str) -> String {
     text.replace('\'', "'\\''")
 }

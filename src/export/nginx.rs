@@ -1,56 +1,58 @@
-//! [`parts()`] makes the configuration by which nginx itself enforces a policy, without crawlgate:
-//! `map`s for the `http` block (`templates/nginx-http.conf`), and conditions and locations for the
-//! `server` block (`templates/nginx-server.conf`).
+//! [`http_and_server_config`] writes the configuration with which nginx enforces a policy without
+//! crawlgate: `map`s for the `http` block (`templates/nginx-http.conf`), and conditions and
+//! locations for the `server` block (`templates/nginx-server.conf`).
 
-use super::regex::{media, path_regex};
-use super::rules::Rules;
-use super::{CHALLENGE, text};
+use super::regex::{media_type_regex, path_regex};
+use super::rules::ExportedPolicy;
+use super::{CHALLENGE_PATH, render_template};
 use askama::Template;
 
-/// So many variables fit into nginx's table beside those of its own modules. For more, the table
-/// has to be larger.
-const MANY_VARIABLES: usize = 12;
+/// How many variables fit into nginx's table beside those of its own modules.
+const MAX_DEFAULT_VARIABLES: usize = 12;
 
 #[derive(Template)]
 #[template(path = "nginx-http.conf")]
-struct HttpPart<'r> {
-    rules: &'r Rules,
-    /// Whether a value has a dollar sign, which by itself would begin the name of a variable.
+struct HttpConfig<'r> {
+    rules: &'r ExportedPolicy,
+    /// Whether a value has a dollar sign, which needs escaping.
     has_dollar: bool,
-    /// The size of the table of variables, where nginx would warn that its own is too small.
+    /// The size of the table of variables, if the default is too small.
     table_size: Option<usize>,
 }
 
 #[derive(Template)]
 #[template(path = "nginx-server.conf")]
-struct ServerPart<'r> {
-    rules: &'r Rules,
+struct ServerConfig<'r> {
+    rules: &'r ExportedPolicy,
     directory: &'r str,
 }
 
-/// The parts of a configuration: for `http`, and for `server`.
-pub fn parts(rules: &Rules, directory: &str) -> (String, String) {
+/// The parts for the `http` and the `server` block.
+pub fn http_and_server_config(rules: &ExportedPolicy, directory: &str) -> (String, String) {
     let answers = rules.answers.iter().chain(&rules.pause);
     let values = rules.signals.iter().flat_map(|signal| &signal.values);
     let mut literals = answers.map(|answer| &answer.body).chain(values);
-    let mut http = HttpPart {
+    let mut http = HttpConfig {
         rules,
         has_dollar: literals.any(|literal| literal.contains('$')),
         table_size: None,
     };
-    let variables = text(&http).matches("\nmap ").count();
-    if variables > MANY_VARIABLES {
+    let variables = render_template(&http).matches("\nmap ").count();
+    if variables > MAX_DEFAULT_VARIABLES {
         http.table_size = Some((1024 + 64 * variables).next_power_of_two());
     }
-    (text(&http), text(&ServerPart { rules, directory }))
+    (
+        render_template(&http),
+        render_template(&ServerConfig { rules, directory }),
+    )
 }
 
-/// The text of a string without variables.
-fn literal(text: &str) -> String {
-    escaped(text).replace('$', "${crawlgate_dollar}")
+/// Escapes a string, also variables in it.
+fn string_literal(text: &str) -> String {
+    escape_string(text).replace('$', "${crawlgate_dollar}")
 }
 
-/// The text of a string.
-fn escaped(text: &str) -> String {
-    super::escaped(text).replace('\n', "\\n")
+/// Escapes a string, except variables.
+fn escape_string(text: &str) -> String {
+    super::escape_quoted(text).replace('\n', "\\n")
 }

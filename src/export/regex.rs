@@ -1,42 +1,40 @@
 //! Regular expressions that nginx, HAProxy, Caddy and Apache all understand. [`marker_regex`] makes
 //! one from a marker (the part of a user agent that identifies a crawler), and [`path_regex`] from
-//! a path pattern of robots.txt.
+//! a path pattern of robots.txt. Several patterns are combined in a [`RegexTrie`].
 
 use std::collections::BTreeMap;
 
-/// The longest expression: nginx takes words of up to 4,096 bytes in its configuration, the quotes
-/// included.
+/// nginx takes words of up to 4,096 bytes with their quotes.
 const MAX_LENGTH: usize = 3_900;
 
-/// One step of a pattern, in the order in which alternatives are written.
+/// One part of a pattern. Alternatives are written in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum RegexStep {
     Start,
-    NoWord,
+    WordStart,
     Byte(u8),
     Any,
     End,
-    NoWordOrEnd,
+    WordEnd,
     RequestStart,
-    NoBlanks,
+    AnyInRequest,
     RequestEnd,
 }
 
-/// Alternatives that share their beginnings, so that a regex engine reads these once.
+/// Patterns as a tree by their beginnings, so that a regex engine compares these once.
 #[derive(Default)]
-struct Trie {
-    next: BTreeMap<Step, Trie>,
+struct RegexTrie {
+    next: BTreeMap<RegexStep, RegexTrie>,
     matches: bool,
 }
 
-impl Trie {
-    /// Adds a pattern.
-    fn add(&mut self, steps: &[Step]) {
+impl RegexTrie {
+    fn insert(&mut self, steps: &[RegexStep]) {
         if self.matches {
             return; // A shorter pattern matches already.
         }
         match steps.split_first() {
-            Some((step, rest)) => self.next.entry(*step).or_default().add(rest),
+            Some((step, rest)) => self.next.entry(*step).or_default().insert(rest),
             None => {
                 self.matches = true;
                 self.next.clear();
@@ -44,148 +42,145 @@ impl Trie {
         }
     }
 
-    /// Writes the patterns below this node as one regular expression.
-    fn write(&self, out: &mut String) {
+    fn write_regex(&self, out: &mut String) {
         let several = self.next.len() > 1;
         *out += if several { "(?:" } else { "" };
         for (place, (step, rest)) in self.next.iter().enumerate() {
             *out += if place > 0 { "|" } else { "" };
-            step.write(out);
-            rest.write(out);
+            step.write_regex(out);
+            rest.write_regex(out);
         }
         *out += if several { ")" } else { "" };
     }
 }
 
-impl Step {
-    /// Adds the step to a regular expression. A byte is escaped where servers read it as more than
-    /// itself.
-    fn write(self, out: &mut String) {
+impl RegexStep {
+    /// Escapes a byte if a server could read it as more than itself.
+    fn write_regex(self, out: &mut String) {
         out.push_str(match self {
-            Step::Start => "^",
-            // Product tokens do not have these characters. Next to a marker they part words.
-            Step::NoWord => "(?:^|[^0-9A-Za-z_-])",
-            Step::Any => ".*",
-            Step::End => "$",
-            Step::NoWordOrEnd => "(?:[^0-9A-Za-z_-]|$)",
-            // The method, and the host of a target that names it.
-            Step::RequestStart => "^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?",
-            Step::NoBlanks => "[^ ]*",
-            Step::RequestEnd => "(?: |$)",
-            Step::Byte(byte) if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) => {
+            RegexStep::Start => "^",
+            // Anything but the characters of a product token.
+            RegexStep::WordStart => "(?:^|[^0-9A-Za-z_-])",
+            RegexStep::Any => ".*",
+            RegexStep::End => "$",
+            RegexStep::WordEnd => "(?:[^0-9A-Za-z_-]|$)",
+            // The method, and the origin of an absolute target.
+            RegexStep::RequestStart => "^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?",
+            RegexStep::AnyInRequest => "[^ ]*",
+            RegexStep::RequestEnd => "(?: |$)",
+            RegexStep::Byte(byte)
+                if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) =>
+            {
                 return out.push(byte.into());
             }
-            Step::Byte(byte) if b".?+*()|[]^$".contains(&byte) => {
+            RegexStep::Byte(byte) if b".?+*()|[]^$".contains(&byte) => {
                 return out.extend(['\\', byte.into()]);
             }
-            // No server, reading the regex out of a file of its own, gives these a meaning. No
-            // quotation mark stands in a regex by itself: templates quote it without a look.
-            Step::Byte(byte) => return *out += &format!("\\x{byte:02x}"),
+            // No configuration format gives these a meaning. Quotation marks are among them, so
+            // templates need not escape a regex.
+            RegexStep::Byte(byte) => return *out += &format!("\\x{byte:02x}"),
         });
     }
 }
 
-/// A marker of the registry, which stands by itself: `^x` at the start of the user agent, `=x` all
-/// of it, `x` anywhere.
-pub fn marker(text: &str) -> Vec<Step> {
+/// A marker of the registry, as a whole word: `^x` at the start of the user agent, `=x` all of it,
+/// `x` anywhere.
+pub fn marker_steps(text: &str) -> Vec<RegexStep> {
     let body = text.trim_start_matches(['^', '=']);
     let start = if body.len() < text.len() {
-        Some(Step::Start)
+        Some(RegexStep::Start)
     } else {
-        body.starts_with(is_word).then_some(Step::NoWord)
+        body.starts_with(is_word_char)
+            .then_some(RegexStep::WordStart)
     };
     let end = if text.starts_with('=') {
-        Some(Step::End)
+        Some(RegexStep::End)
     } else {
-        body.ends_with(is_word).then_some(Step::NoWordOrEnd)
+        body.ends_with(is_word_char).then_some(RegexStep::WordEnd)
     };
-    // Compared without regard to case: in one case, so that beginnings are shared.
+    // In lower case, so that beginnings are shared: servers ignore case.
     start
         .into_iter()
-        .chain(body.to_ascii_lowercase().bytes().map(Step::Byte))
+        .chain(body.to_ascii_lowercase().bytes().map(RegexStep::Byte))
         .chain(end)
         .collect()
 }
 
-fn is_word(character: char) -> bool {
+fn is_word_char(character: char) -> bool {
     character.is_ascii_alphanumeric()
 }
 
-/// A pattern of robots.txt.
-pub fn path(text: &str) -> Vec<Step> {
+/// A path pattern of robots.txt.
+pub fn path_steps(text: &str) -> Vec<RegexStep> {
     let body = text.strip_suffix('$').unwrap_or(text);
-    let end = (body.len() < text.len()).then_some(Step::End);
-    std::iter::once(Step::Start)
+    let end = (body.len() < text.len()).then_some(RegexStep::End);
+    std::iter::once(RegexStep::Start)
         .chain(body.bytes().map(|byte| match byte {
-            b'*' => Step::Any,
-            byte => Step::Byte(byte),
+            b'*' => RegexStep::Any,
+            byte => RegexStep::Byte(byte),
         }))
         .chain(end)
         .collect()
 }
 
-/// A pattern of robots.txt, as it stands in the first line of a request. The pattern ends before
-/// the version.
-pub fn request_line(text: &str) -> Vec<Step> {
-    let mut steps = path(text);
+/// A path pattern of robots.txt for the request line, where it must not match the version.
+pub fn request_line_steps(text: &str) -> Vec<RegexStep> {
+    let mut steps = path_steps(text);
     for step in &mut steps {
         *step = match *step {
-            Step::Start => Step::RequestStart,
-            Step::Any => Step::NoBlanks,
-            Step::End => Step::RequestEnd,
+            RegexStep::Start => RegexStep::RequestStart,
+            RegexStep::Any => RegexStep::AnyInRequest,
+            RegexStep::End => RegexStep::RequestEnd,
             other => other,
         };
     }
     steps
 }
 
-/// Text as it is.
-fn literal(text: &str) -> String {
-    regex(&[text.bytes().map(Step::Byte).collect()])
+fn literal_regex(text: &str) -> String {
+    alternatives_regex(&[text.bytes().map(RegexStep::Byte).collect()])
 }
 
-/// A marker of a user agent, as one regex.
 pub fn marker_regex(text: &str) -> String {
-    regex(&[marker(text)])
+    alternatives_regex(&[marker_steps(text)])
 }
 
-/// A pattern of robots.txt, as one regex.
 pub fn path_regex(text: &str) -> String {
-    regex(&[path(text)])
+    alternatives_regex(&[path_steps(text)])
 }
 
-/// A type like `application/pdf` or `image/*`, at the beginning of a Content-Type.
-pub fn media(media: &str) -> String {
+/// For a Content-Type of the type `application/pdf` or `image/*`.
+pub fn media_type_regex(media: &str) -> String {
     match media.strip_suffix('*') {
-        Some(class) => format!("^{}", literal(class)),
-        None => format!("^{}(?:;|$)", literal(media)),
+        Some(class) => format!("^{}", literal_regex(class)),
+        None => format!("^{}(?:;|$)", literal_regex(media)),
     }
 }
 
-/// One regex for all of these.
-pub fn regex(patterns: &[Vec<Step>]) -> String {
-    let mut trie = Trie::default();
+/// One regex that matches any of the patterns.
+pub fn alternatives_regex(patterns: &[Vec<RegexStep>]) -> String {
+    let mut trie = RegexTrie::default();
     for pattern in patterns {
-        trie.add(pattern);
+        trie.insert(pattern);
     }
     let mut text = String::new();
-    trie.write(&mut text);
+    trie.write_regex(&mut text);
     text
 }
 
-/// As few regexes as there can be, each short enough for nginx.
-pub fn regexes(patterns: &[Vec<Step>]) -> Vec<String> {
+/// As few regexes as possible, each short enough for nginx. One matches where a pattern does.
+pub fn split_regexes(patterns: &[Vec<RegexStep>]) -> Vec<String> {
     if patterns.is_empty() {
         return Vec::new();
     }
-    let text = regex(patterns);
+    let text = alternatives_regex(patterns);
     if text.len() <= MAX_LENGTH || patterns.len() < 2 {
         return vec![text];
     }
     let mut sorted = patterns.to_vec();
     sorted.sort();
     let (left, right) = sorted.split_at(sorted.len() / 2);
-    [regexes(left), regexes(right)].concat()
+    [split_regexes(left), split_regexes(right)].concat()
 }
 
 #[cfg(test)]
@@ -193,8 +188,8 @@ mod tests {
     use super::*;
     use ::regex::RegexBuilder;
 
-    fn is_match(steps: Vec<Step>, text: &str) -> bool {
-        let regex = RegexBuilder::new(&regex(&[steps]))
+    fn is_match(steps: Vec<RegexStep>, text: &str) -> bool {
+        let regex = RegexBuilder::new(&alternatives_regex(&[steps]))
             .case_insensitive(true)
             .build()
             .expect("a regex");
@@ -202,29 +197,31 @@ mod tests {
     }
 
     #[test]
-    fn markers_stand_by_themselves() {
+    fn markers_match_whole_words() {
         assert!(is_match(
-            marker("Googlebot"),
+            marker_steps("Googlebot"),
             "Mozilla/5.0 (compatible; Googlebot/2.1)"
         ));
-        assert!(!is_match(marker("Googlebot"), "Googlebot-Image/1.0"));
-        assert!(!is_match(marker("bingbot"), "abingbot/2.0"));
+        assert!(!is_match(marker_steps("Googlebot"), "Googlebot-Image/1.0"));
+        assert!(!is_match(marker_steps("bingbot"), "abingbot/2.0"));
         assert!(
-            is_match(marker("^Wget/"), "Wget/1.21") && !is_match(marker("^Wget/"), "x Wget/1.21")
+            is_match(marker_steps("^Wget/"), "Wget/1.21")
+                && !is_match(marker_steps("^Wget/"), "x Wget/1.21")
         );
         assert!(
-            is_match(marker("=Fetcher"), "fetcher") && !is_match(marker("=Fetcher"), "fetcher/2")
+            is_match(marker_steps("=Fetcher"), "fetcher")
+                && !is_match(marker_steps("=Fetcher"), "fetcher/2")
         );
     }
 
     #[test]
-    fn patterns_do_not_reach_the_version_of_a_request() {
-        assert!(!is_match(request_line("/*1.1"), "GET /x HTTP/1.1"));
-        assert!(is_match(request_line("/*1.1"), "GET /x1.1 HTTP/1.1"));
+    fn patterns_do_not_match_the_http_version() {
+        assert!(!is_match(request_line_steps("/*1.1"), "GET /x HTTP/1.1"));
+        assert!(is_match(request_line_steps("/*1.1"), "GET /x1.1 HTTP/1.1"));
     }
 
     #[test]
-    fn patterns_mean_what_robots_txt_means() {
+    fn patterns_match_as_in_robots_txt() {
         for (pattern, target, matches) in [
             ("/a", "/abc?d", true),
             ("/a$", "/abc", false),
@@ -235,7 +232,7 @@ mod tests {
             ("/$x", "/$x", true),
         ] {
             assert_eq!(
-                is_match(path(pattern), target),
+                is_match(path_steps(pattern), target),
                 matches,
                 "{pattern} {target}"
             );
@@ -244,7 +241,7 @@ mod tests {
                 format!("HEAD http://a.example{target} HTTP/1.1"),
             ] {
                 assert_eq!(
-                    is_match(request_line(pattern), &line),
+                    is_match(request_line_steps(pattern), &line),
                     matches,
                     "{pattern} {line}"
                 );

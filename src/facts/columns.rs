@@ -1,11 +1,12 @@
-//! Conversion between the fields of facts and the columns in which they are kept and exchanged.
-//! [`Value`] is the content of a column, [`Column`] is a type of field, and [`Table`] a kind of
-//! fact. The macros `tables!` and `all_facts!` make the structs of all kinds.
+//! Stores facts, the things that crawlgate remembers (such as which robots.txt a crawler was
+//! served), as rows of tables. This module converts each field of a fact to the content of a column
+//! ([`ColumnValue`]) and back. Types of fields implement [`ColumnType`], and kinds of facts
+//! [`FactTable`]. The macros `tables!` and `all_facts!` declare all kinds.
 
 use super::{GapReason, PauseEvent};
-use crate::policy::Version;
-use crate::policy::model::Audience;
-use crate::publications::Published;
+use crate::policy::RobotsVersion;
+use crate::policy::model::PauseAudience;
+use crate::publications::PublishedRobots;
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::convert::Infallible;
@@ -15,13 +16,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Clocks of one machine, or of several that exchange facts, may differ by this many seconds.
-pub const TOLERANCE: i64 = 5;
+/// Clocks may be off by this many seconds, on one machine over time and between instances.
+pub const CLOCK_TOLERANCE: i64 = 5;
 
-/// Returns `moment`, or `now` if `moment` lies ahead by more than `TOLERANCE`: then it was recorded
-/// by a clock that was set back since.
-pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
-    if moment.0 > now.0.saturating_add(TOLERANCE) {
+/// Returns `moment`, or `now` if `moment` is more than `CLOCK_TOLERANCE` in the future. Such a
+/// moment was recorded before the clock was set back.
+pub fn clamp_to_now(moment: Timestamp, now: Timestamp) -> Timestamp {
+    if moment.0 > now.0.saturating_add(CLOCK_TOLERANCE) {
         now
     } else {
         moment
@@ -30,7 +31,7 @@ pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
 
 /// The content of a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Value {
+pub enum ColumnValue {
     /// Nothing.
     Null,
     /// A number.
@@ -43,20 +44,21 @@ pub enum Value {
     Bytes(Arc<[u8]>),
 }
 
-/// A type of field.
-pub trait Column: Sized {
-    /// The type in the table's definition, in the words of SQLite.
-    const TYPE: &'static str = "INTEGER NOT NULL";
-    /// Whether it is a moment.
+/// A type that a field of a fact may have.
+pub trait ColumnType: Sized {
+    /// The SQLite type and constraint of the column.
+    const SQL_TYPE: &'static str = "INTEGER NOT NULL";
+    /// Whether the column has moments.
     const IS_TIME: bool = false;
 
-    /// The field as the content of a column.
-    fn to_value(&self) -> Value;
+    /// Converts the field into the content of a column.
+    fn to_value(&self) -> ColumnValue;
 
-    /// The field of a column; `None` if its content is of another type or cannot be read.
-    fn from_value(value: Value) -> Option<Self>;
+    /// Reads the field from the content of a column. `None` if the content has another type or
+    /// cannot be parsed.
+    fn from_value(value: ColumnValue) -> Option<Self>;
 
-    /// Takes a moment that lies ahead for `now`: see `taken_as_past`. Other fields stay.
+    /// Applies `clamp_to_now` to moments. Does nothing to other fields.
     fn clamp_to(&mut self, _now: Timestamp) {}
 }
 
@@ -64,14 +66,14 @@ pub trait Column: Sized {
 macro_rules! numbers {
     ($($number:ty),+) => {
         $(
-            impl Column for $number {
-                fn to_value(&self) -> Value {
-                    Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+            impl ColumnType for $number {
+                fn to_value(&self) -> ColumnValue {
+                    ColumnValue::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
                 }
 
-                fn from_value(value: Value) -> Option<$number> {
+                fn from_value(value: ColumnValue) -> Option<$number> {
                     match value {
-                        Value::Integer(number) => number.try_into().ok(),
+                        ColumnValue::Integer(number) => number.try_into().ok(),
                         _ => None,
                     }
                 }
@@ -82,73 +84,73 @@ macro_rules! numbers {
 
 numbers!(u32, u64);
 
-impl Column for bool {
-    fn to_value(&self) -> Value {
-        Value::Integer((*self).into())
+impl ColumnType for bool {
+    fn to_value(&self) -> ColumnValue {
+        ColumnValue::Integer((*self).into())
     }
 
-    fn from_value(value: Value) -> Option<bool> {
+    fn from_value(value: ColumnValue) -> Option<bool> {
         u32::from_value(value).map(|number| number != 0)
     }
 }
 
-impl Column for Timestamp {
+impl ColumnType for Timestamp {
     const IS_TIME: bool = true;
 
-    fn to_value(&self) -> Value {
-        Value::Time(*self)
+    fn to_value(&self) -> ColumnValue {
+        ColumnValue::Time(*self)
     }
 
-    fn from_value(value: Value) -> Option<Timestamp> {
+    fn from_value(value: ColumnValue) -> Option<Timestamp> {
         match value {
-            Value::Time(moment) => Some(moment),
-            Value::Integer(seconds) => Some(Timestamp(seconds)),
+            ColumnValue::Time(moment) => Some(moment),
+            ColumnValue::Integer(seconds) => Some(Timestamp(seconds)),
             _ => None,
         }
     }
 
     fn clamp_to(&mut self, now: Timestamp) {
-        *self = taken_as_past(*self, now);
+        *self = clamp_to_now(*self, now);
     }
 }
 
 /// In whole seconds.
-impl Column for Duration {
-    fn to_value(&self) -> Value {
+impl ColumnType for Duration {
+    fn to_value(&self) -> ColumnValue {
         self.as_secs().to_value()
     }
 
-    fn from_value(value: Value) -> Option<Duration> {
+    fn from_value(value: ColumnValue) -> Option<Duration> {
         u64::from_value(value).map(Duration::from_secs)
     }
 }
 
-impl Column for Arc<[u8]> {
-    const TYPE: &'static str = "BLOB NOT NULL";
+impl ColumnType for Arc<[u8]> {
+    const SQL_TYPE: &'static str = "BLOB NOT NULL";
 
-    fn to_value(&self) -> Value {
-        Value::Bytes(self.clone())
+    fn to_value(&self) -> ColumnValue {
+        ColumnValue::Bytes(self.clone())
     }
 
-    fn from_value(value: Value) -> Option<Arc<[u8]>> {
+    fn from_value(value: ColumnValue) -> Option<Arc<[u8]>> {
         match value {
-            Value::Bytes(bytes) => Some(bytes),
+            ColumnValue::Bytes(bytes) => Some(bytes),
             _ => None,
         }
     }
 }
 
-impl<C: Column> Column for Option<C> {
-    const TYPE: &'static str = "INTEGER";
+impl<C: ColumnType> ColumnType for Option<C> {
+    const SQL_TYPE: &'static str = "INTEGER";
     const IS_TIME: bool = C::IS_TIME;
 
-    fn to_value(&self) -> Value {
-        self.as_ref().map_or(Value::Null, C::to_value)
+    fn to_value(&self) -> ColumnValue {
+        self.as_ref().map_or(ColumnValue::Null, C::to_value)
     }
 
-    fn from_value(value: Value) -> Option<Option<C>> {
+    fn from_value(value: ColumnValue) -> Option<Option<C>> {
         match value {
-            Value::Null => Some(None),
+            ColumnValue::Null => Some(None),
             value => C::from_value(value).map(Some),
         }
     }
@@ -160,20 +162,20 @@ impl<C: Column> Column for Option<C> {
     }
 }
 
-/// Makes columns of types whose text is the one that they are shown and parsed with.
+/// Stores types as text, by their `Display` and `FromStr`.
 macro_rules! texts {
     ($($field:ty),+) => {
         $(
-            impl Column for $field {
-                const TYPE: &'static str = "TEXT NOT NULL";
+            impl ColumnType for $field {
+                const SQL_TYPE: &'static str = "TEXT NOT NULL";
 
-                fn to_value(&self) -> Value {
-                    Value::Text(self.to_string())
+                fn to_value(&self) -> ColumnValue {
+                    ColumnValue::Text(self.to_string())
                 }
 
-                fn from_value(value: Value) -> Option<$field> {
+                fn from_value(value: ColumnValue) -> Option<$field> {
                     match value {
-                        Value::Text(text) => text.parse().ok(),
+                        ColumnValue::Text(text) => text.parse().ok(),
                         _ => None,
                     }
                 }
@@ -183,42 +185,51 @@ macro_rules! texts {
 }
 
 texts!(
-    String, IpAddr, IpNet, Version, Published, Audience, PauseEvent, GapReason
+    String,
+    IpAddr,
+    IpNet,
+    RobotsVersion,
+    PublishedRobots,
+    PauseAudience,
+    PauseEvent,
+    GapReason
 );
 
 /// `503`, `forgotten`, `forgotten, 503`, or the id of a version.
-impl fmt::Display for Published {
+impl fmt::Display for PublishedRobots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Published::Version(version) => version.fmt(f),
-            Published::Unavailable => f.write_str("503"),
-            Published::Unknown => f.write_str("forgotten"),
-            Published::UnknownOrUnavailable => f.write_str("forgotten, 503"),
+            PublishedRobots::Version(version) => version.fmt(f),
+            PublishedRobots::Unavailable => f.write_str("503"),
+            PublishedRobots::Unknown => f.write_str("forgotten"),
+            PublishedRobots::UnknownOrUnavailable => f.write_str("forgotten, 503"),
         }
     }
 }
 
-/// An id that cannot be read stands for a version that is not known.
-impl FromStr for Published {
+/// An id that cannot be parsed becomes `Published::Unknown`.
+impl FromStr for PublishedRobots {
     type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Published, Infallible> {
+    fn from_str(text: &str) -> Result<PublishedRobots, Infallible> {
         Ok(match text {
-            "503" => Published::Unavailable,
-            "forgotten, 503" => Published::UnknownOrUnavailable,
-            id => id.parse().map_or(Published::Unknown, Published::Version),
+            "503" => PublishedRobots::Unavailable,
+            "forgotten, 503" => PublishedRobots::UnknownOrUnavailable,
+            id => id
+                .parse()
+                .map_or(PublishedRobots::Unknown, PublishedRobots::Version),
         })
     }
 }
 
-/// When a fact is over, and may be deleted.
+/// When a fact may be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// A later fact replaces it, or a removal.
+    /// Only when a later fact or a removal replaces it.
     Never,
-    /// At the moment of its column `until`, if that has one.
+    /// At the moment in its column `until`, if there is one.
     Until,
-    /// When nobody confirmed it for as long as a crawler may use a copy of robots.txt.
+    /// When it was not set again for as long as a crawler may use a cached robots.txt.
     Unconfirmed,
 }
 
@@ -227,24 +238,24 @@ pub enum Expiry {
 pub struct ColumnInfo {
     /// Its name.
     pub name: &'static str,
-    /// Its type in the table's definition, in the words of SQLite.
-    pub definition: &'static str,
-    /// Whether it holds moments.
+    /// Its SQLite type and constraint.
+    pub sql_type: &'static str,
+    /// Whether it has moments.
     pub is_time: bool,
 }
 
 impl ColumnInfo {
     /// The column of a field of type `C`.
-    pub const fn of<C: Column>(name: &'static str) -> ColumnInfo {
+    pub const fn new<C: ColumnType>(name: &'static str) -> ColumnInfo {
         ColumnInfo {
             name,
-            definition: C::TYPE,
+            sql_type: C::SQL_TYPE,
             is_time: C::IS_TIME,
         }
     }
 }
 
-/// A kind of fact as a table.
+/// The table of a kind of fact.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TableInfo {
     /// Its name.
@@ -253,45 +264,49 @@ pub struct TableInfo {
     pub key: &'static [ColumnInfo],
     /// The other columns.
     pub values: &'static [ColumnInfo],
-    /// When its facts are over.
+    /// When its facts may be deleted.
     pub expiry: Expiry,
-    /// Whether clients choose how many of its facts come and go.
-    pub is_of_clients: bool,
+    /// Whether requests of clients add and remove its facts, so that their number is not bounded by
+    /// what operators do.
+    pub is_client_driven: bool,
 }
 
 /// A kind of fact. Of two facts with one key the later one counts.
-pub trait Table: Sized {
+pub trait FactTable: Sized {
     /// Its table.
     const INFO: TableInfo;
 
     /// The columns of the key.
-    fn key(&self) -> Vec<Value>;
+    fn key(&self) -> Vec<ColumnValue>;
 
     /// The other columns.
-    fn values(&self) -> Vec<Value>;
+    fn values(&self) -> Vec<ColumnValue>;
 
-    /// Reads the columns in the order of the key and then the others. Moments that lie ahead are
-    /// taken for `now`, but for those that are kept as written. `None` if a column cannot be read.
-    fn read(columns: &mut dyn Iterator<Item = Value>, now: Timestamp) -> Option<Self>;
+    /// Reads the columns of the key and then the others. Moments in the future become `now`, except
+    /// in fields declared `as written`. `None` if a column cannot be read.
+    fn read(columns: &mut dyn Iterator<Item = ColumnValue>, now: Timestamp) -> Option<Self>;
 }
 
-/// The next column as a field whose moments do not lie ahead of `now`.
-pub fn past<C: Column>(columns: &mut dyn Iterator<Item = Value>, now: Timestamp) -> Option<C> {
-    let mut field: C = as_written(columns)?;
+/// Reads the next column, with moments in the future clamped to `now`.
+pub fn read_past<C: ColumnType>(
+    columns: &mut dyn Iterator<Item = ColumnValue>,
+    now: Timestamp,
+) -> Option<C> {
+    let mut field: C = read_as_written(columns)?;
     field.clamp_to(now);
     Some(field)
 }
 
-/// The next column as a field. Moments stay as they were written.
-pub fn as_written<C: Column>(columns: &mut dyn Iterator<Item = Value>) -> Option<C> {
+/// Reads the next column. Moments stay as they were written.
+pub fn read_as_written<C: ColumnType>(columns: &mut dyn Iterator<Item = ColumnValue>) -> Option<C> {
     C::from_value(columns.next()?)
 }
 
-/// Makes a struct and a table of each kind of fact.
+/// Declares the struct of each kind of fact, and implements `FactTable` for it.
 macro_rules! tables {
     ($(
         $(#[$doc:meta])*
-        $fact:ident, $table:ident, $expiry:ident, of clients: $is_of_clients:literal {
+        $fact:ident, $table:ident, $expiry:ident, client_driven: $is_client_driven:literal {
             key { $( $(#[$key_doc:meta])* $key:ident: $key_type:ty, )+ }
             values { $( $(#[$value_doc:meta])* $value:ident: $value_type:ty $(as $mode:ident)?, )* }
         }
@@ -305,7 +320,7 @@ macro_rules! tables {
             }
 
             table! {
-                $fact, $table, $expiry, of clients: $is_of_clients {
+                $fact, $table, $expiry, client_driven: $is_client_driven {
                     key { $( $key: $key_type, )+ }
                     values { $( $value: $value_type $(as $mode)?, )* }
                 }
@@ -314,37 +329,37 @@ macro_rules! tables {
     };
 }
 
-/// Makes the table of a kind of fact whose struct stands elsewhere.
+/// Implements `FactTable` for a struct that is declared elsewhere.
 macro_rules! table {
     (
-        $fact:ident, $table:ident, $expiry:ident, of clients: $is_of_clients:literal {
+        $fact:ident, $table:ident, $expiry:ident, client_driven: $is_client_driven:literal {
             key { $( $key:ident: $key_type:ty, )+ }
             values { $( $value:ident: $value_type:ty $(as $mode:ident)?, )* }
         }
     ) => {
-            impl Table for $fact {
+            impl FactTable for $fact {
                 const INFO: TableInfo = TableInfo {
                     name: stringify!($table),
-                    key: &[$( ColumnInfo::of::<$key_type>(stringify!($key)), )+],
-                    values: &[$( ColumnInfo::of::<$value_type>(stringify!($value)), )*],
+                    key: &[$( ColumnInfo::new::<$key_type>(stringify!($key)), )+],
+                    values: &[$( ColumnInfo::new::<$value_type>(stringify!($value)), )*],
                     expiry: Expiry::$expiry,
-                    is_of_clients: $is_of_clients,
+                    is_client_driven: $is_client_driven,
                 };
 
-                fn key(&self) -> Vec<Value> {
+                fn key(&self) -> Vec<ColumnValue> {
                     vec![$( self.$key.to_value(), )+]
                 }
 
-                fn values(&self) -> Vec<Value> {
+                fn values(&self) -> Vec<ColumnValue> {
                     vec![$( self.$value.to_value(), )*]
                 }
 
                 fn read(
-                    columns: &mut dyn Iterator<Item = Value>,
+                    columns: &mut dyn Iterator<Item = ColumnValue>,
                     now: Timestamp,
                 ) -> Option<$fact> {
                     Some($fact {
-                        $( $key: past(columns, now)?, )+
+                        $( $key: read_past(columns, now)?, )+
                         $( $value: field!(columns, now $(, $mode)?)?, )*
                     })
                 }
@@ -352,17 +367,17 @@ macro_rules! table {
     };
 }
 
-/// A field of the next column, in the mode of its declaration.
+/// Reads the next column as a field, clamped unless the field is declared `as written`.
 macro_rules! field {
     ($columns:ident, $now:ident) => {
-        past($columns, $now)
+        read_past($columns, $now)
     };
     ($columns:ident, $now:ident, written) => {
-        as_written($columns)
+        read_as_written($columns)
     };
 }
 
-/// Makes the enum `AnyFact` of all kinds of facts, and `StoredFacts` with a list of each.
+/// Declares the enum `AnyFact` of all kinds of facts, and `StoredFacts` with a list of each kind.
 macro_rules! all_facts {
     ($( $fact:ident, $list:ident; )+) => {
         /// A fact of any kind.
@@ -383,19 +398,19 @@ macro_rules! all_facts {
             /// Its table.
             pub fn table(&self) -> &'static TableInfo {
                 match self {
-                    $( AnyFact::$fact(_) => &<$fact as Table>::INFO, )+
+                    $( AnyFact::$fact(_) => &<$fact as FactTable>::INFO, )+
                 }
             }
 
             /// The columns of its key.
-            pub fn key(&self) -> Vec<Value> {
+            pub fn key(&self) -> Vec<ColumnValue> {
                 match self {
                     $( AnyFact::$fact(fact) => fact.key(), )+
                 }
             }
 
             /// Its other columns.
-            pub fn values(&self) -> Vec<Value> {
+            pub fn values(&self) -> Vec<ColumnValue> {
                 match self {
                     $( AnyFact::$fact(fact) => fact.values(), )+
                 }
@@ -405,7 +420,7 @@ macro_rules! all_facts {
             /// read.
             pub fn read(
                 table: &TableInfo,
-                columns: &mut dyn Iterator<Item = Value>,
+                columns: &mut dyn Iterator<Item = ColumnValue>,
             ) -> Option<AnyFact> {
                 let now = Timestamp(i64::MAX);
                 match table.name {
@@ -427,26 +442,26 @@ macro_rules! all_facts {
             ///
             /// # Errors
             /// Those of the source.
-            pub fn read<S: Source>(source: &S) -> Result<StoredFacts, S::Error> {
+            pub fn read<S: FactSource>(source: &S) -> Result<StoredFacts, S::Error> {
                 Ok(StoredFacts { $( $list: source.read()?, )+ })
             }
         }
 
         /// All tables.
-        pub const TABLES: &[&TableInfo] = &[$( &<$fact as Table>::INFO, )+];
+        pub const TABLES: &[&TableInfo] = &[$( &<$fact as FactTable>::INFO, )+];
     };
 }
 
 pub(super) use {all_facts, field, table, tables};
 
-/// Where facts were kept.
-pub trait Source {
+/// Where stored facts are read from.
+pub trait FactSource {
     /// Why they cannot be read.
     type Error;
 
-    /// All facts of a kind that were not removed, with the times of their last changes.
+    /// Reads all facts of a kind that were not removed, each with the time of its last change.
     ///
     /// # Errors
     /// They cannot be read.
-    fn read<T: Table>(&self) -> Result<Vec<(Timestamp, T)>, Self::Error>;
+    fn read<T: FactTable>(&self) -> Result<Vec<(Timestamp, T)>, Self::Error>;
 }

@@ -1,6 +1,8 @@
-//! Facts as JSON, for other processes: the name of the table, and its columns.
+//! Serializes facts, the things that crawlgate remembers, as JSON for other processes: the name of
+//! a fact's table and a list of its columns. The exchange between instances has its own format, and
+//! uses only the conversions of single columns.
 
-use super::columns::{ColumnInfo, Value};
+use super::columns::{ColumnInfo, ColumnValue};
 use super::{AnyFact, Fact, TABLES, TableInfo};
 use crate::time::Timestamp;
 use base64::Engine as _;
@@ -9,9 +11,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-/// A change as it is written.
+/// The JSON of a fact. `columns` has the key's columns and then the others.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct FactJson {
     table: String,
     at: i64,
     #[serde(default)]
@@ -22,11 +24,13 @@ struct Written {
 impl Serialize for Fact {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let columns = self.fact.key().into_iter().chain(self.fact.values());
-        let written = Written {
+        let written = FactJson {
             table: self.fact.table().name.to_owned(),
             at: self.at.0,
             is_removal: self.is_removal,
-            columns: columns.map(|value| to_json(value, |at| at.0)).collect(),
+            columns: columns
+                .map(|value| value_to_json(value, |at| at.0))
+                .collect(),
         };
         written.serialize(serializer)
     }
@@ -34,13 +38,13 @@ impl Serialize for Fact {
 
 impl<'de> Deserialize<'de> for Fact {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fact, D::Error> {
-        let written = Written::deserialize(deserializer)?;
-        let fact = table_named(&written.table).and_then(|table| {
+        let written = FactJson::deserialize(deserializer)?;
+        let fact = find_table(&written.table).and_then(|table| {
             let columns = table.key.iter().chain(table.values);
             let columns = columns
                 .zip(written.columns)
-                .map(|(column, json)| from_json(column, json, Timestamp));
-            let columns: Vec<Value> = columns.collect::<Option<_>>()?;
+                .map(|(column, json)| value_from_json(column, json, Timestamp));
+            let columns: Vec<ColumnValue> = columns.collect::<Option<_>>()?;
             AnyFact::read(table, &mut columns.into_iter())
         });
         Ok(Fact {
@@ -51,38 +55,39 @@ impl<'de> Deserialize<'de> for Fact {
     }
 }
 
-/// The table with a name.
-pub fn table_named(name: &str) -> Option<&'static TableInfo> {
+/// Finds a table by its name.
+pub fn find_table(name: &str) -> Option<&'static TableInfo> {
     TABLES.iter().copied().find(|table| table.name == name)
 }
 
-/// A column as JSON. `seconds` converts moments.
-pub fn to_json(value: Value, seconds: impl Fn(Timestamp) -> i64) -> Json {
+/// Converts a column into JSON. `seconds` converts moments.
+pub fn value_to_json(value: ColumnValue, seconds: impl Fn(Timestamp) -> i64) -> Json {
     match value {
-        Value::Null => Json::Null,
-        Value::Integer(number) => json!(number),
-        Value::Time(moment) => json!(seconds(moment)),
-        Value::Text(text) => json!(text),
-        Value::Bytes(bytes) => json!({ "base64": STANDARD.encode(bytes) }),
+        ColumnValue::Null => Json::Null,
+        ColumnValue::Integer(number) => json!(number),
+        ColumnValue::Time(moment) => json!(seconds(moment)),
+        ColumnValue::Text(text) => json!(text),
+        ColumnValue::Bytes(bytes) => json!({ "base64": STANDARD.encode(bytes) }),
     }
 }
 
-/// The column of JSON that [`to_json`] made. `moment` converts moments. `None` if it is none.
-pub fn from_json(
+/// Reads a column from the JSON of [`value_to_json`]. `moment` converts moments. `None` if the JSON
+/// is no column.
+pub fn value_from_json(
     column: &ColumnInfo,
     json: Json,
     moment: impl Fn(i64) -> Timestamp,
-) -> Option<Value> {
+) -> Option<ColumnValue> {
     Some(match json {
-        Json::Null => Value::Null,
+        Json::Null => ColumnValue::Null,
         Json::Number(number) => match number.as_i64()? {
-            seconds if column.is_time => Value::Time(moment(seconds)),
-            number => Value::Integer(number),
+            seconds if column.is_time => ColumnValue::Time(moment(seconds)),
+            number => ColumnValue::Integer(number),
         },
-        Json::String(text) => Value::Text(text),
+        Json::String(text) => ColumnValue::Text(text),
         json => {
             let text = json.get("base64")?.as_str()?;
-            Value::Bytes(STANDARD.decode(text).ok()?.into())
+            ColumnValue::Bytes(STANDARD.decode(text).ok()?.into())
         }
     })
 }

@@ -1,22 +1,22 @@
-//! What crawlgate remembers: one struct for each kind of fact. With its key, the facts of a kind
-//! are a table of `state.db`; the same columns are written to the store that several instances
-//! share, and to the next process in an upgrade. A [`Fact`] is one change: at some time a fact was
-//! set or removed, and of two changes with one key the later one counts. Whoever learns of a fact
-//! notifies [`Subscribers`]: the exchange with other instances, and the next process.
+//! The facts that crawlgate remembers (for example which robots.txt it served, and which clients
+//! are marked), as one struct for each kind. Each kind is a table of the state database `state.db`.
+//! The same columns are written to the store that several instances share, and to the next process
+//! in an upgrade. A [`Fact`] is one change: something was set or removed at a time. Of two changes
+//! with the same key the later one counts. [`FactSubscribers`] are notified of each change.
 //!
-//! | fact | put by | kept as an index in | over |
+//! | fact | written by | indexed in | deleted |
 //! |---|---|---|---|
-//! | [`Publication`], [`Tenure`], [`Version`], [`DeclaredVersion`], [`HistoryGap`], [`ClockJump`] | `sites`, before it takes effect | `PublicationLog`, `VersionStore` | 31 days after the end |
-//! | [`Served`] | `ledger::Ledger` | `ledger::host::Host` | 31 days after the last time |
-//! | [`Observation`], [`UncachedPath`] | `ledger::Observations` | `ledger::host::Host` | when the host is forgotten |
-//! | [`Mark`], [`Release`] | `ledger::Traps` | `ledger::Traps`, `exchange::Orders` | a mark at its end |
-//! | [`Pause`], [`TagChange`], [`LastGoodPolicy`] | `sites` | `SiteMemory` | when `sites` removes it |
-//! | [`OriginCopy`] | `origin` | `FetchState` | when the site is gone |
+//! | [`Publication`], [`Tenure`], [`VersionBytes`], [`DeclaredVersion`], [`HistoryGap`], [`ClockJump`] | `sites`, before it takes effect | `PublicationLog`, `VersionStore` | 31 days after the end |
+//! | [`ServedVersion`] | `ledger::Ledger` | `ledger::HostTable` | 31 days after the last time |
+//! | [`HostObservation`], [`UncachedPath`] | `ledger::HostTable` | `ledger::HostTable` | when the host is removed |
+//! | [`ClientMark`], [`MarkRelease`] | `ledger::MarkedClients` | `ledger::MarkedClients`, `exchange::OperatorOrders` | a mark at its end |
+//! | [`PauseRecord`], [`TagChange`], [`LastGoodPolicy`] | `sites` | `StoredSiteState` | when `sites` removes it |
+//! | [`OriginCopy`] | `origin` | `FetchState` | when the site is removed |
 //! | [`ListProof`], [`NetworkList`], [`AddressProof`] | `ledger::NetworkListHealth`, `identity` | their tables | a proof at its end |
 //! | [`ExchangeMembership`] | `exchange` | - | never |
 //!
-//! Crawl rates and proven fetches are no facts: they go to the next process, and a restart forgets
-//! them.
+//! Crawl rates and proven fetches are not facts: the next process gets them in an upgrade, and a
+//! restart forgets them.
 
 mod columns;
 mod json;
@@ -26,16 +26,17 @@ mod subscribers;
 pub use crate::policy::host_history::ClockJump;
 pub use crate::publications::{Publication, Tenure};
 pub use columns::{
-    Column, ColumnInfo, Expiry, Source, TOLERANCE, Table, TableInfo, Value, taken_as_past,
+    CLOCK_TOLERANCE, ColumnInfo, ColumnType, ColumnValue, Expiry, FactSource, FactTable, TableInfo,
+    clamp_to_now,
 };
-pub use json::{from_json, table_named, to_json};
-pub use subscribers::{Subscriber, Subscribers};
+pub use json::{find_table, value_from_json, value_to_json};
+pub use subscribers::{FactSubscriber, FactSubscribers};
 
 use crate::policy;
-use crate::policy::model::Audience;
-use crate::publications::Published;
+use crate::policy::model::PauseAudience;
+use crate::publications::PublishedRobots;
 use crate::time::{Timestamp, rfc3339};
-use columns::{all_facts, as_written, field, past, table, tables};
+use columns::{all_facts, field, read_as_written, read_past, table, tables};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is remembered of a pause.
+/// What happened to a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum PauseEvent {
@@ -56,13 +57,13 @@ pub enum PauseEvent {
     Ended,
 }
 
-/// Why a part of the history of hosts is not known.
+/// Why a part of the history of hosts is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum GapReason {
     /// The state of an earlier run was lost.
     Lost,
-    /// There were more changes than are remembered.
+    /// There were too many changes to remember.
     Cut,
     /// Other servers may have answered for the hosts, or the clock was set.
     Broken,
@@ -71,10 +72,10 @@ pub enum GapReason {
 tables! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version
     /// was needed.
-    Version, versions, Never, of clients: false {
+    VersionBytes, versions, Never, client_driven: false {
         key {
             /// The version.
-            id: policy::Version,
+            id: policy::RobotsVersion,
         }
         values {
             /// The file.
@@ -82,20 +83,20 @@ tables! {
         }
     }
 
-    /// What the hosts of a site served before crawlgate, by the word of the operator.
-    DeclaredVersion, declared_versions, Never, of clients: false {
+    /// What the hosts of a site served before crawlgate, as the operator declares.
+    DeclaredVersion, declared_versions, Never, client_driven: false {
         key {
             /// The site.
             site: String,
         }
         values {
             /// The version.
-            version: policy::Version,
+            version: policy::RobotsVersion,
         }
     }
 
-    /// A time of which the history of hosts is not known.
-    HistoryGap, history_gaps, Never, of clients: false {
+    /// A time for which the history of hosts is unknown.
+    HistoryGap, history_gaps, Never, client_driven: false {
         key {
             /// Why.
             reason: GapReason,
@@ -106,21 +107,21 @@ tables! {
         }
     }
 
-    /// What a crawler was served. The time of its change is the last time at which it was served.
-    Served, served, Unconfirmed, of clients: true {
+    /// A version that a crawler was served. The time of the change is when it was last served.
+    ServedVersion, served, Unconfirmed, client_driven: true {
         key {
             /// The host.
             host: String,
-            /// The crawler group; empty for every crawler.
+            /// The name of the crawler's robots.txt cache; empty for every crawler.
             crawler: String,
             /// What it received.
-            received: Published,
+            received: PublishedRobots,
         }
         values {}
     }
 
     /// Since when a host is observed without a gap.
-    Observation, observations, Never, of clients: true {
+    HostObservation, observations, Never, client_driven: true {
         key {
             /// The host.
             host: String,
@@ -128,9 +129,9 @@ tables! {
         values {
             /// The site that owned the host.
             site: String,
-            /// Since when. It lies ahead where a cache that is gone may still hand out what it has.
+            /// Since when. In the future while a removed cache may still serve old copies.
             since: Timestamp as written,
-            /// When a crawler last asked for the host.
+            /// When a crawler last requested the host.
             seen: Timestamp,
             /// Whether a policy names the host.
             named: bool,
@@ -140,8 +141,8 @@ tables! {
         }
     }
 
-    /// A path through trusted proxies to a host on which there is no cache.
-    UncachedPath, uncached_paths, Never, of clients: false {
+    /// A path through trusted proxies to a host that has no cache.
+    UncachedPath, uncached_paths, Never, client_driven: false {
         key {
             /// The host.
             host: String,
@@ -151,8 +152,8 @@ tables! {
         values {}
     }
 
-    /// Since when a rule for tags or metas is in force.
-    TagChange, tag_changes, Never, of clients: false {
+    /// Since when a rule for tags or robots metas is in force.
+    TagChange, tag_changes, Never, client_driven: false {
         key {
             /// The site.
             site: String,
@@ -165,21 +166,21 @@ tables! {
         }
     }
 
-    /// The mark of a client that requested a trap, by the wall clock as it is now.
+    /// The mark of a client that requested a trap. Its times are by the present wall clock.
     #[derive(Serialize, Deserialize)]
-    Mark, marked_clients, Until, of clients: true {
+    ClientMark, marked_clients, Until, client_driven: true {
         key {
             /// The site whose trap it was.
             site: String,
-            /// The claimed identity: the registry's id, the policy's token, or what a bot that no
-            /// list knows calls itself.
+            /// The claimed identity: the registry's id, the policy's token, or the name that an
+            /// unknown bot gives itself.
             crawler: String,
-            /// The address; of IPv6 the /64, since that is what one machine has.
+            /// The address; for IPv6 the /64, because one machine has a whole /64.
             address: IpAddr,
         }
         values {
-            /// When the client last requested a trap. With the end it says how long the mark lasts,
-            /// whatever the clock says.
+            /// When the client last requested a trap. The duration of the mark is `until - since`,
+            /// also after the clock was set.
             #[serde(serialize_with = "rfc3339")]
             since: Timestamp as written,
             /// When the mark ends.
@@ -189,7 +190,7 @@ tables! {
     }
 
     /// An operator released the marks of a network.
-    Release, releases, Unconfirmed, of clients: false {
+    MarkRelease, releases, Unconfirmed, client_driven: false {
         key {
             /// The network.
             network: IpNet,
@@ -197,8 +198,8 @@ tables! {
         values {}
     }
 
-    /// What is remembered of a pause.
-    Pause, pauses, Never, of clients: false {
+    /// An event of a pause.
+    PauseRecord, pauses, Never, client_driven: false {
         key {
             /// The site.
             site: String,
@@ -209,7 +210,7 @@ tables! {
         }
         values {
             /// Which clients are stopped.
-            audience: Audience,
+            audience: PauseAudience,
             /// Since when.
             since: Timestamp,
             /// When it ends; without meaning for a planned pause.
@@ -222,7 +223,7 @@ tables! {
     }
 
     /// A copy of an origin's own robots.txt.
-    OriginCopy, origin_copies, Never, of clients: false {
+    OriginCopy, origin_copies, Never, client_driven: false {
         key {
             /// The site.
             site: String,
@@ -232,13 +233,13 @@ tables! {
             bytes: Arc<[u8]>,
             /// The digest of the file, so that a damaged copy is fetched again.
             digest: String,
-            /// The state of fetching, in the form of the room that fetches.
+            /// The state of fetching, in the format of `origin`.
             state: String,
         }
     }
 
     /// When a list of networks last verified a visit, and when a visit last came from elsewhere.
-    ListProof, list_proofs, Never, of clients: false {
+    ListProof, list_proofs, Never, client_driven: false {
         key {
             /// The site.
             site: String,
@@ -256,44 +257,43 @@ tables! {
     }
 
     /// A published list of networks, as it was last fetched.
-    NetworkList, network_lists, Never, of clients: false {
+    NetworkList, network_lists, Never, client_driven: false {
         key {
             /// Where it is published.
             url: String,
         }
         values {
-            /// The list as it came.
+            /// The list as received.
             bytes: Arc<[u8]>,
             /// Its `ETag`; empty without one.
             etag: String,
             /// Its `Last-Modified`; empty without one.
             last_modified: String,
-            /// When its server last said that the list is so.
+            /// When its server last confirmed the list.
             checked: Timestamp,
         }
     }
 
-    /// What reverse DNS said of an address: which crawler it belongs to, or that it belongs to
-    /// none.
-    AddressProof, address_proofs, Until, of clients: true {
+    /// The result of reverse DNS for an address: the names of its crawler, or none.
+    AddressProof, address_proofs, Until, client_driven: true {
         key {
             /// The address.
             address: IpAddr,
         }
         values {
-            /// Its confirmed names, with blanks between them; empty where it has none.
+            /// Its confirmed names, separated by spaces; empty if it has none.
             names: String,
-            /// When DNS said so first.
+            /// When DNS first gave this result.
             first: Timestamp,
-            /// When DNS said so last.
+            /// When DNS last gave this result.
             last: Timestamp,
-            /// Until when that counts.
+            /// Until when the result is valid.
             until: Timestamp as written,
         }
     }
 
-    /// The membership of this instance among those that exchange facts.
-    ExchangeMembership, exchange_memberships, Never, of clients: false {
+    /// The membership of this instance in the exchange of facts.
+    ExchangeMembership, exchange_memberships, Never, client_driven: false {
         key {
             /// Its id.
             id: String,
@@ -301,17 +301,17 @@ tables! {
         values {
             /// The id of the run.
             run: String,
-            /// The run of the store into which everything was written; empty where it was not yet.
+            /// The run of the store into which everything was written; empty before that.
             store_run: String,
             /// The epoch of that store.
             store_epoch: String,
-            /// Whether the run told everything and left.
+            /// Whether the run reported everything and left.
             has_left: bool,
         }
     }
 
     /// The last policy file of a site that was accepted.
-    LastGoodPolicy, last_good_policies, Never, of clients: false {
+    LastGoodPolicy, last_good_policies, Never, client_driven: false {
         key {
             /// The site.
             site: String,
@@ -324,26 +324,26 @@ tables! {
 }
 
 table! {
-    ClockJump, clock_jumps, Never, of clients: false {
+    ClockJump, clock_jumps, Never, client_driven: false {
         key { at: Timestamp, }
         values { by: Duration, }
     }
 }
 
 all_facts! {
-    Version, versions;
+    VersionBytes, versions;
     Publication, publications;
     Tenure, host_tenures;
     DeclaredVersion, declared_versions;
     HistoryGap, history_gaps;
     ClockJump, clock_jumps;
-    Served, served;
-    Observation, observations;
+    ServedVersion, served;
+    HostObservation, observations;
     UncachedPath, uncached_paths;
     TagChange, tag_changes;
-    Mark, marked_clients;
-    Release, releases;
-    Pause, pauses;
+    ClientMark, marked_clients;
+    MarkRelease, releases;
+    PauseRecord, pauses;
     OriginCopy, origin_copies;
     ListProof, list_proofs;
     NetworkList, network_lists;
@@ -352,19 +352,19 @@ all_facts! {
     LastGoodPolicy, last_good_policies;
 }
 
-/// One change, with its time. The latest change of a key wins, and a removal is a change.
+/// One change: a fact was set or removed at a time. Of two changes of a key the later one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact<F = AnyFact> {
     /// When it changed.
     pub at: Timestamp,
-    /// Whether it is a removal: then only the key counts.
+    /// Whether the fact was removed. Then only its key counts.
     pub is_removal: bool,
     /// What changed.
     pub fact: F,
 }
 
 impl Fact {
-    /// Since `at` the fact has these values.
+    /// The fact was set at `at`.
     pub fn set(at: Timestamp, fact: impl Into<AnyFact>) -> Fact {
         Fact {
             at,
@@ -373,7 +373,7 @@ impl Fact {
         }
     }
 
-    /// Since `at` there is no fact with this key. The other values do not count.
+    /// The fact with this key was removed at `at`. Its other values do not count.
     pub fn removed(at: Timestamp, fact: impl Into<AnyFact>) -> Fact {
         Fact {
             at,
@@ -382,15 +382,15 @@ impl Fact {
         }
     }
 
-    /// Its table and its key: changes of one fact have the same.
-    pub fn key(&self) -> Key {
-        key_of(&self.fact)
+    /// The table and the key. All changes of one fact have the same.
+    pub fn key(&self) -> FactKey {
+        fact_key(&self.fact)
     }
 
     /// About how many bytes of memory the fact takes: the content of a file, and 384 for the rest.
     pub fn size(&self) -> usize {
         let large = match &self.fact {
-            AnyFact::Version(version) => version.bytes.len(),
+            AnyFact::VersionBytes(version) => version.bytes.len(),
             AnyFact::OriginCopy(copy) => copy.bytes.len(),
             AnyFact::NetworkList(list) => list.bytes.len(),
             AnyFact::LastGoodPolicy(policy) => policy.text.len(),
@@ -401,26 +401,26 @@ impl Fact {
 }
 
 /// A table and the key of a fact in it.
-pub type Key = (&'static str, Vec<Value>);
+pub type FactKey = (&'static str, Vec<ColumnValue>);
 
-fn key_of(fact: &AnyFact) -> Key {
+fn fact_key(fact: &AnyFact) -> FactKey {
     (fact.table().name, fact.key())
 }
 
-/// Compares two sets of facts by their keys. Returns, as changes at `now`, each fact of `after` that
-/// is new or has other values, and then a removal of each fact that is in `before` alone.
-pub fn changes(
+/// Compares two sets of facts by their keys. Returns, as changes at `now`, each fact of `after`
+/// that is new or has other values, and then a removal of each fact that is in `before` alone.
+pub fn diff_facts(
     before: impl IntoIterator<Item = AnyFact>,
     after: impl IntoIterator<Item = AnyFact>,
     now: Timestamp,
 ) -> Vec<Fact> {
-    let mut known: BTreeMap<Key, AnyFact> = before
+    let mut known: BTreeMap<FactKey, AnyFact> = before
         .into_iter()
-        .map(|fact| (key_of(&fact), fact))
+        .map(|fact| (fact_key(&fact), fact))
         .collect();
     let mut facts = Vec::new();
     for fact in after {
-        if known.remove(&key_of(&fact)).as_ref() != Some(&fact) {
+        if known.remove(&fact_key(&fact)).as_ref() != Some(&fact) {
             facts.push(Fact::set(now, fact));
         }
     }
@@ -428,15 +428,15 @@ pub fn changes(
     facts
 }
 
-impl Pause {
-    /// What became of a planned pause at `since`. The digest of the plan is empty for a pause that
-    /// was switched on. The other fields have no meaning.
-    pub fn of_plan(site: &str, plan: &str, event: PauseEvent, since: Timestamp) -> Pause {
-        Pause {
+impl PauseRecord {
+    /// The record of an event of a planned pause at `since`. `plan` is the digest of the plan, and
+    /// empty for a pause that was switched on. The other fields have default values.
+    pub fn for_plan(site: &str, plan: &str, event: PauseEvent, since: Timestamp) -> PauseRecord {
+        PauseRecord {
             site: site.to_owned(),
             event,
             plan: plan.to_owned(),
-            audience: Audience::default(),
+            audience: PauseAudience::default(),
             since,
             until: since,
             retry_after: 0,

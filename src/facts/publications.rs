@@ -1,107 +1,112 @@
-//! The tables of what was published: [`Publication`] and [`Tenure`].
+//! Implements [`FactTable`] (the columns of a table of the state database) for [`Publication`],
+//! what a site published and when, and [`Tenure`], when a site had which hosts. These structs
+//! belong to `publications` and have nested fields, so the macro for the other facts does not fit
+//! them.
 
-use super::columns::{Column, ColumnInfo, Expiry, Table, TableInfo, Value, as_written, past};
+use super::columns::{
+    ColumnInfo, ColumnType, ColumnValue, Expiry, FactTable, TableInfo, read_as_written, read_past,
+};
 use crate::policy::decode::parse_host;
-use crate::publications::{Change, Publication, Published, Span, Tenure};
+use crate::publications::{LogChange, LogSpan, Publication, PublishedRobots, Tenure};
 use crate::time::Timestamp;
 
-const NUMBER: ColumnInfo = ColumnInfo::of::<u64>("number");
-const SITE: ColumnInfo = ColumnInfo::of::<String>("site");
-const SINCE: ColumnInfo = ColumnInfo::of::<Timestamp>("since");
-const UNTIL: ColumnInfo = ColumnInfo::of::<Option<Timestamp>>("until");
-const ENDED_BY: ColumnInfo = ColumnInfo::of::<Option<u64>>("ended_by");
+const NUMBER: ColumnInfo = ColumnInfo::new::<u64>("number");
+const SITE: ColumnInfo = ColumnInfo::new::<String>("site");
+const SINCE: ColumnInfo = ColumnInfo::new::<Timestamp>("since");
+const UNTIL: ColumnInfo = ColumnInfo::new::<Option<Timestamp>>("until");
+const ENDED_BY: ColumnInfo = ColumnInfo::new::<Option<u64>>("ended_by");
 
 /// The site, and the number of the change that began it.
-impl Table for Publication {
+impl FactTable for Publication {
     const INFO: TableInfo = TableInfo {
         name: "publications",
         key: &[SITE, NUMBER],
         values: &[
-            ColumnInfo::of::<Published>("answered"),
-            ColumnInfo::of::<String>("identities"),
-            ColumnInfo::of::<bool>("tells"),
+            ColumnInfo::new::<PublishedRobots>("answered"),
+            ColumnInfo::new::<String>("identities"),
+            ColumnInfo::new::<bool>("tells"),
             SINCE,
             UNTIL,
             ENDED_BY,
-            ColumnInfo::of::<Option<Timestamp>>("unreported_until"),
+            ColumnInfo::new::<Option<Timestamp>>("unreported_until"),
         ],
         expiry: Expiry::Until,
-        is_of_clients: false,
+        is_client_driven: false,
     };
 
-    fn key(&self) -> Vec<Value> {
+    fn key(&self) -> Vec<ColumnValue> {
         vec![self.site.to_value(), self.span.since.number.to_value()]
     }
 
-    fn values(&self) -> Vec<Value> {
+    fn values(&self) -> Vec<ColumnValue> {
         let mut values = vec![
             self.published.to_value(),
-            Value::Text(format!("{:016x}", self.identities)),
-            self.tells.to_value(),
+            ColumnValue::Text(format!("{:016x}", self.identities)),
+            self.has_page_tags.to_value(),
         ];
         values.extend(span_values(self.span));
         values.push(self.unreported_until.to_value());
         values
     }
 
-    fn read(columns: &mut dyn Iterator<Item = Value>, now: Timestamp) -> Option<Publication> {
-        let site = as_written(columns)?;
-        let number = as_written(columns)?;
-        let published = as_written(columns)?;
-        let identities: String = as_written(columns)?;
+    fn read(columns: &mut dyn Iterator<Item = ColumnValue>, now: Timestamp) -> Option<Publication> {
+        let site = read_as_written(columns)?;
+        let number = read_as_written(columns)?;
+        let published = read_as_written(columns)?;
+        let identities: String = read_as_written(columns)?;
         Some(Publication {
             site,
             published,
             identities: u64::from_str_radix(&identities, 16).ok()?,
-            tells: as_written(columns)?,
+            has_page_tags: read_as_written(columns)?,
             span: read_span(number, columns, now)?,
-            unreported_until: past(columns, now)?,
+            unreported_until: read_past(columns, now)?,
         })
     }
 }
 
 /// The host or host pattern, empty for every other host, and the number of the change that began
 /// it.
-impl Table for Tenure {
+impl FactTable for Tenure {
     const INFO: TableInfo = TableInfo {
         name: "host_tenures",
-        key: &[ColumnInfo::of::<String>("hosts"), NUMBER],
+        key: &[ColumnInfo::new::<String>("hosts"), NUMBER],
         values: &[SITE, SINCE, UNTIL, ENDED_BY],
         expiry: Expiry::Until,
-        is_of_clients: false,
+        is_client_driven: false,
     };
 
-    fn key(&self) -> Vec<Value> {
+    fn key(&self) -> Vec<ColumnValue> {
         let hosts = self.pattern.as_ref().map(ToString::to_string);
         vec![
-            Value::Text(hosts.unwrap_or_default()),
+            ColumnValue::Text(hosts.unwrap_or_default()),
             self.span.since.number.to_value(),
         ]
     }
 
-    fn values(&self) -> Vec<Value> {
+    fn values(&self) -> Vec<ColumnValue> {
         let mut values = vec![self.site.to_value()];
         values.extend(span_values(self.span));
         values
     }
 
-    fn read(columns: &mut dyn Iterator<Item = Value>, now: Timestamp) -> Option<Tenure> {
-        let hosts: String = as_written(columns)?;
-        let number = as_written(columns)?;
+    fn read(columns: &mut dyn Iterator<Item = ColumnValue>, now: Timestamp) -> Option<Tenure> {
+        let hosts: String = read_as_written(columns)?;
+        let number = read_as_written(columns)?;
         let pattern = match hosts.as_str() {
             "" => None,
             hosts => Some(parse_host(hosts).ok()?),
         };
         Some(Tenure {
             pattern,
-            site: as_written(columns)?,
+            site: read_as_written(columns)?,
             span: read_span(number, columns, now)?,
         })
     }
 }
 
-/// When it began, when it ended, and the number of the change that ended it.
-fn span_values(span: Span) -> [Value; 3] {
+/// The columns of a span: when it began, when it ended, and the number of the change that ended it.
+fn span_values(span: LogSpan) -> [ColumnValue; 3] {
     [
         span.since.at.to_value(),
         span.until.map(|until| until.at).to_value(),
@@ -111,16 +116,16 @@ fn span_values(span: Span) -> [Value; 3] {
 
 fn read_span(
     number: u64,
-    columns: &mut dyn Iterator<Item = Value>,
+    columns: &mut dyn Iterator<Item = ColumnValue>,
     now: Timestamp,
-) -> Option<Span> {
-    let since = past(columns, now)?;
-    let until: Option<Timestamp> = past(columns, now)?;
-    let ended_by: Option<u64> = as_written(columns)?;
-    Some(Span {
-        since: Change { number, at: since },
+) -> Option<LogSpan> {
+    let since = read_past(columns, now)?;
+    let until: Option<Timestamp> = read_past(columns, now)?;
+    let ended_by: Option<u64> = read_as_written(columns)?;
+    Some(LogSpan {
+        since: LogChange { number, at: since },
         until: until
             .zip(ended_by)
-            .map(|(at, number)| Change { number, at }),
+            .map(|(at, number)| LogChange { number, at }),
     })
 }

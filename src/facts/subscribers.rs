@@ -1,22 +1,24 @@
-//! [`Subscribers`]: who learns of facts at the moment at which they happen here.
+//! [`FactSubscribers`]: the observers that are notified of each fact (something to remember, such
+//! as a served robots.txt) as soon as it happens in this process. Observers are the exchange with
+//! other crawlgate instances, and the next process during an upgrade.
 
 use super::Fact;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
-/// Somebody who learns of facts. Must not wait for anything: requests wait for it.
-pub trait Subscriber: Send + Sync {
-    /// A fact happened here.
+/// An observer of facts. Must not block, because requests wait for it.
+pub trait FactSubscriber: Send + Sync {
+    /// Called when a fact happened in this process.
     fn notify(&self, fact: &Fact);
 }
 
 /// All subscribers. Clones share them.
 #[derive(Clone, Default)]
-pub struct Subscribers(Arc<ArcSwap<Vec<Arc<dyn Subscriber>>>>);
+pub struct FactSubscribers(Arc<ArcSwap<Vec<Arc<dyn FactSubscriber>>>>);
 
-impl Subscribers {
-    /// From now on the subscriber learns of every fact.
-    pub fn add(&self, subscriber: Arc<dyn Subscriber>) {
+impl FactSubscribers {
+    /// Adds a subscriber.
+    pub fn add(&self, subscriber: Arc<dyn FactSubscriber>) {
         self.0.rcu(|known| {
             let mut all = Vec::clone(known);
             all.push(subscriber.clone());
@@ -24,8 +26,8 @@ impl Subscribers {
         });
     }
 
-    /// From now on the subscriber learns of nothing.
-    pub fn remove(&self, subscriber: &Arc<dyn Subscriber>) {
+    /// Removes a subscriber.
+    pub fn remove(&self, subscriber: &Arc<dyn FactSubscriber>) {
         self.0.rcu(|known| {
             let mut all = Vec::clone(known);
             all.retain(|other| !Arc::ptr_eq(other, subscriber));
@@ -33,7 +35,7 @@ impl Subscribers {
         });
     }
 
-    /// Notifies all of them of a fact, which is only made if there are any.
+    /// Notifies all subscribers. `fact` is not called if there are none.
     pub fn notify(&self, fact: impl FnOnce() -> Fact) {
         let subscribers = self.0.load();
         if subscribers.is_empty() {

@@ -1,35 +1,35 @@
-//! Files that SQLite opens by their names: they are looked at before.
+//! Checks a database file before SQLite opens it by its name. SQLite would follow a symbolic link,
+//! and would wait for the other end of a FIFO.
 
-use super::{open, open_own};
+use super::{open_own_file, open_unless_fifo};
 use std::fs::File;
 use std::io::{ErrorKind, Result};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Refuses the file of a database that SQLite is to write, if it is no regular file: SQLite would
-/// follow a link. If there is no file and `make` is true, makes one that only this user can read.
+/// Checks that a database to write is a regular file or missing. A missing one is created if `make`
+/// is true, readable for this user alone.
 ///
 /// # Errors
-/// Something else than a regular file has this name. Whatever else is wrong, SQLite says.
+/// Something other than a regular file has this name. Other errors are left to SQLite.
 pub fn prepare_database(path: &Path, make: bool) -> rusqlite::Result<()> {
-    refused(open_own(
+    to_sqlite_error(open_own_file(
         File::options().append(true).create(make).mode(0o600),
         path,
     ))
 }
 
-/// Refuses the file of a database that SQLite is to read, if it is a FIFO: SQLite would wait for
-/// its other end.
+/// Checks that a database to read is no FIFO.
 ///
 /// # Errors
-/// It is a FIFO. Whatever else is wrong, SQLite says.
+/// It is a FIFO. Other errors are left to SQLite.
 pub fn check_database(path: &Path) -> rusqlite::Result<()> {
-    refused(open(path))
+    to_sqlite_error(open_unless_fifo(path))
 }
 
-/// An error of SQLite's kind if the file was refused because of what it is; `Ok` if it was opened,
-/// and also for any other error, which SQLite then meets and says itself.
-fn refused(opened: Result<File>) -> rusqlite::Result<()> {
+/// The error as one of SQLite's, if the file has the wrong type. `Ok` for any other error, which
+/// SQLite reports itself.
+fn to_sqlite_error(opened: Result<File>) -> rusqlite::Result<()> {
     match opened {
         Err(error)
             if matches!(

@@ -1,17 +1,16 @@
-//! [`Head`]: the fields of the head of a request or response that crawlgate passes on. `HeaderMap`,
-//! the heads of Pingora, and `Lines` implement it, so that the same code changes all of them.
-//! (`Lines` are the fields in the lane, `edge/lane`, which forwards most requests without Pingora's
-//! proxy.)
+//! [`EditableHead`]: a trait to read and change the header fields of a request or response that
+//! crawlgate passes on. `HeaderMap`, Pingora's heads and the forwarder's `FieldLines` implement it,
+//! so that the same code changes all of them.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Fields that can be read and changed. Names are given as they are written in HTTP/1.1. A value
-/// that no field may have is logged and left out.
-pub trait Head {
+/// Fields that can be read and changed. `&str` names are as they are written in HTTP/1.1. A line
+/// with an invalid value is logged and not added.
+pub trait EditableHead {
     /// The values of all lines of this field, in their order.
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]>;
 
-    /// Puts one line in the place of all lines of this field.
+    /// Replaces all lines of this field by one.
     fn set(&mut self, name: &'static str, value: &[u8]);
 
     /// Adds a line.
@@ -20,7 +19,7 @@ pub trait Head {
     /// Removes all lines of this field.
     fn remove(&mut self, name: &HeaderName);
 
-    /// Removes all lines with a name that is unwanted.
+    /// Removes the lines of all fields for whose name `is_unwanted` is true.
     fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool);
 
     /// Whether there is a line of this field.
@@ -29,19 +28,19 @@ pub trait Head {
     }
 }
 
-impl Head for HeaderMap {
+impl EditableHead for HeaderMap {
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
         self.get_all(name).iter().map(HeaderValue::as_bytes)
     }
 
     fn set(&mut self, name: &'static str, value: &[u8]) {
-        if let Some(value) = field_value(name, value) {
+        if let Some(value) = valid_field_value(name, value) {
             self.insert(name, value);
         }
     }
 
     fn add(&mut self, name: &'static str, value: &[u8]) {
-        if let Some(value) = field_value(name, value) {
+        if let Some(value) = valid_field_value(name, value) {
             self.append(name, value);
         }
     }
@@ -51,23 +50,23 @@ impl Head for HeaderMap {
     }
 
     fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool) {
-        for name in unwanted(self, is_unwanted) {
+        for name in names_matching(self, is_unwanted) {
             HeaderMap::remove(self, name);
         }
     }
 }
 
-/// The names in the map for which `is_unwanted` is true.
-pub fn unwanted(headers: &HeaderMap, is_unwanted: impl Fn(&str) -> bool) -> Vec<HeaderName> {
+/// The names in the map for which `predicate` is true.
+pub fn names_matching(headers: &HeaderMap, predicate: impl Fn(&str) -> bool) -> Vec<HeaderName> {
     headers
         .keys()
-        .filter(|name| is_unwanted(name.as_str()))
+        .filter(|name| predicate(name.as_str()))
         .cloned()
         .collect()
 }
 
-/// The value of a field; `None`, with a line in the log, if no field may have it.
-pub fn field_value(name: &'static str, value: &[u8]) -> Option<HeaderValue> {
+/// The value of a field; `None`, with a line in the log, if it is invalid.
+pub fn valid_field_value(name: &'static str, value: &[u8]) -> Option<HeaderValue> {
     match HeaderValue::from_bytes(value) {
         Ok(value) => Some(value),
         Err(error) => {

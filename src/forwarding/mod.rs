@@ -1,13 +1,12 @@
-//! Changes to heads that pass through crawlgate. [`write_request`] writes the head of a request for
-//! the origin: forwarding fields, ids, and no condition (If-None-Match) by which a 304 would hide a
-//! new tag. [`write_response`] adds the policy's tags and signals to a response. `PageRewrite`
-//! rewrites pages. All of them work on any [`Head`]: that of the lane (`edge/lane`, which forwards
-//! most requests), of Pingora's proxy, or of the middleware.
+//! Changes to HTTP heads and HTML pages that pass through crawlgate. [`write_request`] turns the
+//! head of a client's request into the head for the origin. [`write_response`] adds the policy's
+//! header fields to a response, and `PageRewrite` rewrites pages. All work on any [`EditableHead`]:
+//! of the forwarder, of Pingora's proxy, and of the middleware.
 
-mod authority;
 mod client;
+mod client_host;
 mod head;
-mod hops;
+mod hop_by_hop;
 #[cfg(feature = "html")]
 mod pages;
 mod request;
@@ -15,13 +14,13 @@ mod response;
 mod signals;
 mod tags;
 
-pub use authority::{Authorities, give_client_authority};
-pub use client::{Client, Forwarded, Peer, is_trusted};
-pub use head::{Head, field_value, unwanted};
-pub use hops::{ends_here, is_of_one_hop, remove_named_by_connection};
+pub use client::{ForwardedElement, Peer, RequestClient, is_trusted};
+pub use client_host::{HostReplacement, restore_client_host};
+pub use head::{EditableHead, names_matching, valid_field_value};
+pub use hop_by_hop::{is_dropped_from_response, is_hop_by_hop, remove_connection_named};
 #[cfg(feature = "html")]
-pub use pages::{PageRewrite, RewriteEnd};
+pub use pages::{PageRewrite, RewriteLabel};
 pub use request::{
-    ForwardedRequest, has_condition, remove_conditions, write_ids_in_map, write_request,
+    ForwardingFacts, has_condition, remove_conditions, write_ids_into_map, write_request,
 };
 pub use response::write_response;

@@ -1,9 +1,9 @@
-//! [`write_request`] turns the head that a client sent into the head for the origin: with
-//! forwarding fields and the request's id, and without conditions by which a 304 would hide a new
-//! tag from a crawler.
+//! [`write_request`] turns the request head that a client sent into the head for the origin. It
+//! adds forwarding fields and the request id. It removes conditions (If-None-Match) if a 304 could
+//! hide a new X-Robots-Tag from a crawler.
 
-use super::client::{Forwarded, Peer};
-use super::head::{Head, field_value};
+use super::client::{ForwardedElement, Peer};
+use super::head::{EditableHead, valid_field_value};
 use crate::heads::ForwardingFields;
 use crate::settings::ClientAddress;
 use http::{HeaderMap, HeaderName, header};
@@ -17,53 +17,52 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// The beginning of the fields in which a proxy says what its client asked for: host, scheme, port
-/// and more.
-const OF_A_PROXY: &str = "x-forwarded-";
+/// The prefix of the fields in which a proxy says what its client asked for: host, scheme, port and
+/// more.
+const X_FORWARDED_PREFIX: &str = "x-forwarded-";
 
 /// The conditions by which an origin may answer 304.
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
-/// The facts about a forwarded request.
+/// What [`write_request`] needs to know about a request.
 #[derive(Debug)]
-pub struct ForwardedRequest<'a> {
-    /// The host of the request; empty if an HTTP/1.0 request has none.
+pub struct ForwardingFacts<'a> {
+    /// The host of the request; empty for an HTTP/1.0 request without one.
     pub host: &'a [u8],
     /// The other end of the client's connection.
     pub peer: Peer,
-    /// The address of the client; `None` where it is not known.
+    /// The address of the client, if it is known.
     pub client: Option<IpAddr>,
     /// The field in which trusted proxies name their client.
     pub field: &'a ClientAddress,
-    /// What the proxy says in `Forwarded`, if that is this field.
-    pub forwarded: Option<&'a Forwarded>,
-    /// Whether the head may have forwarding fields.
+    /// The other parameters of `Forwarded`, if that is this field.
+    pub forwarded: Option<&'a ForwardedElement>,
+    /// False if the head has no forwarding fields. Saves the search for them.
     pub may_have_forwarding: bool,
-    /// The Host for the origin in place of the client's.
+    /// Replaces the client's Host.
     pub origin_host: Option<&'a str>,
     /// The id of the request.
     pub request_id: &'a [u8],
     /// Whether the `traceparent` of the request is malformed.
     pub has_malformed_trace: bool,
-    /// Whether the client has to get the whole page: a 304 would hide a new noindex from a crawler
-    /// that has the page.
+    /// Whether a 304 would hide a new tag from a crawler that has the page.
     pub needs_whole_page: bool,
 }
 
-/// Whether the origin may answer 304 to a request with these fields.
-pub fn has_condition(head: &impl Head) -> bool {
+/// Whether a request has conditions by which an origin may answer 304.
+pub fn has_condition(head: &impl EditableHead) -> bool {
     CONDITIONS.into_iter().any(|name| head.has(name))
 }
 
 /// Removes the conditions by which an origin may answer 304.
-pub fn remove_conditions(head: &mut impl Head) {
+pub fn remove_conditions(head: &mut impl EditableHead) {
     for name in CONDITIONS {
         head.remove(&name);
     }
 }
 
-/// Turns `head`, which has the fields as they came, into the head for the origin.
-pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
+/// Turns the client's head into the one for the origin.
+pub fn write_request(head: &mut impl EditableHead, request: &ForwardingFacts<'_>) {
     if let Some(host) = request.origin_host {
         head.set("Host", host.as_bytes());
     }
@@ -74,10 +73,9 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     write_ids(head, request.request_id, request.has_malformed_trace);
 }
 
-/// Writes the id of the request. A malformed `traceparent` is removed with the `tracestate` that
-/// belongs to it (W3C Trace Context, section 3.3). Well-formed ones stay as they came, because
-/// crawlgate is no span of a trace.
-fn write_ids(head: &mut impl Head, request_id: &[u8], has_malformed_trace: bool) {
+/// Writes the id of the request. A malformed `traceparent` is removed with its `tracestate` (W3C
+/// Trace Context, section 3.3). A well-formed one stays, because crawlgate is no span of the trace.
+fn write_ids(head: &mut impl EditableHead, request_id: &[u8], has_malformed_trace: bool) {
     head.set("X-Request-Id", request_id);
     if has_malformed_trace {
         head.remove(&TRACEPARENT);
@@ -85,10 +83,9 @@ fn write_ids(head: &mut impl Head, request_id: &[u8], has_malformed_trace: bool)
     }
 }
 
-/// Writes the ids for an application in the same process. Into a map, with names that are known,
-/// the id costs half as much.
-pub fn write_ids_in_map(headers: &mut HeaderMap, request_id: &[u8], has_malformed_trace: bool) {
-    if let Some(value) = field_value("X-Request-Id", request_id) {
+/// Like `write_ids`, for an application in the same process. For a map this costs half as much.
+pub fn write_ids_into_map(headers: &mut HeaderMap, request_id: &[u8], has_malformed_trace: bool) {
+    if let Some(value) = valid_field_value("X-Request-Id", request_id) {
         headers.insert(REQUEST_ID, value);
     }
     if has_malformed_trace {
@@ -97,56 +94,60 @@ pub fn write_ids_in_map(headers: &mut HeaderMap, request_id: &[u8], has_malforme
     }
 }
 
-/// Fields with a hyphen that crawlgate writes into a request or takes away, beside those of a
-/// proxy.
-const WRITTEN: [HeaderName; 4] = [
+/// Fields with a hyphen that crawlgate writes or removes, beside forwarding fields.
+const WRITTEN_FIELDS: [HeaderName; 4] = [
     header::ACCEPT_ENCODING,
     header::IF_NONE_MATCH,
     header::IF_MODIFIED_SINCE,
     REQUEST_ID,
 ];
 
-impl ForwardedRequest<'_> {
-    /// Whether X-Forwarded-Proto, -Host and others with this beginning are believed.
+impl ForwardingFacts<'_> {
+    /// Whether X-Forwarded-Proto, -Host and others with this prefix are believed.
     fn believes_x_forwarded(&self) -> bool {
         self.peer.is_trusted && !self.field.is_forwarded()
     }
 
-    /// Whether the origin does not get the line of this field. X-Forwarded-For is always written
-    /// anew. Of an untrusted client, all forwarding fields but Via are dropped, and the field in
-    /// which proxies name it. Of a trusted proxy, either `Forwarded` or the fields that begin with
-    /// `X-Forwarded-` say what its client asked for; the other kind is dropped. A name with `_` is
-    /// dropped if it could be read as one of these or of crawlgate's own.
-    fn drops(&self, name: &str) -> bool {
+    /// Whether the origin does not get this field. X-Forwarded-For is always written anew.
+    ///
+    /// - From an untrusted client, all forwarding fields except Via are dropped, and the field in
+    ///   which proxies name their client.
+    /// - From a trusted proxy, either `Forwarded` or the `X-Forwarded-` fields are believed, and
+    ///   the other ones are dropped.
+    /// - A name with `_` is dropped if it may be read as one of these or of crawlgate's own.
+    fn is_dropped(&self, name: &str) -> bool {
         if name.contains('_') {
-            return self.reads_like_ours(name);
+            return self.may_be_read_as_ours(name);
         }
         if !self.peer.is_trusted {
             return name.eq_ignore_ascii_case(self.field.0.as_str())
-                || self.may_have_forwarding && !ForwardingFields::named(name).dropped().is_empty();
+                || self.may_have_forwarding
+                    && !ForwardingFields::from_name(name).without_via().is_empty();
         }
         if self.believes_x_forwarded() {
             return name.eq_ignore_ascii_case(FORWARDED_FOR.as_str())
                 || name.eq_ignore_ascii_case(header::FORWARDED.as_str());
         }
         // X-Forwarded-For among them.
-        name.get(..OF_A_PROXY.len())
-            .is_some_and(|begin| begin.eq_ignore_ascii_case(OF_A_PROXY))
+        name.get(..X_FORWARDED_PREFIX.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(X_FORWARDED_PREFIX))
     }
 
-    /// Whether applications may read this field as one of a proxy, or as one that crawlgate writes:
-    /// CGI and its heirs turn hyphens into underscores (RFC 3875 section 4.1.18), so that
-    /// `X_Forwarded_For` and `X-Forwarded-For` are one variable.
-    fn reads_like_ours(&self, name: &str) -> bool {
+    /// Whether applications may read this field as a forwarding field, or as one that crawlgate
+    /// writes. CGI and its successors turn hyphens into underscores (RFC 3875 section 4.1.18), so
+    /// that `X_Forwarded_For` and `X-Forwarded-For` become one variable.
+    fn may_be_read_as_ours(&self, name: &str) -> bool {
         let name = name.replace('_', "-").to_ascii_lowercase();
-        !ForwardingFields::named(&name).is_empty()
+        !ForwardingFields::from_name(&name).is_empty()
             || name == self.field.0.as_str()
-            || WRITTEN.iter().any(|written| written.as_str() == name)
+            || WRITTEN_FIELDS
+                .iter()
+                .any(|written| written.as_str() == name)
     }
 
-    /// The value of X-Forwarded-For: what a trusted peer says of its client (its own
-    /// X-Forwarded-For, or the address in another field), and at the end the address of the peer.
-    fn forwarded_for(&self, head: &impl Head, peer: IpAddr) -> SmallVec<[u8; 48]> {
+    /// The value of X-Forwarded-For: that of a trusted peer, or the client that it names in another
+    /// field, followed by the address of the peer.
+    fn forwarded_for(&self, head: &impl EditableHead, peer: IpAddr) -> SmallVec<[u8; 48]> {
         let mut value = SmallVec::new();
         if self.peer.is_trusted && self.field.is_x_forwarded_for() {
             for line in head.lines(FORWARDED_FOR) {
@@ -162,17 +163,16 @@ impl ForwardedRequest<'_> {
     }
 }
 
-/// Writes X-Forwarded-For, -Proto and -Host. The claims of an untrusted client about itself are
-/// replaced. Those of a trusted proxy are kept and extended. Without an address of the peer there
-/// is no X-Forwarded-For.
-fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>) {
-    let ForwardedRequest {
+/// Writes X-Forwarded-For, -Proto and -Host. Those of an untrusted client are replaced, those of a
+/// trusted proxy are kept and extended. A peer without an address adds no X-Forwarded-For.
+fn write_forwarding_fields(head: &mut impl EditableHead, request: &ForwardingFacts<'_>) {
+    let ForwardingFacts {
         peer, forwarded, ..
     } = *request;
     let forwarded_for = peer
         .address
         .map(|address| request.forwarded_for(head, address));
-    head.remove_if(|name| request.drops(name));
+    head.remove_if(|name| request.is_dropped(name));
     if let Some(value) = forwarded_for {
         head.add("X-Forwarded-For", &value);
     }
@@ -192,8 +192,7 @@ fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>)
     }
 }
 
-/// Writes an address. Each request has one, and for those of IPv4 the formatting of the standard
-/// library takes five times as long.
+/// Writes an address. For IPv4, the formatting of the standard library takes five times as long.
 fn write_address(value: &mut SmallVec<[u8; 48]>, address: IpAddr) {
     let IpAddr::V4(address) = address else {
         return value.extend_from_slice(address.to_string().as_bytes());
@@ -208,7 +207,7 @@ fn write_address(value: &mut SmallVec<[u8; 48]>, address: IpAddr) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forwarding::Client;
+    use crate::forwarding::RequestClient;
     use http::HeaderValue;
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -219,8 +218,8 @@ mod tests {
         headers
     }
 
-    fn request<'a>(peer: Peer, field: &'a ClientAddress) -> ForwardedRequest<'a> {
-        ForwardedRequest {
+    fn request<'a>(peer: Peer, field: &'a ClientAddress) -> ForwardingFacts<'a> {
+        ForwardingFacts {
             may_have_forwarding: true,
             host: b"shop.example",
             peer,
@@ -234,13 +233,12 @@ mod tests {
         }
     }
 
-    /// The fields that the origin gets of these.
+    /// The head that the origin gets.
     fn forwarded(original: &HeaderMap, is_trusted: bool) -> HeaderMap {
         forwarded_by("x-forwarded-for", original, is_trusted)
     }
 
-    /// The same where the settings name this field. The client is 198.51.100.1 of a trusted peer,
-    /// and the peer of another.
+    /// The head that the origin gets if proxies name their client in `field`.
     fn forwarded_by(field: &'static str, original: &HeaderMap, is_trusted: bool) -> HeaderMap {
         let field = ClientAddress(HeaderName::from_static(field));
         let peer = Peer {
@@ -249,8 +247,8 @@ mod tests {
             ..Peer::default()
         };
         let lines = original.get_all(&field.0).iter().map(HeaderValue::as_bytes);
-        let client = Client::find(peer, || lines, &field, &[]);
-        let request = ForwardedRequest {
+        let client = RequestClient::resolve(peer, || lines, &field, &[]);
+        let request = ForwardingFacts {
             client: client.address,
             forwarded: client.forwarded.as_deref(),
             ..request(peer, &field)
@@ -261,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_written_as_they_are_displayed() {
+    fn addresses_are_written_like_their_display() {
         let written = |address: IpAddr| {
             let mut value = SmallVec::new();
             write_address(&mut value, address);
             String::from_utf8(value.into_vec()).expect("ASCII")
         };
-        for octet in 0..=255 {
-            let address = IpAddr::from([octet, 10, octet, 0]);
+        for byte in 0..=255 {
+            let address = IpAddr::from([byte, 10, byte, 0]);
             assert_eq!(written(address), address.to_string());
         }
         let address: IpAddr = "2001:db8::1".parse().expect("an address");
@@ -285,7 +283,7 @@ mod tests {
     ];
 
     #[test]
-    fn claims_of_an_untrusted_peer_are_replaced() {
+    fn forwarding_fields_of_an_untrusted_peer_are_replaced() {
         let sent = forwarded(&headers(&CLAIMS), false);
         assert_eq!(
             sent,
@@ -299,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_with_underscores_go_from_every_peer() {
+    fn fields_with_underscores_are_always_dropped() {
         let claims = headers(&[
             ("x_forwarded_for", "198.51.100.1"),
             ("x-forwarded_for", "198.51.100.1"),
@@ -330,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_of_a_trusted_peer_are_kept_and_extended() {
+    fn forwarding_fields_of_a_trusted_peer_are_extended() {
         let sent = forwarded(&headers(&CLAIMS), true);
         let expected = headers(&[
             ("x-forwarded-for", "198.51.100.1, 10.0.0.2, 192.0.2.1"),
@@ -343,12 +341,12 @@ mod tests {
         assert_eq!(
             forwarded(&HeaderMap::new(), true)["x-forwarded-proto"],
             "http",
-            "it said nothing"
+            "it sent nothing"
         );
     }
 
     #[test]
-    fn fields_of_a_proxy_go_from_an_untrusted_peer() {
+    fn other_proxy_fields_of_an_untrusted_peer_are_dropped() {
         let names = [
             "x-original-url",
             "x-rewrite-url",
@@ -399,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_becomes_the_fields_that_origins_read() {
+    fn forwarded_becomes_x_forwarded_fields() {
         let claims = headers(&[
             (
                 "forwarded",
@@ -443,9 +441,9 @@ mod tests {
     }
 
     #[test]
-    fn request_without_host_gets_the_origins() {
+    fn request_without_host_gets_the_origin_host() {
         let field = ClientAddress::default();
-        let request = ForwardedRequest {
+        let request = ForwardingFacts {
             host: b"",
             origin_host: Some("10.0.0.1:80"),
             ..request(Peer::default(), &field)
@@ -463,14 +461,14 @@ mod tests {
     }
 
     #[test]
-    fn malformed_trace_goes_with_its_state() {
+    fn malformed_traceparent_goes_with_tracestate() {
         let original = headers(&[
             ("x-request-id", "a"),
             ("x-request-id", "b"),
             ("traceparent", "00-1"),
             ("tracestate", "c=1"),
         ]);
-        for write in [write_ids, write_ids_in_map] {
+        for write in [write_ids, write_ids_into_map] {
             let mut head = original.clone();
             write(&mut head, b"id-1", true);
             assert_eq!(head, headers(&[("x-request-id", "id-1")]));
@@ -488,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_go_where_the_whole_page_is_needed() {
+    fn conditions_go_if_the_whole_page_is_needed() {
         let original = headers(&[
             ("if-none-match", "\"a\""),
             ("if-modified-since", "yesterday"),
@@ -496,7 +494,7 @@ mod tests {
         assert!(has_condition(&original) && !has_condition(&HeaderMap::new()));
         for needs_whole_page in [false, true] {
             let field = ClientAddress::default();
-            let request = ForwardedRequest {
+            let request = ForwardingFacts {
                 needs_whole_page,
                 ..request(Peer::default(), &field)
             };

@@ -1,17 +1,16 @@
-//! [`write_response`] adds the policy's tags and signals, and Strict-Transport-Security, to a
-//! response for the client.
+//! [`write_response`] adds header fields to an origin's response: the policy's X-Robots-Tag, its
+//! signals about the use of the content, and Strict-Transport-Security.
 
-use super::head::Head;
+use super::head::EditableHead;
 use super::{signals, tags};
 use crate::policy::SiteEntry;
 use crate::verdict::Decision;
 use http::{HeaderValue, StatusCode, header};
 
 /// Adds Strict-Transport-Security (`hsts`), unless the origin sends it, and the tags and signals of
-/// the site. The response is an origin's, and not an informational one. `judged` is `None` for a
-/// host that no site has: then there are no tags and signals.
+/// the site to an origin's final response. `judged` is `None` for a host without a site.
 pub fn write_response(
-    head: &mut impl Head,
+    head: &mut impl EditableHead,
     status: StatusCode,
     hsts: Option<&HeaderValue>,
     judged: Option<(&Decision, &SiteEntry)>,
@@ -22,7 +21,7 @@ pub fn write_response(
         head.set("Strict-Transport-Security", hsts.as_bytes());
     }
     if let Some((decision, entry)) = judged {
-        tags::attach(head, status.as_u16(), entry, decision);
-        signals::attach(head, entry, decision);
+        tags::add_tags(head, status.as_u16(), entry, decision);
+        signals::add_signals(head, entry, decision);
     }
 }

@@ -1,57 +1,56 @@
-//! [`answer`] answers a request that could not be forwarded, with a page of crawlgate's and the
-//! policy's tags for its status. Pingora does not run the response phase for it.
+//! [`answer_failure`] answers a request that Pingora could not forward to the origin. The answer is
+//! an error page of crawlgate, with the policy's X-Robots-Tag for its status. Pingora does not run
+//! its response phase for such an answer, so the fields are added here.
 
-use super::early::shared;
-use super::peer::note_failure;
-use super::{Gateway, RequestContext};
-use crate::answers::{Answer, Asked};
-use crate::upstreams::{Reached, failure_status};
+use super::connection::connection_facts;
+use super::peer::report_failure;
+use super::{Gateway, GatewayContext};
+use crate::answers::{Answer, RequestToAnswer};
+use crate::upstreams::{AttemptProgress, failure_status};
 use pingora_core::{Error, ErrorSource, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::{FailToProxy, Session};
 
-/// Handles that a request could not be forwarded to its end. Reports the failure of the server. If
-/// nothing but informational responses was sent, the client gets an answer of crawlgate's; if a
-/// page broke off, it gets what was still held of it. Returns the status for the log; the
-/// connection is not used again.
-pub async fn answer(
+/// Called when a request could not be forwarded to its end. Reports the failure of the server. The
+/// client gets an answer if no final head was sent, or the rest of a page that was being rewritten.
+/// Returns the status for the log. The connection is not used again.
+pub async fn answer_failure(
     gateway: &Gateway,
     session: &mut Session,
     error: &Error,
-    ctx: &mut RequestContext,
+    ctx: &mut GatewayContext,
 ) -> FailToProxy {
     // A failure before the body was counted when it happened.
-    note_failure(gateway, ctx, Reached::Body, error);
+    report_failure(gateway, ctx, AttemptProgress::Body, error);
     let has_begun = session
         .response_written()
         .is_some_and(|written| !written.status.is_informational());
     if has_begun && *error.esource() == ErrorSource::Upstream {
-        let (held, end) = ctx.body.break_off();
+        let (rest, end) = ctx.body.abort();
         ctx.count_page(end);
-        // Not the end: from the missing last chunk the client can tell that the page is incomplete.
+        // Not the end: without the last chunk the client notices that the page is incomplete.
         if let Err(error) = session
             .as_downstream_mut()
-            .write_response_body(held, false)
+            .write_response_body(rest, false)
             .await
         {
-            tracing::debug!(%error, "what was held of a page could not be written");
+            tracing::debug!(%error, "the rest of a page could not be written");
         }
     }
     let status = failure_status(error);
-    // Nothing can be written to a dead connection, nor after a first answer.
     if status > 0
         && !has_begun
         && let Some(ticket) = &ctx.ticket
     {
         let request = session.req_header();
-        let asked = Asked {
+        let asked = RequestToAnswer {
             method: &request.method,
             headers: &request.headers,
         };
         let answer = ticket
-            .forward(shared(session))
-            .unanswered(status, &ctx.attempts, &asked);
-        let written = match head(&answer) {
+            .head_writer(connection_facts(session))
+            .no_response_answer(status, &ctx.attempts, &asked);
+        let written = match pingora_head(&answer) {
             Ok(head) => {
                 session
                     .as_downstream_mut()
@@ -64,7 +63,7 @@ pub async fn answer(
             tracing::debug!(%error, "an error page could not be written");
         }
     }
-    // It is not certain how much of the request was read, so the connection cannot go on.
+    // It is not known how much of the request was read.
     FailToProxy {
         error_code: status,
         can_reuse_downstream: false,
@@ -72,10 +71,10 @@ pub async fn answer(
 }
 
 /// The head of an answer as Pingora sends it.
-fn head(answer: &Answer) -> Result<ResponseHeader> {
+fn pingora_head(answer: &Answer) -> Result<ResponseHeader> {
     let mut head = ResponseHeader::build(answer.status(), Some(12))?;
     for (field, value) in answer.fields() {
-        head.append_header(field.written(), value.clone())?;
+        head.append_header(field.http1_name(), value.clone())?;
     }
     Ok(head)
 }

@@ -1,23 +1,21 @@
-//! The proxy of Pingora, for requests that the lane (`edge/lane`) does not forward, such as
-//! WebSocket. [`Gateway`] implements Pingora's phases with the functions of other modules, and
-//! decides nothing itself.
+//! [`Gateway`] implements the phases of Pingora's proxy. It forwards the requests that crawlgate's
+//! own forwarder (`edge/forwarder`) does not handle, such as WebSockets. The edge has received and
+//! judged these requests, and passes them to Pingora as HTTP/1.
 //!
-//! Every request was received and judged by the edge, which hands it on as HTTP/1. `early` takes
-//! the ticket of a request and sets the timeouts and keep-alive of its connection, `peer` chooses a
-//! server, `response` adapts the response, and `errors` answers if the origin does not. The other
-//! phases are in this file.
+//! `connection` configures a request's connection, `peer` chooses a server of the origin,
+//! `response` adapts the response, and `errors` answers if the origin does not.
 
-mod early;
+mod connection;
 mod errors;
 mod heads;
 mod peer;
 mod response;
 
-use crate::forwarding::{PageRewrite, RewriteEnd};
+use crate::forwarding::{PageRewrite, RewriteLabel};
 use crate::heads::X_ROBOTS_TAG;
-use crate::requests::{Arrival, EndedBy, Record, Requests, Ticket};
+use crate::requests::{Arrival, PendingRecord, RequestPipeline, ResponseEnd, Ticket};
 use crate::settings::Limits;
-use crate::upstreams::{Attempts, Reached, Upstreams};
+use crate::upstreams::{AttemptProgress, Attempts, Upstreams};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_core::modules::http::HttpModules;
@@ -28,120 +26,112 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The parts that all requests share.
+/// Pingora's application for the proxy.
 pub struct Gateway {
-    /// The sequence that every request goes through.
-    pub requests: Arc<Requests>,
-    /// The origins and their servers.
+    pub requests: Arc<RequestPipeline>,
     pub upstreams: Arc<Upstreams>,
-    /// Bounds on requests.
     pub limits: Limits,
 }
 
-/// One request. It is judged once: every phase goes by the same ticket.
-pub struct RequestContext {
+/// One request on its way through Pingora's phases.
+pub struct GatewayContext {
     arrival: Arrival,
-    /// `None` when the request was recorded.
+    /// `None` after the request was recorded.
     ticket: Option<Ticket>,
-    /// The servers that were tried.
     attempts: Attempts,
-    /// Whether the request may be sent twice.
+    /// Whether the request may be sent again after an origin has perhaps received it.
     may_repeat: bool,
-    /// Whether octets of a response have come from the last server.
-    has_octets: bool,
+    /// Whether a response has come from the last server.
+    has_response: bool,
     /// Bytes of the heads of informational responses.
     informational_bytes: usize,
     body: PageRewrite,
 }
 
-impl RequestContext {
+impl GatewayContext {
     /// Counts how the rewriting of a page ended, if it did.
-    fn count_page(&self, end: Option<RewriteEnd>) {
+    fn count_page(&self, end: Option<RewriteLabel>) {
         if let (Some(end), Some(ticket)) = (end, &self.ticket) {
-            ticket.count_page(end);
+            ticket.count_page_rewrite(end);
         }
     }
 }
 
 #[async_trait]
 impl ProxyHttp for Gateway {
-    type CTX = RequestContext;
+    type CTX = GatewayContext;
 
-    /// The context before the ticket is taken: the arrival is now, nothing was tried, and the body
-    /// passes as it is.
-    fn new_ctx(&self) -> RequestContext {
-        RequestContext {
-            arrival: self.requests.arrival(),
+    /// The context before the ticket is taken.
+    fn new_ctx(&self) -> GatewayContext {
+        GatewayContext {
+            arrival: self.requests.arrival_now(),
             ticket: None,
             attempts: Attempts::default(),
             may_repeat: false,
-            has_octets: false,
+            has_response: false,
             informational_bytes: 0,
-            body: PageRewrite::No,
+            body: PageRewrite::Off,
         }
     }
 
-    /// Adds none. The default adds a compression module to every request, switched off.
+    /// Adds none. The default adds a compression module to every request, although it is off.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    /// Sets the timeouts and keep-alive of the connection, and takes the request's ticket and
-    /// arrival into the context. Never fails.
     async fn early_request_filter(
         &self,
         session: &mut Session,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> Result<()> {
-        early::take_over(self, session, ctx);
+        connection::take_ticket(self, session, ctx);
         Ok(())
     }
 
-    /// Chooses the server of the request: a new one after each failed attempt.
+    /// Called for each attempt.
     async fn upstream_peer(
         &self,
         session: &mut Session,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> Result<Box<HttpPeer>> {
-        peer::choose(self, session, ctx).await
+        peer::choose_peer(self, session, ctx).await
     }
 
-    /// Reports that the server could not be reached, and sets in the error whether another try
-    /// follows.
+    /// Reports that no connection to the server could be made, and decides about another attempt.
     fn fail_to_connect(
         &self,
         _session: &mut Session,
         _peer: &HttpPeer,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
         mut error: Box<Error>,
     ) -> Box<Error> {
-        // Nothing of the request was sent, so that another try is safe whatever its method.
-        let goes_on = peer::note_failure(self, ctx, Reached::Nothing, &error);
-        error.set_retry(goes_on);
+        // Nothing of the request was sent, so that another attempt is safe whatever its method.
+        let may_retry = peer::report_failure(self, ctx, AttemptProgress::Nothing, &error);
+        error.set_retry(may_retry);
         error
     }
 
-    /// Reports that the server failed after the connection was made, and sets in the error whether
-    /// another try follows. `is_kept` says that the connection was used before.
+    /// Reports that the server failed after the connection was made, and decides about another
+    /// attempt.
     fn error_while_proxy(
         &self,
         _peer: &HttpPeer,
         _session: &mut Session,
         error: Box<Error>,
-        ctx: &mut RequestContext,
-        is_kept: bool,
+        ctx: &mut GatewayContext,
+        is_reused: bool,
     ) -> Box<Error> {
-        peer::failed(self, ctx, error, is_kept)
+        peer::report_request_failure(self, ctx, error, is_reused)
     }
 
-    /// Turns the head into the one for the origin. Without a ticket it goes on as it came.
+    /// Turns the client's head into the one for the origin.
     async fn upstream_request_filter(
         &self,
         session: &mut Session,
         upstream_request: &mut RequestHeader,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> Result<()> {
         if let Some(ticket) = &ctx.ticket {
             if let Some((_, entry)) = ticket.judged() {
-                ctx.body.ask(
+                ctx.body.prepare_request(
                     upstream_request,
                     ticket.method(),
                     ticket.target(),
@@ -155,25 +145,25 @@ impl ProxyHttp for Gateway {
                     .filter(|_| ticket.host().is_empty())
             });
             ticket
-                .forward(early::shared(session))
+                .head_writer(connection::connection_facts(session))
                 .write_request(upstream_request, host);
         }
         Ok(())
     }
 
-    /// Counts the bytes of the request's body. Fails if it is too large or too slow.
+    /// Counts the request's body. Fails if it is too large or too slow.
     async fn request_body_filter(
         &self,
         _session: &mut Session,
         body: &mut Option<Bytes>,
         _end_of_stream: bool,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> Result<()> {
         let Some(ticket) = &mut ctx.ticket else {
             return Ok(());
         };
         ticket
-            .count_upload(body.as_ref().map_or(0, Bytes::len))
+            .count_body_bytes(body.as_ref().map_or(0, Bytes::len))
             .map_err(|error| {
                 Error::because(
                     ErrorType::HTTPStatus(error.status()),
@@ -184,25 +174,24 @@ impl ProxyHttp for Gateway {
             })
     }
 
-    /// Checks the head of the origin's response, reserves buffer space for it, and decides whether
-    /// its page is rewritten. Fails for a switch of protocols that nobody asked for, and without
-    /// space.
+    /// Checks the head of the origin's response, reserves buffer space, and decides whether the
+    /// page is rewritten.
     async fn upstream_response_filter(
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> Result<()> {
-        ctx.has_octets = true;
-        response::check_switch(session, response)?;
-        response::hold(session, response, ctx)?;
+        ctx.has_response = true;
+        response::check_protocol_switch(session, response)?;
+        response::reserve_space(session, response, ctx)?;
         // Before Pingora frames it: pingora-proxy 0.9.1 makes a response without length chunked
         // between the two filters.
         if let Some(ticket) = &ctx.ticket
             && let Some((decision, entry)) = ticket.judged()
         {
             let status = response.status;
-            let end = ctx.body.frame(response, status, decision, &entry.site);
+            let end = ctx.body.adapt_head(response, status, decision, &entry.site);
             ctx.count_page(end);
         }
         Ok(())
@@ -212,21 +201,21 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> Result<()> {
-        response::filter(self, session, response, ctx);
+        response::rewrite_head(self, session, response, ctx);
         Ok(())
     }
 
-    /// Rewrites a piece of the body, if the page is rewritten. The result `None` asks for no delay.
+    /// Rewrites a piece of the body, if the page is rewritten. The result is a delay: none.
     fn response_body_filter(
         &self,
         _session: &mut Session,
         body: &mut Option<Bytes>,
         end_of_stream: bool,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> Result<Option<Duration>> {
-        let end = ctx.body.write(body, end_of_stream);
+        let end = ctx.body.rewrite_chunk(body, end_of_stream);
         ctx.count_page(end);
         Ok(None)
     }
@@ -235,25 +224,24 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         error: &Error,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) -> FailToProxy {
-        errors::answer(self, session, error, ctx).await
+        errors::answer_failure(self, session, error, ctx).await
     }
 
-    /// Whether Pingora leaves an error out of its log: the client caused it, or the request was
-    /// refused. Clients leave all day.
-    fn suppress_error_log(&self, _session: &Session, ctx: &RequestContext, error: &Error) -> bool {
-        ctx.ticket.as_ref().is_some_and(Ticket::is_refused)
+    /// Whether Pingora does not log an error: the client caused it, or crawlgate rejected the
+    /// request.
+    fn suppress_error_log(&self, _session: &Session, ctx: &GatewayContext, error: &Error) -> bool {
+        ctx.ticket.as_ref().is_some_and(Ticket::is_rejected)
             || *error.esource() == ErrorSource::Downstream
     }
 
-    /// Records what was sent. Over HTTP/2 the edge does so later. The context has no ticket
-    /// afterwards.
+    /// Records what was sent. Over HTTP/2 the edge does so later.
     async fn logging(
         &self,
         session: &mut Session,
         error: Option<&Error>,
-        ctx: &mut RequestContext,
+        ctx: &mut GatewayContext,
     ) {
         let Some(ticket) = ctx.ticket.take() else {
             return;
@@ -262,19 +250,19 @@ impl ProxyHttp for Gateway {
         let tags = response
             .into_iter()
             .flat_map(|response| response.headers.get_all(X_ROBOTS_TAG));
-        let record = Record {
+        let record = PendingRecord {
             ticket,
             status: response.map_or(0, |response| response.status.as_u16()),
             tags: tags
                 .flat_map(|tag| [tag.as_bytes(), b"\n"].concat())
                 .collect(),
             bytes: session.body_bytes_sent() as u64,
-            ended_by: error.map_or(EndedBy::Complete, |error| {
-                EndedBy::Error(error.etype().as_str())
+            ended_by: error.map_or(ResponseEnd::Complete, |error| {
+                ResponseEnd::Error(error.etype().as_str())
             }),
         };
-        match early::connection(session) {
-            Some(connection) => connection.record(record),
+        match connection::client_connection(session) {
+            Some(connection) => connection.finish_response(record),
             None => record.finish(true),
         }
     }

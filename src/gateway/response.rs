@@ -1,24 +1,24 @@
-//! The origin's response on its way to the client, in Pingora's proxy. [`check_switch`] refuses an
-//! unrequested switch of protocols. [`hold`] reserves buffer space. [`filter`] rewrites the head:
-//! it removes the fields of one hop, adds the fields of the policy, and adapts the head for
-//! HTTP/1.0.
+//! Handles the origin's response before Pingora sends it to the client. [`check_protocol_switch`]
+//! rejects a switch of protocols that the client did not ask for. [`reserve_space`] reserves buffer
+//! space. [`rewrite_head`] removes hop-by-hop fields, adds the fields of the policy, and adapts the
+//! head for HTTP/1.0.
 
-use super::early::{connection, shared};
+use super::connection::{client_connection, connection_facts};
 use super::peer::share_place;
-use super::{Gateway, RequestContext};
-use crate::forwarding::{Head, ends_here, remove_named_by_connection};
-use crate::heads::{is_event_stream, members};
-use crate::requests::{SMALL, memory_of_body, memory_of_head};
+use super::{Gateway, GatewayContext};
+use crate::forwarding::{EditableHead, is_dropped_from_response, remove_connection_named};
+use crate::heads::{is_event_stream, list_members};
+use crate::requests::{MAX_UNRESERVED, body_reservation, head_reservation};
 use http::{Method, StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::Session;
 
-/// Refuses a switch of protocols that the request did not ask for (RFC 9110 section 15.2.2): the
-/// client would take what follows for the response. Pingora takes `Upgrade` alone for the request
-/// of one (Pingora 0.9.1); a client that sends no `Connection: upgrade` beside it does not expect
-/// one (RFC 9110 section 7.8).
-pub fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
+/// Fails for a switch of protocols that the request did not ask for (RFC 9110 section 15.2.2): the
+/// client would take what follows for the response. For Pingora `Upgrade` is enough (Pingora
+/// 0.9.1), but a client that does not send `Connection: upgrade` expects no switch (RFC 9110
+/// section 7.8).
+pub fn check_protocol_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
     let asks = session.is_upgrade_req() && wants_upgrade(session.req_header());
     if response.status != StatusCode::SWITCHING_PROTOCOLS || asks {
         return Ok(());
@@ -32,25 +32,27 @@ pub fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> 
 
 /// Whether Connection has the token `upgrade`.
 fn wants_upgrade(request: &RequestHeader) -> bool {
-    let mut tokens = request.lines(header::CONNECTION).flat_map(members);
+    let mut tokens = request.lines(header::CONNECTION).flat_map(list_members);
     tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
 }
 
-/// Removes the fields that concern the connection to the origin alone, and those that Connection
-/// names.
-fn remove_of_one_hop(response: &mut ResponseHeader) {
+/// Removes hop-by-hop fields, and those that Connection names.
+fn remove_hop_by_hop(response: &mut ResponseHeader) {
     let status = response.status;
-    response.remove_if(|name| ends_here(name, status));
-    remove_named_by_connection(response);
+    response.remove_if(|name| is_dropped_from_response(name, status));
+    remove_connection_named(response);
 }
 
-/// Octets that Pingora may read ahead of a client: four pieces wait, five are being written and one
-/// has no place yet, of 64 KiB each, and what it writes is joined (Pingora 0.9.1).
-const AHEAD: usize = 1024 * 1024;
+/// Bytes that Pingora may read ahead of a client: four pieces wait, five are being written and one
+/// has no place yet, of 64 KiB each, and what it writes is copied once more (Pingora 0.9.1).
+const RESPONSE_READ_AHEAD: usize = 1024 * 1024;
 
-/// Reserves buffer space for a response; for its body only if it has one. Fails with 503 without
-/// space, and also if space was missing for this request before.
-pub fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
+/// Reserves buffer space for a response. Fails with 503 if there is none, or was none before.
+pub fn reserve_space(
+    session: &Session,
+    response: &ResponseHeader,
+    ctx: &mut GatewayContext,
+) -> Result<()> {
     let has_no_body = response.status.is_informational()
         || matches!(
             response.status,
@@ -63,56 +65,55 @@ pub fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestConte
     let body = if has_no_body {
         0
     } else {
-        memory_of_body(response, AHEAD)
+        body_reservation(response, RESPONSE_READ_AHEAD)
     };
-    ticket.hold(memory_of_head(bytes_of(response)) + body);
-    if ticket.lacks_space() {
+    ticket.reserve_buffers(head_reservation(head_size(response)) + body);
+    if ticket.lacks_buffer_space() {
         return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
     }
     Ok(())
 }
 
-/// Bytes of names and values of a head; line ends and separators do not count.
-fn bytes_of(head: &ResponseHeader) -> usize {
+/// Bytes of names and values of a head, without separators and line ends.
+fn head_size(head: &ResponseHeader) -> usize {
     head.headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum()
 }
 
-/// Turns the head of the origin's response into the one for the client. An informational head only
-/// loses the fields of one hop, and all fields once these heads have more than `SMALL` bytes. A
-/// switch of protocols is recorded, and gives the request's place at the server back. Every other
-/// head is reported to `upstreams` and gets the fields of the policy.
-pub fn filter(
+/// Turns the head of the origin's response into the one for the client. An informational head loses
+/// its hop-by-hop fields, and all fields once these heads have more than `MAX_UNRESERVED` bytes. A
+/// switch of protocols is recorded, and releases the place at the server. A final head is reported
+/// to `upstreams` and gets the fields of the policy.
+pub fn rewrite_head(
     gateway: &Gateway,
     session: &mut Session,
     response: &mut ResponseHeader,
-    ctx: &mut RequestContext,
+    ctx: &mut GatewayContext,
 ) {
-    // Early hints and the like are no answer (Pingora shows them here too); a switch of protocols
-    // has no page to tag.
+    // Pingora calls this for informational responses too.
     if response.status.is_informational() {
         if response.status == StatusCode::SWITCHING_PROTOCOLS
-            && let Some(connection) = connection(session)
+            && let Some(connection) = client_connection(session)
         {
-            connection.switch_protocol();
+            connection.mark_protocol_switched();
             if let Some(ticket) = &mut ctx.ticket {
                 ticket.switch_protocol();
             }
-            ctx.attempts.answered(
+            ctx.attempts.record_response(
                 &gateway.upstreams,
                 response.status.as_u16(),
-                ctx.arrival.lived,
+                ctx.arrival.monotonic,
                 || true,
             );
-            // The connection may last for days, and the server has done what its place was for.
-            ctx.attempts.leave();
+            // The connection may last for days.
+            ctx.attempts.release_place();
             share_place(session, ctx);
         } else {
-            remove_of_one_hop(response);
-            ctx.informational_bytes += bytes_of(response);
-            if ctx.informational_bytes > SMALL {
+            remove_hop_by_hop(response);
+            ctx.informational_bytes += head_size(response);
+            if ctx.informational_bytes > MAX_UNRESERVED {
                 response.remove_if(|_| true);
             }
         }
@@ -121,14 +122,14 @@ pub fn filter(
     let status = response.status.as_u16();
     let origin_elapsed =
         ctx.attempts
-            .answered(&gateway.upstreams, status, ctx.arrival.lived, || {
+            .record_response(&gateway.upstreams, status, ctx.arrival.monotonic, || {
                 response.lines(header::CONTENT_TYPE).any(is_event_stream)
             });
     if let Some(ticket) = &mut ctx.ticket {
         ticket.set_origin_elapsed(origin_elapsed);
     }
     share_place(session, ctx);
-    remove_of_one_hop(response);
+    remove_hop_by_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).
     response.remove_header(&header::TRAILER);
     if session.is_process_shutting_down() {
@@ -145,9 +146,9 @@ pub fn filter(
     if let Some(ticket) = &ctx.ticket {
         let origin_host = ticket.host_to_replace(&gateway.upstreams);
         ticket
-            .forward(shared(session))
+            .head_writer(connection_facts(session))
             .write_response(response, response.status, origin_host);
         // The response has the X-Robots-Tag that the client gets.
-        ctx.body.begin(&response.headers);
+        ctx.body.start(&response.headers);
     }
 }

@@ -1,11 +1,11 @@
-//! [`ForwardingFields`]: the fields of a request by which a proxy speaks for its client. Only those
-//! of a trusted proxy are believed.
+//! [`ForwardingFields`]: which header fields a request has of those in which a proxy describes its
+//! client, such as X-Forwarded-For. crawlgate believes them only if a trusted proxy sent them.
 
 use std::ops::BitOrAssign;
 
-/// Fields with the address of a client: the standard one (RFC 7239), those that proxies made usual,
-/// and those of CDNs, by the operators' own pages. Behind them stands what else a proxy says of the
-/// request that it got.
+/// The first 30 have the address of a client: the standard field (RFC 7239), those of common
+/// proxies, and those of CDNs by the operators' documentation. The others describe the request that
+/// a proxy got.
 const NAMES: [&str; 39] = [
     "x-forwarded-for",
     "forwarded",
@@ -47,32 +47,31 @@ const NAMES: [&str; 39] = [
     "x-forwarded-port",
     "via",
 ];
-/// The beginning of more such fields. They count as one.
+/// Other fields with this prefix count as one field.
 const PREFIX: &str = "x-forwarded-";
 
-/// The first 30 have the address of a client.
 const ADDRESS_BITS: u64 = (1 << 30) - 1;
 const PREFIX_BIT: u64 = 1 << NAMES.len();
 /// Proxies add to this field and never replace it (RFC 9110 section 7.6.3).
 const VIA_BIT: u64 = PREFIX_BIT >> 1;
 
-/// The names that begin with each letter, and those of each length: a bit each. A field is compared
-/// with few of them.
+/// For each first letter, and for each length, the bits of the names that have it: so a field is
+/// compared with few names.
 const BY_LETTER: [u64; 26] = {
     let mut names = [0; 26];
-    let mut place = 0;
-    while place < NAMES.len() {
-        names[(NAMES[place].as_bytes()[0] - b'a') as usize] |= 1 << place;
-        place += 1;
+    let mut index = 0;
+    while index < NAMES.len() {
+        names[(NAMES[index].as_bytes()[0] - b'a') as usize] |= 1 << index;
+        index += 1;
     }
     names
 };
 const BY_LENGTH: [u64; 32] = {
     let mut names = [0; 32];
-    let mut place = 0;
-    while place < NAMES.len() {
-        names[NAMES[place].len()] |= 1 << place;
-        place += 1;
+    let mut index = 0;
+    while index < NAMES.len() {
+        names[NAMES[index].len()] |= 1 << index;
+        index += 1;
     }
     names
 };
@@ -82,9 +81,8 @@ const BY_LENGTH: [u64; 32] = {
 pub struct ForwardingFields(u64);
 
 impl ForwardingFields {
-    /// The set of the field with this name, in upper or lower case. All names that begin with
-    /// `x-forwarded-` and are not known count as one field; the set is empty for any other name.
-    pub fn named(name: &str) -> ForwardingFields {
+    /// The set of the field with this name, in any case; empty if it is not a forwarding field.
+    pub fn from_name(name: &str) -> ForwardingFields {
         let letter = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
         let by_letter = BY_LETTER
             .get(usize::from(letter.wrapping_sub(b'a')))
@@ -92,38 +90,38 @@ impl ForwardingFields {
             .unwrap_or_default();
         let mut alike = by_letter & BY_LENGTH.get(name.len()).copied().unwrap_or_default();
         while alike != 0 {
-            let place = alike.trailing_zeros();
-            if name.eq_ignore_ascii_case(NAMES[place as usize]) {
-                return ForwardingFields(1 << place);
+            let index = alike.trailing_zeros();
+            if name.eq_ignore_ascii_case(NAMES[index as usize]) {
+                return ForwardingFields(1 << index);
             }
             alike &= alike - 1;
         }
-        let begins = name.as_bytes().get(..PREFIX.len());
-        let begins = letter == b'x'
-            && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(PREFIX.as_bytes()));
-        ForwardingFields(if begins { PREFIX_BIT } else { 0 })
+        let prefix = name.as_bytes().get(..PREFIX.len());
+        let has_prefix = letter == b'x'
+            && prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX.as_bytes()));
+        ForwardingFields(if has_prefix { PREFIX_BIT } else { 0 })
     }
 
-    /// Whether there is none.
+    /// Whether the set has no field.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those that no origin gets from a client that is no trusted proxy: all but Via.
-    pub fn dropped(self) -> ForwardingFields {
+    /// The fields that are dropped if the client is not a trusted proxy: all but Via.
+    pub fn without_via(self) -> ForwardingFields {
         ForwardingFields(self.0 & !VIA_BIT)
     }
 
-    /// Those of these fields that have the address of a client, without the one with this name.
-    pub fn other_addresses(self, name: &str) -> ForwardingFields {
-        ForwardingFields(self.0 & ADDRESS_BITS & !ForwardingFields::named(name).0)
+    /// The fields with the address of a client, without the field with this name.
+    pub fn other_address_fields(self, name: &str) -> ForwardingFields {
+        ForwardingFields(self.0 & ADDRESS_BITS & !ForwardingFields::from_name(name).0)
     }
 
-    /// Their names; `x-forwarded-...` for those that count as one.
+    /// The names of the fields; `x-forwarded-...` for those that count as one.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let all = NAMES.into_iter().chain(["x-forwarded-..."]);
         all.enumerate()
-            .filter(move |(place, _)| self.0 >> place & 1 == 1)
+            .filter(move |(index, _)| self.0 >> index & 1 == 1)
             .map(|(_, name)| name)
     }
 }
@@ -139,10 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forwarding_fields_are_known_in_any_case() {
-        for (place, name) in NAMES.into_iter().enumerate() {
-            let found = ForwardingFields::named(&name.to_ascii_uppercase());
-            assert_eq!(found, ForwardingFields(1 << place), "{name}");
+    fn forwarding_fields_match_in_any_case() {
+        for (index, name) in NAMES.into_iter().enumerate() {
+            let found = ForwardingFields::from_name(&name.to_ascii_uppercase());
+            assert_eq!(found, ForwardingFields(1 << index), "{name}");
             assert_eq!(found.names().collect::<Vec<_>>(), [name]);
         }
         for name in [
@@ -151,7 +149,7 @@ mod tests {
             &format!("x-forwarded-{}", "a".repeat(60)),
         ] {
             assert_eq!(
-                ForwardingFields::named(name),
+                ForwardingFields::from_name(name),
                 ForwardingFields(PREFIX_BIT),
                 "{name}"
             );
@@ -165,24 +163,24 @@ mod tests {
             "x-requested-with",
             "vi\u{e1}",
         ] {
-            assert!(ForwardingFields::named(name).is_empty(), "{name}");
+            assert!(ForwardingFields::from_name(name).is_empty(), "{name}");
         }
     }
 
     #[test]
-    fn via_is_a_sign_of_a_proxy_and_is_passed_on() {
-        let mut fields = ForwardingFields::named("Via");
-        assert!(!fields.is_empty() && fields.dropped().is_empty());
+    fn via_is_a_forwarding_field_and_is_not_dropped() {
+        let mut fields = ForwardingFields::from_name("Via");
+        assert!(!fields.is_empty() && fields.without_via().is_empty());
         for name in ["X-Forwarded-For", "Forwarded", "X-Rewrite-URL"] {
-            fields |= ForwardingFields::named(name);
+            fields |= ForwardingFields::from_name(name);
         }
         assert_eq!(
-            fields.dropped().names().collect::<Vec<_>>(),
+            fields.without_via().names().collect::<Vec<_>>(),
             ["x-forwarded-for", "forwarded", "x-rewrite-url"]
         );
         assert_eq!(
             fields
-                .other_addresses("x-forwarded-for")
+                .other_address_fields("x-forwarded-for")
                 .names()
                 .collect::<Vec<_>>(),
             ["forwarded"]

@@ -1,49 +1,49 @@
-//! Ids that join the logs of several programs. [`is_request_id`] checks an X-Request-Id, and
-//! [`trace_id`] reads the trace in a `traceparent` (W3C Trace Context).
+//! Ids that connect log lines of several programs about one request. [`is_request_id`] checks an
+//! X-Request-Id, and [`trace_id`] reads the trace id from `traceparent` (W3C Trace Context).
 
-/// Octets of the longest X-Request-Id that is accepted.
-const LONGEST: usize = 128;
-/// Octets of `traceparent` in version 00: version, trace, parent and flags, with a hyphen between
+/// The most bytes of an accepted X-Request-Id.
+const MAX_REQUEST_ID_BYTES: usize = 128;
+/// Bytes of `traceparent` in version 00: version, trace, parent and flags, with a hyphen between
 /// each.
-const TRACEPARENT: usize = 55;
+const TRACEPARENT_BYTES: usize = 55;
 
-/// Whether this is an id that can stand in a field, a log and a page. No standard says what an
-/// X-Request-Id is: clients and proxies write UUIDs, ULIDs, hexadecimal digits and Base64.
+/// Whether this is an X-Request-Id that can be passed on, logged and shown. There is no standard:
+/// clients and proxies send UUIDs, ULIDs, hexadecimal digits and Base64.
 pub fn is_request_id(value: &[u8]) -> bool {
-    (1..=LONGEST).contains(&value.len())
+    (1..=MAX_REQUEST_ID_BYTES).contains(&value.len())
         && value
             .iter()
-            .all(|octet| octet.is_ascii_alphanumeric() || b"-_.:=+/@".contains(octet))
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:=+/@".contains(byte))
 }
 
 /// The id of the trace in a `traceparent` field (W3C Trace Context, section 3.2); `None` if the
 /// field is malformed. Later versions may append to what version 00 has, after a hyphen.
 pub fn trace_id(traceparent: &[u8]) -> Option<&[u8]> {
-    let (known, more) = traceparent.split_at_checked(TRACEPARENT)?;
-    let mut parts = known.split(|octet| *octet == b'-');
+    let (known, extension) = traceparent.split_at_checked(TRACEPARENT_BYTES)?;
+    let mut parts = known.split(|byte| *byte == b'-');
     let version = parts
         .next()
         .filter(|part| is_hexadecimal(part, 2) && *part != b"ff")?;
     let trace = parts
         .next()
-        .filter(|part| is_hexadecimal(part, 32) && !is_zero(part))?;
+        .filter(|part| is_hexadecimal(part, 32) && !is_all_zeros(part))?;
     let _parent = parts
         .next()
-        .filter(|part| is_hexadecimal(part, 16) && !is_zero(part))?;
+        .filter(|part| is_hexadecimal(part, 16) && !is_all_zeros(part))?;
     let _flags = parts.next().filter(|part| is_hexadecimal(part, 2))?;
-    let is_whole = more.is_empty() || (version != b"00" && more.starts_with(b"-"));
-    is_whole.then_some(trace)
+    let is_well_formed = extension.is_empty() || (version != b"00" && extension.starts_with(b"-"));
+    is_well_formed.then_some(trace)
 }
 
 fn is_hexadecimal(part: &[u8], length: usize) -> bool {
     part.len() == length
         && part
             .iter()
-            .all(|octet| matches!(octet, b'0'..=b'9' | b'a'..=b'f'))
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn is_zero(part: &[u8]) -> bool {
-    part.iter().all(|octet| *octet == b'0')
+fn is_all_zeros(part: &[u8]) -> bool {
+    part.iter().all(|byte| *byte == b'0')
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
     #[test]
-    fn ids_of_requests_are_short_and_of_plain_characters() {
+    fn request_ids_are_short_and_plain() {
         for id in [
             "7b6a6b0c-2ea2-4a0e-9d6c-d8a0a8a0b5a1",
             "1",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn trace_is_read_from_well_formed_fields_alone() {
+    fn only_well_formed_traceparent_has_a_trace_id() {
         let read = |field: &str| {
             trace_id(field.as_bytes()).map(|trace| String::from_utf8_lossy(trace).into_owned())
         };

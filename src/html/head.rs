@@ -1,22 +1,19 @@
-//! [`Head`] reads the robots metas (`<meta name="robots">` and those of single bots) in the head of
-//! a page, and merges the policy's directives into them. Directives that no meta of the page has
-//! are written as new metas where the head ends.
+//! [`HeadState`] reads the robots metas (`<meta name="robots">` and those of single bots) in the
+//! head of a page, and merges the policy's directives into them. Directives that no meta has are
+//! written as new metas where the head ends.
 //!
-//! Browsers end the head at the first element or text of the body, with or without an end tag (HTML
-//! standard, section 13.2.6.4.4). So the page's own metas are read first, and the missing ones are
-//! written before `</head>`, `<body>`, `</html>`, or the first element or text of the body,
-//! whichever comes first. The content of a `<noscript>` counts as text that does not end the head,
-//! as in browsers with scripts. If the input ends within the head, nothing is written: the end may
-//! be in the middle of a tag, a comment or a title. Scripts also fetch fragments and bare values as
-//! text/html. So metas are written only after a doctype, or an element that only a whole document
-//! has.
+//! Browsers end the head at `</head>`, `<body>`, `</html>`, or the first element or text of the
+//! body (HTML standard, section 13.2.6.4.4), and so does this module. A `<noscript>` does not end
+//! it, as in browsers with scripts. If the input ends within the head, nothing is written: the end
+//! may be in the middle of a tag. Neither is anything written without a doctype or an element that
+//! only a whole document has, because scripts also fetch fragments and bare values as text/html.
 //!
 //! The HTML parser does not report end tags that close nothing. So a stray `</br>`, `</body>` or
 //! `</html>` does not end the head here, although it does in browsers.
 
-use super::charset::{by_meta, is_of_head};
+use super::charset::{is_head_element, meta_encoding};
 use super::metas;
-use crate::indexing::{Directives, Scope, Tags, is_bots_name};
+use crate::indexing::{Directives, RobotsTags, TagScope, is_bot_name};
 use crate::locks::lock;
 use lol_html::html_content::{ContentType, Doctype, EndTag, TextChunk, TextType};
 use lol_html::send::{DocumentContentHandlers, Element, ElementContentHandlers, Settings};
@@ -24,120 +21,117 @@ use lol_html::{HandlerResult, Selector};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-/// The head as far as it was read. The handlers of one page share it and run one after the other,
-/// so no handler waits.
+/// The head of a page as far as it was read. The handlers of one page share it. They run one after
+/// the other, so that no lock is contended.
 #[derive(Debug)]
-pub(super) struct Head {
-    /// The directives that the policy wants in metas.
-    ours: Tags,
+pub(super) struct HeadState {
+    /// The policy's directives for metas.
+    ours: RobotsTags,
     /// The directives of the page's metas so far.
-    theirs: Tags,
-    /// The directives of the page's metas as they are sent, with the policy's merged into them.
-    written: Tags,
-    /// Open `<template>`s: what they hold is not in the page.
-    templates: usize,
-    /// Whether the encoding is known already, so that a meta does not change it.
-    encoding_known: bool,
-    /// Whether a meta names an encoding that cannot be read.
+    theirs: RobotsTags,
+    /// The directives of the page's metas as they are written, with the policy's merged into them.
+    written: RobotsTags,
+    /// The number of open `<template>`s, whose content is ignored.
+    open_templates: usize,
+    /// Whether the encoding is known, so that no meta changes it any more.
+    is_encoding_known: bool,
+    /// Whether a meta declares an encoding that cannot be read.
     pub(super) is_unreadable: bool,
-    /// Whether a doctype, or an element that only a document has, was seen.
-    document: bool,
-    /// Nothing more is to be done.
-    done: bool,
+    /// Whether a doctype, or an element that only a whole document has, was seen.
+    is_document: bool,
+    /// Whether nothing more has to be done.
+    is_done: bool,
 }
 
-pub(super) type SharedHead = Arc<Mutex<Head>>;
+pub(super) type SharedHeadState = Arc<Mutex<HeadState>>;
 
-impl Head {
-    /// A head of which nothing is read yet. `ours` are the directives of the policy for metas;
-    /// `encoding_known`: a meta does not change the encoding any more.
-    pub(super) fn new(ours: Tags, encoding_known: bool) -> SharedHead {
-        Arc::new(Mutex::new(Head {
+impl HeadState {
+    /// A head of which nothing is read yet. `ours` are the policy's directives for metas.
+    pub(super) fn new(ours: RobotsTags, is_encoding_known: bool) -> SharedHeadState {
+        Arc::new(Mutex::new(HeadState {
             ours,
-            theirs: Tags::default(),
-            written: Tags::default(),
-            templates: 0,
-            encoding_known,
+            theirs: RobotsTags::default(),
+            written: RobotsTags::default(),
+            open_templates: 0,
+            is_encoding_known,
             is_unreadable: false,
-            document: false,
-            done: false,
+            is_document: false,
+            is_done: false,
         }))
     }
 
-    /// Ends the head: returns the elements to write at this place, which may be none. From now on
-    /// nothing more is done.
+    /// Ends the head. Returns the elements to write here, perhaps none.
     fn finish(&mut self) -> String {
-        self.done = true;
-        self.missing()
+        self.is_done = true;
+        self.missing_directives()
             .into_iter()
-            .map(|(scope, missing)| metas::element(metas::name(&scope), &missing))
+            .map(|(scope, missing)| metas::meta_element(metas::meta_name(&scope), &missing))
             .collect()
     }
 
-    /// The directives of the policy that no meta says yet, by scope, as merged with those of the
-    /// page's own metas. None unless it is known to be a whole document: a fragment or a bare value
-    /// gets no metas.
-    fn missing(&self) -> Vec<(Scope, Directives)> {
-        if !self.document {
+    /// The directives of the policy that no meta has yet, merged with those of the page's metas, by
+    /// scope. Empty unless the page is known to be a whole document.
+    fn missing_directives(&self) -> Vec<(TagScope, Directives)> {
+        if !self.is_document {
             return Vec::new();
         }
         let mut both = self.theirs.clone();
         both.merge(&self.ours);
         let of_ours = both
             .iter()
-            .filter(|(scope, _)| self.ours.of(scope).is_some());
-        let missing = of_ours.filter_map(|(scope, said)| {
-            let missing = match self.written.of(scope) {
-                Some(written) => said.beyond(written),
-                None => said.clone(),
+            .filter(|(scope, _)| self.ours.get(scope).is_some());
+        let missing = of_ours.filter_map(|(scope, merged)| {
+            let missing = match self.written.get(scope) {
+                Some(written) => merged.difference(written),
+                None => merged.clone(),
             };
             (!missing.is_empty()).then(|| (scope.clone(), missing))
         });
         missing.collect()
     }
 
-    /// Handles a meta of the page. One that names an encoding may end the reading. Into a robots
-    /// meta the stricter value of each kind is written, and the policy's directives for its scope
-    /// into the first one; a later one that adds nothing is removed. Other metas, and those that
-    /// cannot be read, stay as they are.
-    fn meta(&mut self, element: &mut Element<'_, '_>) {
-        if !self.encoding_known
-            && let Some(encoding) = by_meta(|name| element.get_attribute(name))
+    /// Handles a meta of the page. One that declares an encoding may end the reading. A robots meta
+    /// gets the stricter value of each kind, and the first one of a scope the policy's directives
+    /// for it; a later one that adds nothing is removed. Other metas, and those that cannot be
+    /// parsed, stay as they are.
+    fn handle_meta(&mut self, element: &mut Element<'_, '_>) {
+        if !self.is_encoding_known
+            && let Some(encoding) = meta_encoding(|name| element.get_attribute(name))
         {
-            // From here on the page cannot be read.
             self.is_unreadable = !encoding.is_ascii_compatible();
-            self.done = self.is_unreadable;
-            self.encoding_known = true;
+            self.is_done = self.is_unreadable;
+            self.is_encoding_known = true;
         }
         let Some(name) = element.get_attribute("name") else {
             return;
         };
-        if self.done || element.has_attribute("http-equiv") {
+        if self.is_done || element.has_attribute("http-equiv") {
             return;
         }
-        let Some(scope) = metas::scope(&name) else {
+        let Some(scope) = metas::parse_scope(&name) else {
             return;
         };
-        let ours = self.ours.of(&scope);
-        // Only names that the policy tags, or that are crawlers'. A meta of another kind may say
-        // anything.
-        if ours.is_none() && scope != Scope::All && !is_bots_name(&name) {
+        let ours = self.ours.get(&scope);
+        // Only names that the policy tags, or that are crawlers'. A meta of another kind may have
+        // any content.
+        if ours.is_none() && scope != TagScope::All && !is_bot_name(&name) {
             return;
         }
-        // A meta that cannot be read stays as it is, and the policy's is written besides: crawlers
-        // unite them.
-        let Some(theirs) = metas::read(&element.get_attribute("content").unwrap_or_default())
+        // A meta that cannot be parsed stays as it is, and the policy's is added: crawlers unite
+        // them.
+        let Some(theirs) =
+            metas::parse_content(&element.get_attribute("content").unwrap_or_default())
         else {
             return;
         };
         let mut merged = theirs.clone();
-        self.ours.harden(&scope, &mut merged);
-        if let Some(ours) = ours.filter(|_| self.written.of(&scope).is_none()) {
-            // Whether what softens ours may be said is known when all that the page says is: at the
-            // end of the head.
-            merged.extend(&ours.clone().unsoftened());
+        self.ours.remove_softeners_from(&scope, &mut merged);
+        if let Some(ours) = ours.filter(|_| self.written.get(&scope).is_none()) {
+            // Whether a softening directive of ours may be written is known at the end of the head,
+            // after all metas of the page.
+            merged.extend(&ours.clone().without_softeners());
         }
-        let adds = self.written.of(&scope).is_none_or(|written| {
+        let adds = self.written.get(&scope).is_none_or(|written| {
             let mut both = written.clone();
             both.extend(&merged);
             both != *written
@@ -145,42 +139,41 @@ impl Head {
         if ours.is_some() && !adds {
             element.remove();
         } else if merged != theirs {
-            // The name of this attribute is a good one.
-            let _ = element.set_attribute("content", &metas::escaped(&merged.to_string()));
+            // The name of this attribute is valid.
+            let _ = element.set_attribute("content", &metas::escape_attribute(&merged.to_string()));
         }
         self.theirs.add(scope.clone(), &theirs);
         self.written.add(scope, &merged);
     }
 }
 
-/// Whether the rest of the page can pass as it is.
-pub(super) fn is_done(head: &SharedHead) -> bool {
-    lock(head).done
+/// Whether the rest of the page can pass unchanged.
+pub(super) fn is_finished(head: &SharedHeadState) -> bool {
+    lock(head).is_done
 }
 
-/// Adds to the settings the handlers that read a page's head: for its elements, its text and its
-/// doctype. `every` selects every element.
-pub(super) fn with_handlers<'s>(
+/// Adds the handlers that read a page's head to the settings. `every` selects every element.
+pub(super) fn add_handlers<'s>(
     settings: Settings<'static, 's>,
     every: &'s Selector,
-    head: &SharedHead,
+    head: &SharedHeadState,
 ) -> Settings<'static, 's> {
     let elements = ElementContentHandlers::default().element({
         let head = head.clone();
-        move |element: &mut Element<'_, '_>| at_element(&head, element)
+        move |element: &mut Element<'_, '_>| handle_element(&head, element)
     });
     let around = DocumentContentHandlers::default()
         .text({
             let head = head.clone();
             move |text: &mut TextChunk<'_>| {
-                at_text(&head, text);
+                handle_text(&head, text);
                 Ok(())
             }
         })
         .doctype({
             let head = head.clone();
             move |_: &mut Doctype<'_>| {
-                lock(&head).document = true;
+                lock(&head).is_document = true;
                 Ok(())
             }
         });
@@ -189,32 +182,31 @@ pub(super) fn with_handlers<'s>(
         .append_document_content_handler(around)
 }
 
-/// Handles an element of the page: counts templates, whose content is passed over, handles metas,
-/// and ends the head at the end tag of the head or the document, or before the first element that
-/// cannot stand in a head.
-fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResult {
+/// Handles an element of the page: counts templates, handles metas, and ends the head at the end
+/// tag of the head or the document, or before the first element of the body.
+fn handle_element(shared: &SharedHeadState, element: &mut Element<'_, '_>) -> HandlerResult {
     let mut head = lock(shared);
-    if head.done {
+    if head.is_done {
         return Ok(());
     }
     let name = element.tag_name();
     if name == "template" {
-        head.templates += 1;
+        head.open_templates += 1;
         let shared = shared.clone();
         return element.on_end_tag(Box::new(move |end: &mut EndTag<'_>| {
-            // The end tag of an element around it, which means nothing within a template, comes
-            // here too.
+            // The end tag of an element around it also comes here, and means nothing within a
+            // template.
             if end.name() == "template" {
                 let mut head = lock(&shared);
-                head.templates = head.templates.saturating_sub(1);
+                head.open_templates = head.open_templates.saturating_sub(1);
             }
             Ok(())
         }));
     }
-    if head.templates > 0 {
+    if head.open_templates > 0 {
         return Ok(());
     }
-    head.document |= matches!(
+    head.is_document |= matches!(
         name.as_str(),
         "html" | "head" | "title" | "meta" | "base" | "body" | "frameset"
     );
@@ -223,17 +215,17 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
             let shared = shared.clone();
             element.on_end_tag(Box::new(move |end: &mut EndTag<'_>| {
                 let mut head = lock(&shared);
-                if !head.done && head.templates == 0 {
+                if !head.is_done && head.open_templates == 0 {
                     end.before(&head.finish(), ContentType::Html);
                 }
                 Ok(())
             }))
         }
         "meta" => {
-            head.meta(element);
+            head.handle_meta(element);
             Ok(())
         }
-        name if is_of_head(name) => Ok(()),
+        name if is_head_element(name) => Ok(()),
         _ => {
             element.before(&head.finish(), ContentType::Html);
             Ok(())
@@ -241,20 +233,23 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
     }
 }
 
-/// Ends the head at text that is more than blanks. The text of titles, styles and scripts does not
+/// Ends the head at text other than white space. The text of titles, styles and scripts does not
 /// count.
-fn at_text(head: &SharedHead, text: &mut TextChunk<'_>) {
+fn handle_text(head: &SharedHeadState, text: &mut TextChunk<'_>) {
     let mut head = lock(head);
-    if head.done {
+    if head.is_done {
         return;
     }
-    if head.templates > 0 || text.text_type() != TextType::Data {
+    if head.open_templates > 0 || text.text_type() != TextType::Data {
         return;
     }
-    let blanks = ['\t', '\n', '\x0C', '\r', ' '];
-    let Some(place) = text.as_str().find(|sign| !blanks.contains(&sign)) else {
+    let white_space = ['\t', '\n', '\x0C', '\r', ' '];
+    let Some(index) = text
+        .as_str()
+        .find(|character| !white_space.contains(&character))
+    else {
         return;
     };
-    // Right before it, so that it does not matter where a piece of input ends.
-    text.as_mut_str().insert_str(place, &head.finish());
+    // Right before the text, so that it does not matter where a piece of input ends.
+    text.as_mut_str().insert_str(index, &head.finish());
 }

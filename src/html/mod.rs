@@ -1,6 +1,7 @@
-//! Rewrites HTML pages on their way from the origin to the client ([`Page`]). The directives of a
-//! page's X-Robots-Tag field are also written into its head as robots metas. [`Page`] takes bytes
-//! in pieces of any size, uses bounded memory, and leaves everything else byte for byte as it was.
+//! Rewrites HTML pages on their way from the origin to the client. [`PageRewriter`] writes the
+//! directives of a page's X-Robots-Tag field into the page's head as robots metas (`<meta
+//! name="robots">`). It takes the page in pieces of any size, uses bounded memory, and leaves
+//! everything else byte for byte as it was.
 //!
 //! A page that cannot be read (its encoding, a tag larger than the memory) passes unchanged: the
 //! field still has the directives.
@@ -11,7 +12,7 @@ mod metas;
 mod page;
 
 pub use charset::is_readable;
-pub use page::{Page, RewriteResult};
+pub use page::{PageRewriter, RewriteResult};
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,14 @@
-//! [`Page`] rewrites one page, piece by piece as it comes from the origin. Its states:
+//! [`PageRewriter`] rewrites one page, piece by piece as it comes from the origin. Its states:
 //!
-//! - `Looking`: the first octets are held until it is known whether the page can be read.
-//! - `Reading`: robots metas are merged or added in the head.
-//! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is
-//!   too large or elements are nested too deep, or when nothing more is to be written.
+//! - `Sniffing`: the first bytes are buffered until it is known whether the page can be read.
+//! - `InHead`: robots metas are merged or added in the head.
+//! - `Passing`: the rest passes unchanged, because the page cannot be read, a tag is too large,
+//!   elements are nested too deep, or the head is over.
 
-use super::charset::{self, LOOKED_AT};
-use super::head::{self, Head, SharedHead};
+use super::charset::{self, MAX_SNIFFED_BYTES};
+use super::head::{self, HeadState, SharedHeadState};
 use super::metas;
-use crate::indexing::Tags;
+use crate::indexing::RobotsTags;
 use crate::locks::lock;
 use encoding_rs::Encoding;
 use lol_html::send::{HtmlRewriter, Settings};
@@ -16,11 +16,10 @@ use lol_html::{MemorySettings, Selector};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use strum::IntoStaticStr;
 
-/// How much one reading of a page may hold in memory: the largest tag or comment that can be read,
-/// and open elements.
-const MEMORY: usize = 256 * 1024;
-/// How much is fed at once: it is copied behind what was left over, so it counts as memory.
-const PIECE: usize = 16 * 1024;
+/// The most memory for the parser of a page: its largest tag or comment, and open elements.
+const MAX_MEMORY_BYTES: usize = 256 * 1024;
+/// The most bytes that the parser gets at once: it copies them behind what was left over.
+const MAX_PIECE_BYTES: usize = 16 * 1024;
 
 static EVERY_ELEMENT: LazyLock<Option<Selector>> = LazyLock::new(|| "*".parse().ok());
 
@@ -28,86 +27,87 @@ static EVERY_ELEMENT: LazyLock<Option<Selector>> = LazyLock::new(|| "*".parse().
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum RewriteResult {
-    /// It was read as far as needed.
-    #[strum(serialize = "rewritten")]
-    Read,
+    /// It was rewritten, as far as needed.
+    Rewritten,
     /// Its encoding cannot be read.
     Encoding,
-    /// It begins with no tag: a bare value for a script.
+    /// It does not begin with a tag: a bare value for a script.
     NotMarkup,
-    /// A tag is larger, or elements are nested deeper, than the memory: the rest passed as it is.
+    /// A tag or the open elements need more than the memory. The rest passed unchanged.
     TooLarge,
 }
 
 /// One page on its way to the client.
-pub struct Page {
-    /// The encoding by the Content-Type field.
+pub struct PageRewriter {
+    /// The `charset` of the Content-Type field.
     label: Option<Box<[u8]>>,
-    state: State,
+    state: PageState,
     outcome: RewriteResult,
 }
 
-enum State {
-    /// The first octets are held until it is known whether the page can be read.
-    Looking {
-        held: Vec<u8>,
-        metas: Tags,
+enum PageState {
+    Sniffing {
+        buffered: Vec<u8>,
+        /// The directives to write.
+        metas: RobotsTags,
     },
-    /// The head is read.
-    Reading(Reading, SharedHead),
+    InHead(HeadRewriter, SharedHeadState),
     Passing,
 }
 
-impl Page {
-    /// A page whose metas are to say `tags`. `label` is the encoding by the Content-Type field.
-    /// `None` when no directive needs a meta.
-    pub fn new(tags: &Tags, label: Option<&[u8]>) -> Option<Page> {
-        let metas = metas::of_tags(tags);
-        (!metas.is_empty()).then(|| Page {
+impl PageRewriter {
+    /// Rewrites a page so that its metas have the directives of `tags`. `label` is the `charset` of
+    /// the Content-Type field. `None` if no directive needs a meta.
+    pub fn new(tags: &RobotsTags, label: Option<&[u8]>) -> Option<PageRewriter> {
+        let metas = metas::select_metas(tags);
+        (!metas.is_empty()).then(|| PageRewriter {
             label: label.map(Box::from),
-            state: State::Looking {
-                held: Vec::new(),
+            state: PageState::Sniffing {
+                buffered: Vec::new(),
                 metas,
             },
-            outcome: RewriteResult::Read,
+            outcome: RewriteResult::Rewritten,
         })
     }
 
-    /// Takes a piece and returns what can be passed on by now. Nothing is passed on before it is
-    /// known whether the page can be read, which takes at most 1,024 bytes.
+    /// Takes a piece and returns what can be passed on. Nothing is passed on before it is known
+    /// whether the page can be read, which takes at most 1,024 bytes.
     pub fn write(&mut self, piece: &[u8]) -> Vec<u8> {
-        if let State::Looking { held, .. } = &mut self.state {
-            // No more than is looked at: where a piece of input ends must not matter.
-            let (looked_at, rest) = piece.split_at(piece.len().min(LOOKED_AT - held.len()));
-            held.extend_from_slice(looked_at);
-            let is_enough = held.len() >= charset::FIRST && begins(held).is_some();
-            if held.len() < LOOKED_AT && !is_enough {
+        if let PageState::Sniffing { buffered, .. } = &mut self.state {
+            // No more than is sniffed: where a piece of input ends must not matter.
+            let (sniffed, rest) =
+                piece.split_at(piece.len().min(MAX_SNIFFED_BYTES - buffered.len()));
+            buffered.extend_from_slice(sniffed);
+            let is_enough = buffered.len() >= charset::BOM_BYTES && first_byte(buffered).is_some();
+            if buffered.len() < MAX_SNIFFED_BYTES && !is_enough {
                 return Vec::new();
             }
-            let mut out = self.begin();
-            out.extend(self.feed(rest));
+            let mut out = self.leave_sniffing();
+            out.extend(self.rewrite(rest));
             return out;
         }
-        self.feed(piece)
+        self.rewrite(piece)
     }
 
-    /// Ends the page: returns what was still held. If the page ends within its head, no metas are
-    /// added.
+    /// Ends the page, and returns what was still buffered. If the page ends within its head, no
+    /// metas are added.
     pub fn end(&mut self) -> Vec<u8> {
-        let mut out = if matches!(self.state, State::Looking { .. }) {
-            self.begin()
+        let mut out = if matches!(self.state, PageState::Sniffing { .. }) {
+            self.leave_sniffing()
         } else {
             Vec::new()
         };
-        if let State::Reading(reading, head) = std::mem::replace(&mut self.state, State::Passing) {
-            out.extend(self.close(reading, &head));
+        if let PageState::InHead(rewriter, head) =
+            std::mem::replace(&mut self.state, PageState::Passing)
+        {
+            out.extend(self.finish_head(rewriter, &head));
         }
         out
     }
 
-    /// Whether what comes now passes as it is.
+    /// Whether the rest passes unchanged.
     pub fn is_passing(&self) -> bool {
-        matches!(self.state, State::Passing)
+        matches!(self.state, PageState::Passing)
     }
 
     /// The result so far.
@@ -115,85 +115,84 @@ impl Page {
         self.outcome
     }
 
-    /// Decides by what is held whether the page can be read. Begins to read it, or lets it pass as
-    /// it is, and returns what can be passed on. Does nothing if that was decided before.
-    fn begin(&mut self) -> Vec<u8> {
-        let State::Looking { held, metas } = std::mem::replace(&mut self.state, State::Passing)
+    /// Decides by the first bytes whether the page can be read, starts to read it or lets it pass,
+    /// and returns what can be passed on. Only the first call does something.
+    fn leave_sniffing(&mut self) -> Vec<u8> {
+        let PageState::Sniffing { buffered, metas } =
+            std::mem::replace(&mut self.state, PageState::Passing)
         else {
             return Vec::new();
         };
         let label = self.label.as_deref();
-        if !charset::can_read(label, &held) {
+        if !charset::is_page_readable(label, &buffered) {
             self.outcome = RewriteResult::Encoding;
-            return held;
+            return buffered;
         }
-        if begins(&held).is_some_and(|first| first != b'<') {
+        if first_byte(&buffered).is_some_and(|first| first != b'<') {
             self.outcome = RewriteResult::NotMarkup;
-            return held;
+            return buffered;
         }
         let Some(every) = EVERY_ELEMENT.as_ref() else {
-            return held;
+            return buffered;
         };
-        let head = Head::new(metas, charset::outranks_metas(label, &held));
-        let reading = Reading::new(head::with_handlers(settings(), every, &head));
-        self.state = State::Reading(reading, head);
-        // A byte order mark is no text.
-        let mark = Encoding::for_bom(&held).map_or(0, |(_, length)| length);
-        let rest = held[mark..].to_vec();
-        let mut out = held;
+        let head = HeadState::new(metas, charset::overrides_metas(label, &buffered));
+        let rewriter = HeadRewriter::new(head::add_handlers(rewriter_settings(), every, &head));
+        self.state = PageState::InHead(rewriter, head);
+        // A byte order mark is not text.
+        let mark = Encoding::for_bom(&buffered).map_or(0, |(_, length)| length);
+        let rest = buffered[mark..].to_vec();
+        let mut out = buffered;
         out.truncate(mark);
-        out.extend(self.feed(&rest));
+        out.extend(self.rewrite(&rest));
         out
     }
 
-    /// Takes a piece of a page that has begun, and returns what can be passed on. If the head is
-    /// over or cannot be read further, the rest of the page passes as it is.
-    fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
-        let State::Reading(mut reading, head) = std::mem::replace(&mut self.state, State::Passing)
+    /// Rewrites a piece after the sniffing, and returns what can be passed on. When the head is
+    /// over, or cannot be read further, the rest of the page passes unchanged.
+    fn rewrite(&mut self, piece: &[u8]) -> Vec<u8> {
+        let PageState::InHead(mut rewriter, head) =
+            std::mem::replace(&mut self.state, PageState::Passing)
         else {
             return piece.to_vec();
         };
-        let mut out = reading.write(piece);
-        // Where the head is over, the rest of its reading is given out, and the rest of the page is
-        // not read.
-        if reading.is_over() || head::is_done(&head) {
-            out.extend(self.close(reading, &head));
+        let mut out = rewriter.write(piece);
+        if rewriter.has_ended() || head::is_finished(&head) {
+            out.extend(self.finish_head(rewriter, &head));
         } else {
-            self.state = State::Reading(reading, head);
+            self.state = PageState::InHead(rewriter, head);
         }
         out
     }
 
-    /// Ends the reading of the head, records why if it could not be read, and returns what was
-    /// still held.
-    fn close(&mut self, mut reading: Reading, head: &SharedHead) -> Vec<u8> {
-        reading.end();
-        if reading.too_large {
+    /// Ends the rewriting of the head, records why if it could not be read, and returns what was
+    /// still buffered.
+    fn finish_head(&mut self, mut rewriter: HeadRewriter, head: &SharedHeadState) -> Vec<u8> {
+        rewriter.end();
+        if rewriter.is_too_large {
             self.outcome = RewriteResult::TooLarge;
         } else if lock(head).is_unreadable {
             self.outcome = RewriteResult::Encoding;
         }
-        reading.take()
+        rewriter.take_output()
     }
 }
 
-/// The first octet that is neither a blank nor of a byte order mark.
-fn begins(held: &[u8]) -> Option<u8> {
-    let mark = Encoding::for_bom(held).map_or(0, |(_, length)| length);
-    held[mark..].trim_ascii_start().first().copied()
+/// The first byte that is neither white space nor of a byte order mark.
+fn first_byte(buffered: &[u8]) -> Option<u8> {
+    let mark = Encoding::for_bom(buffered).map_or(0, |(_, length)| length);
+    buffered[mark..].trim_ascii_start().first().copied()
 }
 
-/// The settings of the HTML rewriter: memory is bounded, and where a page cannot be read the rest
-/// passes as it is.
-fn settings<'s>() -> Settings<'static, 's> {
+/// The settings of the parser: its memory is bounded, and after an error the rest passes unchanged.
+fn rewriter_settings<'s>() -> Settings<'static, 's> {
     let memory = MemorySettings::new()
         .with_preallocated_parsing_buffer_size(1024)
-        .with_max_allowed_memory_usage(MEMORY)
+        .with_max_allowed_memory_usage(MAX_MEMORY_BYTES)
         .with_graceful_bail_out_on_memory_limit_exceeded(true);
     Settings::new_send()
-        .with_encoding(charset::transparent())
+        .with_encoding(charset::lossless_encoding())
         .with_memory_settings(memory)
-        // Strict, the page would be cut off where it is ambiguous.
+        // A strict parser would cut the page off where it is ambiguous.
         .with_strict(false)
         .with_adjust_charset_on_meta_tag(false)
         .with_graceful_bail_out_on_content_handler_error(true)
@@ -201,62 +200,63 @@ fn settings<'s>() -> Settings<'static, 's> {
 
 type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
-/// A rewriter with what it has written. Both are in a mutex because a page must be `Sync`; no lock
-/// is ever waited for.
-struct Reading {
+/// The parser of a page's head, with its output. Both are in a mutex because a page must be `Sync`;
+/// no lock is ever contended.
+struct HeadRewriter {
+    /// `None` after its end.
     rewriter: Option<Box<Mutex<HtmlRewriter<'static, Sink>>>>,
-    written: Arc<Mutex<Vec<u8>>>,
-    too_large: bool,
+    output: Arc<Mutex<Vec<u8>>>,
+    is_too_large: bool,
 }
 
-impl Reading {
-    fn new(settings: Settings<'static, '_>) -> Reading {
-        let written = Arc::<Mutex<Vec<u8>>>::default();
+impl HeadRewriter {
+    fn new(settings: Settings<'static, '_>) -> HeadRewriter {
+        let output = Arc::<Mutex<Vec<u8>>>::default();
         let sink: Sink = Box::new({
-            let written = written.clone();
-            move |bytes: &[u8]| lock(&written).extend_from_slice(bytes)
+            let output = output.clone();
+            move |bytes: &[u8]| lock(&output).extend_from_slice(bytes)
         });
         let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
-        Reading {
+        HeadRewriter {
             rewriter: Some(rewriter),
-            written,
-            too_large: false,
+            output,
+            is_too_large: false,
         }
     }
 
-    /// Feeds the rewriter in pieces, and returns what it has written. After an error it has given
-    /// out everything that it was given; it is not called again, and the rest passes as it is.
+    /// Feeds the parser in pieces, and returns its output. After an error the parser has written
+    /// everything that it got, and the rest passes unchanged.
     fn write(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut pieces = bytes.chunks(PIECE);
+        let mut pieces = bytes.chunks(MAX_PIECE_BYTES);
         while let Some(rewriter) = &mut self.rewriter {
             let Some(piece) = pieces.next() else { break };
             let rewriter = rewriter.get_mut().unwrap_or_else(PoisonError::into_inner);
             if rewriter.write(piece).is_err() {
                 self.rewriter = None;
-                self.too_large = true;
+                self.is_too_large = true;
             }
         }
-        pieces.for_each(|piece| lock(&self.written).extend_from_slice(piece));
-        self.take()
+        pieces.for_each(|piece| lock(&self.output).extend_from_slice(piece));
+        self.take_output()
     }
 
-    /// Takes what the rewriter has written since the last call.
-    fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *lock(&self.written))
+    /// The output since the last call.
+    fn take_output(&self) -> Vec<u8> {
+        std::mem::take(&mut *lock(&self.output))
     }
 
-    /// Ends the rewriter, if it still runs, so that it writes what it holds.
+    /// Ends the parser, if it still runs, so that it writes what it has buffered.
     fn end(&mut self) {
         if let Some(rewriter) = self.rewriter.take() {
             let rewriter = rewriter
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner);
-            self.too_large |= rewriter.end().is_err();
+            self.is_too_large |= rewriter.end().is_err();
         }
     }
 
-    /// Whether the rewriter has ended, by an error or by `Reading::end`.
-    fn is_over(&self) -> bool {
+    /// Whether the parser has ended.
+    fn has_ended(&self) -> bool {
         self.rewriter.is_none()
     }
 }

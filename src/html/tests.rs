@@ -1,16 +1,20 @@
-//! Tests of rewriting: pages as the origin sends them, and as the client gets them. The tests find
-//! the robots metas by text search, independently of the code that writes them.
+//! Tests of rewriting HTML pages: a page as the origin sends it, and as the client gets it. The
+//! tests find robots metas by text search, independently of the code that writes them.
 
 use super::*;
-use crate::indexing::{Directives, Scope, Tags, parse_lines};
+use crate::indexing::{Directives, RobotsTags, TagScope, parse_lines};
 use proptest::prelude::*;
 
-fn tags(lines: &[&str]) -> Tags {
+fn tags(lines: &[&str]) -> RobotsTags {
     parse_lines(lines.iter().map(|line| line.as_bytes()))
 }
 
 /// The page in pieces of these sizes, over and over.
-fn in_pieces(mut page: Page, html: &[u8], sizes: &[usize]) -> (Vec<u8>, RewriteResult) {
+fn rewrite_in_pieces(
+    mut page: PageRewriter,
+    html: &[u8],
+    sizes: &[usize],
+) -> (Vec<u8>, RewriteResult) {
     let (mut out, mut rest, mut sizes) = (Vec::new(), html, sizes.iter().cycle());
     while !rest.is_empty() {
         let size = sizes.next().copied().unwrap_or(1).clamp(1, rest.len());
@@ -21,19 +25,19 @@ fn in_pieces(mut page: Page, html: &[u8], sizes: &[usize]) -> (Vec<u8>, RewriteR
     (out, page.outcome())
 }
 
-fn whole(page: Page, html: &[u8]) -> (Vec<u8>, RewriteResult) {
-    in_pieces(page, html, &[usize::MAX])
+fn rewrite_whole(page: PageRewriter, html: &[u8]) -> (Vec<u8>, RewriteResult) {
+    rewrite_in_pieces(page, html, &[usize::MAX])
 }
 
-fn with_metas(html: &str, lines: &[&str]) -> String {
-    let page = Page::new(&tags(lines), None).expect("something to say");
-    String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8")
+fn rewritten(html: &str, lines: &[&str]) -> String {
+    let page = PageRewriter::new(&tags(lines), None).expect("something to say");
+    String::from_utf8(rewrite_whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8")
 }
 
 const NOINDEX: &str = "<meta name=\"robots\" content=\"noindex\">";
 
 #[test]
-fn what_is_missing_is_written_where_the_head_ends() {
+fn missing_directives_are_written_where_the_head_ends() {
     for (before, after) in [
         (
             "<!doctype html><html><head>",
@@ -74,7 +78,7 @@ fn what_is_missing_is_written_where_the_head_ends() {
             None => (before, after),
         };
         assert_eq!(
-            with_metas(&format!("{before}{after}"), &["noindex"]),
+            rewritten(&format!("{before}{after}"), &["noindex"]),
             format!("{before}{NOINDEX}{after}")
         );
     }
@@ -92,13 +96,13 @@ fn nothing_is_written_outside_of_the_head() {
         "<html><head><title>a</title><meta na",
         "<!doctype html><plaintex",
     ] {
-        assert_eq!(with_metas(html, &["noindex"]), html);
+        assert_eq!(rewritten(html, &["noindex"]), html);
     }
 }
 
 /// Browsers read the content of a `<noscript>` in a head as text, because they run scripts.
 #[test]
-fn a_noscript_does_not_end_the_head() {
+fn noscript_does_not_end_the_head() {
     let counted = "<noscript><img src=x></noscript>";
     for (before, after) in [
         (
@@ -123,7 +127,7 @@ fn a_noscript_does_not_end_the_head() {
         ),
     ] {
         assert_eq!(
-            with_metas(&format!("{before}{after}"), &["noindex"]),
+            rewritten(&format!("{before}{after}"), &["noindex"]),
             format!("{before}{NOINDEX}{after}")
         );
     }
@@ -138,33 +142,33 @@ fn a_noscript_does_not_end_the_head() {
             &format!("content=\"{theirs}\""),
             &format!("content=\"{merged}\""),
         );
-        assert_eq!(with_metas(&html, &["noindex"]), expected);
+        assert_eq!(rewritten(&html, &["noindex"]), expected);
     }
 }
 
 #[test]
-fn a_head_that_is_cut_off_keeps_its_merged_metas() {
+fn truncated_head_keeps_its_merged_metas() {
     let html = "<html><head><noscript><img></noscript><meta name=robots content=nofollow><title>";
     let expected = "<html><head><noscript><img></noscript><meta name=robots content=\"noindex, nofollow\"><title>";
-    assert_eq!(with_metas(html, &["noindex"]), expected);
+    assert_eq!(rewritten(html, &["noindex"]), expected);
     let large = format!("{html}</title><p {}", "a".repeat(300_000));
     assert_eq!(
-        with_metas(&large, &["noindex"]),
+        rewritten(&large, &["noindex"]),
         large.replace(html, expected)
     );
     let unreadable = html.replace("<title>", "<meta charset=iso-2022-jp>");
     let expected = expected.replace("<title>", "<meta charset=iso-2022-jp>");
     let padded = format!("<!--{}-->", "-".repeat(1_024));
     assert_eq!(
-        with_metas(&format!("{padded}{unreadable}"), &["noindex"]),
+        rewritten(&format!("{padded}{unreadable}"), &["noindex"]),
         format!("{padded}{expected}")
     );
     let open = "<html><head><noscript><img><meta name=robots content=nofollow>";
-    assert_eq!(with_metas(open, &["noindex"]), open);
+    assert_eq!(rewritten(open, &["noindex"]), open);
 }
 
 #[test]
-fn a_head_without_end_is_passed_on_as_it_comes() {
+fn endless_head_is_passed_on_as_it_comes() {
     let start = "<html><head><noscript><img></noscript>";
     for filler in [
         "<!---->",
@@ -175,7 +179,8 @@ fn a_head_without_end_is_passed_on_as_it_comes() {
         "<style></style>",
         "<noscript></noscript>",
     ] {
-        let mut page = Page::new(&tags(&["noindex"]), Some(b"utf-8")).expect("something to say");
+        let mut page =
+            PageRewriter::new(&tags(&["noindex"]), Some(b"utf-8")).expect("something to say");
         let mut released = page.write(start.as_bytes());
         let piece = filler.repeat(4_096 / filler.len());
         let mut written = start.len();
@@ -197,7 +202,7 @@ fn a_head_without_end_is_passed_on_as_it_comes() {
 }
 
 #[test]
-fn what_is_no_document_is_let_be() {
+fn fragment_is_not_changed() {
     for html in [
         "{\"html\": \"<p>x</p>\"}",
         "3",
@@ -206,12 +211,12 @@ fn what_is_no_document_is_let_be() {
         "<script>1</script><p>x",
         "  \n)]}'\n[1]",
     ] {
-        assert_eq!(with_metas(html, &["noindex"]), html);
+        assert_eq!(rewritten(html, &["noindex"]), html);
     }
 }
 
 #[test]
-fn a_meta_of_the_page_keeps_what_is_stricter() {
+fn page_meta_keeps_the_stricter_value() {
     for (theirs, lines, merged) in [
         ("index, follow", "noindex", "noindex"),
         ("nofollow", "noindex", "noindex, nofollow"),
@@ -253,20 +258,16 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
     ] {
         let html = format!("<!doctype html><meta name=robots content=\"{theirs}\"><p>x");
         let expected = format!("<!doctype html><meta name=robots content=\"{merged}\"><p>x");
-        assert_eq!(
-            with_metas(&html, &[lines]),
-            expected,
-            "{theirs} and {lines}"
-        );
+        assert_eq!(rewritten(&html, &[lines]), expected, "{theirs} and {lines}");
     }
     let html = "<html><meta NAME = 'Robots'\n content='none' id=m ></html>";
     assert_eq!(
-        with_metas(html, &["noindex"]),
+        rewritten(html, &["noindex"]),
         html,
         "what says it all already stays byte for byte"
     );
     assert_eq!(
-        with_metas("<html><meta name=ROBOTS></html>", &["noindex"]),
+        rewritten("<html><meta name=ROBOTS></html>", &["noindex"]),
         "<html><meta name=ROBOTS content=\"noindex\"></html>"
     );
 }
@@ -275,7 +276,7 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
 /// nocache: neither the page nor we may take back what the other says, in whichever metas it
 /// stands.
 #[test]
-fn what_softens_a_meta_stays_only_where_both_say_so() {
+fn softening_directive_stays_only_if_both_have_it() {
     for (page, lines, after) in [
         (
             &["googlebot: noindex, indexifembedded"][..],
@@ -334,7 +335,7 @@ fn what_softens_a_meta_stays_only_where_both_say_so() {
             )
         };
         assert_eq!(
-            with_metas(&metas(page), lines),
+            rewritten(&metas(page), lines),
             metas(after),
             "{page:?} and {lines:?}"
         );
@@ -343,9 +344,9 @@ fn what_softens_a_meta_stays_only_where_both_say_so() {
 
 /// An origin that sends the shell of a page and then thinks must not have it held.
 #[test]
-fn start_of_a_page_is_held_no_longer_than_needed() {
+fn start_of_page_is_not_buffered_longer_than_needed() {
     let first = |html: &str, label: Option<&[u8]>| {
-        let mut page = Page::new(&tags(&["noindex"]), label).expect("something to say");
+        let mut page = PageRewriter::new(&tags(&["noindex"]), label).expect("something to say");
         String::from_utf8(page.write(html.as_bytes())).expect("UTF-8")
     };
     let head = format!("<html><head>{NOINDEX}</head><body>");
@@ -374,25 +375,25 @@ fn start_of_a_page_is_held_no_longer_than_needed() {
 }
 
 #[test]
-fn a_second_meta_stays_only_for_what_it_adds() {
+fn second_meta_stays_only_if_it_adds_something() {
     let twice = "<html><meta name=robots content=nofollow><meta name=robots content=noindex><body>";
     assert_eq!(
-        with_metas(twice, &["noindex"]),
+        rewritten(twice, &["noindex"]),
         "<html><meta name=robots content=\"noindex, nofollow\"><body>"
     );
     let adds =
         "<html><meta name=robots content=nofollow><meta name=robots content=noarchive><body>";
     assert_eq!(
-        with_metas(adds, &["noindex"]),
+        rewritten(adds, &["noindex"]),
         "<html><meta name=robots content=\"noindex, nofollow\"><meta name=robots content=noarchive><body>"
     );
 }
 
 #[test]
-fn each_scope_has_its_meta_and_others_are_let_be() {
+fn each_scope_has_its_own_meta() {
     let html = "<html><head><meta name=GoogleBot content=noarchive><meta name=otherbot content=all></head>";
     assert_eq!(
-        with_metas(
+        rewritten(
             html,
             &["noindex", "googlebot: nofollow", "bingbot: nosnippet"]
         ),
@@ -402,14 +403,14 @@ fn each_scope_has_its_meta_and_others_are_let_be() {
 }
 
 #[test]
-fn metas_where_they_mean_nothing_are_not_touched() {
+fn metas_without_meaning_are_not_changed() {
     let inner = "<template><meta name=robots content=all></template><noscript><meta name=robots content=all></noscript>\
                  <!-- <meta name=robots content=all> --><script>'<meta name=robots content=all>'</script>";
     let html = format!(
         "<html><head>{inner}</head><body><svg><meta name=robots content=all></svg></body></html>"
     );
     assert_eq!(
-        with_metas(&html, &["noindex"]),
+        rewritten(&html, &["noindex"]),
         format!(
             "<html><head>{inner}{NOINDEX}</head><body><svg><meta name=robots content=all></svg></body></html>"
         )
@@ -417,22 +418,22 @@ fn metas_where_they_mean_nothing_are_not_touched() {
 }
 
 #[test]
-fn what_cannot_be_read_for_sure_stays_and_ours_stands_beside_it() {
+fn unparsed_meta_stays_and_ours_is_added() {
     for theirs in ["no&#105;ndex", "googlebot: nofollow", "nöindex"] {
         let meta = format!("<meta name=robots content=\"{theirs}\">");
         assert_eq!(
-            with_metas(&format!("<html>{meta}<body>"), &["noindex"]),
+            rewritten(&format!("<html>{meta}<body>"), &["noindex"]),
             format!("<html>{meta}{NOINDEX}<body>")
         );
     }
 }
 
 #[test]
-fn names_and_values_of_the_origin_cannot_leave_their_quotes() {
-    let mut said = tags(&["x&'bot: noindex"]);
-    said.merge(&tags(&["note: \"><script>alert(1)</script> é"]));
-    let page = Page::new(&said, None).expect("something to say");
-    let out = String::from_utf8(whole(page, b"<html><body>").0).expect("ASCII");
+fn values_of_the_origin_are_escaped() {
+    let mut tags_of_field = tags(&["x&'bot: noindex"]);
+    tags_of_field.merge(&tags(&["note: \"><script>alert(1)</script> é"]));
+    let page = PageRewriter::new(&tags_of_field, None).expect("something to say");
+    let out = String::from_utf8(rewrite_whole(page, b"<html><body>").0).expect("ASCII");
     assert!(!out.contains("<script"), "{out}");
     assert!(
         out.contains("&quot;&gt;&lt;script&gt;")
@@ -443,7 +444,7 @@ fn names_and_values_of_the_origin_cannot_leave_their_quotes() {
 }
 
 #[test]
-fn names_that_browsers_know_are_for_no_bot() {
+fn names_of_other_metas_are_not_for_bots() {
     let lines = [
         "csrf-token: noindex",
         "google-site-verification: noindex",
@@ -453,15 +454,15 @@ fn names_that_browsers_know_are_for_no_bot() {
         "referrer: nofollow",
         "apple-mobile-web-app-capable: noindex",
     ];
-    assert!(Page::new(&tags(&lines), None).is_none());
+    assert!(PageRewriter::new(&tags(&lines), None).is_none());
     assert!(
-        Page::new(&tags(&["all", "bingbot: all"]), None).is_none(),
+        PageRewriter::new(&tags(&["all", "bingbot: all"]), None).is_none(),
         "nothing is restricted"
     );
 }
 
 #[test]
-fn pages_in_encodings_that_cannot_be_read_pass_byte_for_byte() {
+fn page_in_unreadable_encoding_passes_unchanged() {
     let utf_16: Vec<u8> = "\u{FEFF}<!doctype html><title>a</title><p>x"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
@@ -472,8 +473,11 @@ fn pages_in_encodings_that_cannot_be_read_pass_byte_for_byte() {
     let by_pragma =
         b"<!doctype html><meta http-equiv=Content-Type content='text/html; charset=\"ISO-2022-JP\"'><p>x".to_vec();
     for html in [utf_16, bare, iso_2022, by_pragma] {
-        let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
-        assert_eq!(whole(page, &html), (html.clone(), RewriteResult::Encoding));
+        let page = PageRewriter::new(&tags(&["noindex"]), None).expect("something to do");
+        assert_eq!(
+            rewrite_whole(page, &html),
+            (html.clone(), RewriteResult::Encoding)
+        );
     }
     assert!(
         is_readable(None) && is_readable(Some(b"Shift_JIS")) && is_readable(Some(b"no-such-thing"))
@@ -486,10 +490,8 @@ fn pages_in_encodings_that_cannot_be_read_pass_byte_for_byte() {
 }
 
 #[test]
-fn octets_outside_of_ascii_are_given_back_as_they_were() {
-    let every: Vec<u8> = (1..=255)
-        .filter(|octet| !b"<>&\"'".contains(octet))
-        .collect();
+fn non_ascii_bytes_are_not_changed() {
+    let every: Vec<u8> = (1..=255).filter(|byte| !b"<>&\"'".contains(byte)).collect();
     for label in [
         None,
         Some(b"shift_jis".as_slice()),
@@ -508,20 +510,20 @@ fn octets_outside_of_ascii_are_given_back_as_they_were() {
         let mut expected = html[..head].to_vec();
         expected.extend(NOINDEX.bytes());
         expected.extend(&html[head..]);
-        let page = Page::new(&tags(&["noindex"]), label).expect("something to do");
+        let page = PageRewriter::new(&tags(&["noindex"]), label).expect("something to do");
         assert_eq!(
-            whole(page, &html),
-            (expected, RewriteResult::Read),
+            rewrite_whole(page, &html),
+            (expected, RewriteResult::Rewritten),
             "{label:?}"
         );
     }
 }
 
 #[test]
-fn a_label_of_the_field_outranks_the_page() {
+fn charset_of_the_field_overrides_the_page() {
     let html = b"<!doctype html><meta charset=iso-2022-jp><p>x";
-    let page = Page::new(&tags(&["noindex"]), Some(b"utf-8")).expect("something to say");
-    assert!(String::from_utf8_lossy(&whole(page, html).0).contains(NOINDEX));
+    let page = PageRewriter::new(&tags(&["noindex"]), Some(b"utf-8")).expect("something to say");
+    assert!(String::from_utf8_lossy(&rewrite_whole(page, html).0).contains(NOINDEX));
 }
 
 /// A page of this many bytes, an ordinary one.
@@ -540,41 +542,41 @@ fn long_page(bytes: usize) -> String {
 }
 
 #[test]
-fn a_long_page_is_rewritten_whole_in_whatever_pieces() {
+fn long_page_is_rewritten_in_pieces_of_any_size() {
     let html = long_page(1 << 20);
     let expected = html.replace("</head>", &format!("{NOINDEX}</head>"));
-    let new = || Page::new(&tags(&["noindex"]), None).expect("something to say");
+    let new = || PageRewriter::new(&tags(&["noindex"]), None).expect("something to say");
     for sizes in [[1 << 20, 1], [65_536, 65_536], [1_024, 7], [3_000, 1]] {
         assert!(
-            in_pieces(new(), html.as_bytes(), &sizes).0 == expected.as_bytes(),
+            rewrite_in_pieces(new(), html.as_bytes(), &sizes).0 == expected.as_bytes(),
             "{sizes:?}"
         );
     }
 }
 
 #[test]
-fn after_the_head_a_page_passes_when_nothing_else_is_asked() {
-    let mut page = Page::new(&tags(&["noindex"]), None).expect("something to say");
+fn page_passes_after_the_head() {
+    let mut page = PageRewriter::new(&tags(&["noindex"]), None).expect("something to say");
     let html = long_page(4_000);
     page.write(html.as_bytes());
     assert!(page.is_passing());
 }
 
 #[test]
-fn what_is_larger_than_the_memory_passes_from_there_on() {
+fn too_large_tag_passes_with_the_rest() {
     let huge = format!("<link rel=icon href=\"data:{}\">", "x".repeat(1 << 20));
     let html = format!("<!doctype html><title>a</title>{huge}<p>x<b class=price>y</b>");
     for sizes in [usize::MAX, 4_096] {
-        let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
+        let page = PageRewriter::new(&tags(&["noindex"]), None).expect("something to do");
         assert_eq!(
-            in_pieces(page, html.as_bytes(), &[sizes]),
+            rewrite_in_pieces(page, html.as_bytes(), &[sizes]),
             (html.clone().into_bytes(), RewriteResult::TooLarge)
         );
     }
 }
 
 #[test]
-fn broken_pages_lose_nothing() {
+fn broken_page_loses_nothing() {
     for html in [
         "<!doctype html><select><xmp></select><p>x</p>",
         "<!doctype html><table><tr><p>x<table></p></tr>",
@@ -586,8 +588,9 @@ fn broken_pages_lose_nothing() {
         "<!doctype html><![CDATA[ x ]]><?php echo 1 ?><p>",
         "<!doctype html>\0<p>\0",
     ] {
-        let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
-        let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8");
+        let page = PageRewriter::new(&tags(&["noindex"]), None).expect("something to do");
+        let out =
+            String::from_utf8(rewrite_whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8");
         let without = out.replace(NOINDEX, "");
         // Attributes of an element that is written anew are put in order; nothing else changes.
         let plain = |text: &str| text.split_ascii_whitespace().collect::<String>();
@@ -606,16 +609,16 @@ fn any_directives() -> impl Strategy<Value = Directives> {
         .prop_map(|parts| Directives::parse(&parts.join(", ")).expect("valid"))
 }
 
-fn any_tags() -> impl Strategy<Value = Tags> {
+fn any_tags() -> impl Strategy<Value = RobotsTags> {
     proptest::collection::vec(
         ("[*]|googlebot|bingbot|[a-z]{3,8}bot", any_directives()),
         1..4,
     )
     .prop_map(|scopes| {
-        let mut tags = Tags::default();
+        let mut tags = RobotsTags::default();
         scopes
             .iter()
-            .for_each(|(scope, directives)| tags.add(Scope::named(scope), directives));
+            .for_each(|(scope, directives)| tags.add(TagScope::from_name(scope), directives));
         tags
     })
 }
@@ -678,9 +681,9 @@ fn any_page() -> impl Strategy<Value = String> {
 }
 
 /// What the metas in the head of a well-formed page say, by text search.
-fn extracted(html: &str) -> Tags {
+fn extracted_metas(html: &str) -> RobotsTags {
     let head = html.split("</head>").next().expect("a head");
-    let mut tags = Tags::default();
+    let mut tags = RobotsTags::default();
     for element in head.split("<meta ").skip(1) {
         let element = element.split('>').next().expect("its end");
         let value = |name: &str| {
@@ -689,9 +692,9 @@ fn extracted(html: &str) -> Tags {
         };
         if let (Some(name), Some(content)) = (value("name"), value("content")) {
             let scope = if name == "robots" {
-                Scope::All
+                TagScope::All
             } else {
-                Scope::named(name)
+                TagScope::from_name(name)
             };
             tags.add(
                 scope,
@@ -704,43 +707,43 @@ fn extracted(html: &str) -> Tags {
 
 proptest! {
     #[test]
-    fn it_does_not_matter_where_pieces_end(
+    fn ends_of_pieces_do_not_matter(
         html in any_page(),
         pad in 0usize..3,
         sizes in proptest::collection::vec(1usize..40, 1..6),
-        said in any_tags(),
+        tags_of_field in any_tags(),
     ) {
-        // Beyond the octets that are looked at first, and within them.
+        // Beyond the bytes that are looked at first, and within them.
         let html = format!("{}{html}", "<!-- 0123456789 -->\n".repeat(pad * 30));
-        let page = || Page::new(&said, None).expect("something to do");
-        let (at_once, outcome) = whole(page(), html.as_bytes());
-        prop_assert_eq!(in_pieces(page(), html.as_bytes(), &sizes), (at_once, outcome));
+        let page = || PageRewriter::new(&tags_of_field, None).expect("something to do");
+        let (at_once, outcome) = rewrite_whole(page(), html.as_bytes());
+        prop_assert_eq!(rewrite_in_pieces(page(), html.as_bytes(), &sizes), (at_once, outcome));
     }
 
     #[test]
-    fn any_octets_are_taken(
+    fn any_bytes_are_accepted(
         html in proptest::collection::vec(any::<u8>(), 0..300),
         sizes in proptest::collection::vec(1usize..40, 1..4),
     ) {
         let html = [b"<!doctype html>".as_slice(), &html].concat();
-        let page = || Page::new(&tags(&["noindex"]), None).expect("something to do");
-        let at_once = whole(page(), &html);
+        let page = || PageRewriter::new(&tags(&["noindex"]), None).expect("something to do");
+        let at_once = rewrite_whole(page(), &html);
         prop_assert!(at_once.0.len() >= html.len());
-        prop_assert_eq!(in_pieces(page(), &html, &sizes), at_once);
+        prop_assert_eq!(rewrite_in_pieces(page(), &html, &sizes), at_once);
     }
 
     #[test]
-    fn the_metas_say_exactly_what_the_field_says(said in any_tags(), theirs in proptest::option::of(any_tags())) {
-        let metas: String = theirs.iter().flat_map(Tags::iter).map(|(scope, directives)| {
-            let name = if let Scope::Bot(name) = scope { name } else { "robots" };
+    fn metas_have_exactly_the_directives_of_the_field(tags_of_field in any_tags(), theirs in proptest::option::of(any_tags())) {
+        let metas: String = theirs.iter().flat_map(RobotsTags::iter).map(|(scope, directives)| {
+            let name = if let TagScope::Bot(name) = scope { name } else { "robots" };
             format!("<meta name=\"{name}\" content=\"{directives}\">")
         }).collect();
         let html = format!("<!doctype html><html><head><title>t</title>{metas}</head><body>x</body></html>");
-        let page = Page::new(&said, None).expect("something to say");
-        let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8");
+        let page = PageRewriter::new(&tags_of_field, None).expect("something to say");
+        let out = String::from_utf8(rewrite_whole(page, html.as_bytes()).0).expect("UTF-8");
         let mut expected = theirs.unwrap_or_default();
-        expected.merge(&said);
-        let found = extracted(&out);
+        expected.merge(&tags_of_field);
+        let found = extracted_metas(&out);
         prop_assert_eq!(out.matches("<meta").count(), found.iter().count(), "one for each scope: {}", out);
         prop_assert_eq!(found, expected);
     }

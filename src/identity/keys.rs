@@ -1,25 +1,25 @@
-//! [`read_keys`] reads a key directory of Web Bot Auth, which is a set of JSON Web Keys. Only
-//! Ed25519 keys count (RFC 8037); it passes over keys of other kinds.
+//! [`read_keys`] reads a key directory of Web Bot Auth: the public keys (JSON Web Keys) with which
+//! a crawler signs its requests. It skips keys other than Ed25519 (RFC 8037).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-/// The longest directory that is read.
+/// The largest key directory that is read.
 const MAX_BYTES: usize = 64 * 1024;
-/// The most keys of one directory that count.
+/// The most keys of one directory that are used.
 const MAX_KEYS: usize = 64;
 /// The test key of RFC 9421 appendix B.1.4, whose private half is public.
 const TEST_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
-/// Times above are milliseconds: some directories write these.
-const FAR: i64 = 100_000_000_000;
+/// Larger times are milliseconds: some directories write them.
+const MAX_SECONDS: i64 = 100_000_000_000;
 
 /// Why a text is no key directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum KeyDirectoryError {
     /// It is longer than any directory.
-    #[error("it is longer than {MAX_BYTES} octets")]
+    #[error("it is longer than {MAX_BYTES} bytes")]
     TooLong,
     /// It is not a set of JSON Web Keys.
     #[error("it is not a set of JSON Web Keys: {0}")]
@@ -32,24 +32,23 @@ pub enum KeyError {
 /// A public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    /// Its 32 octets.
-    pub octets: Vec<u8>,
-    /// The names by which a signature may call it: its thumbprint (RFC 7638), and its `kid` if it
-    /// has one.
+    /// Its 32 bytes.
+    pub bytes: Vec<u8>,
+    /// The values of `keyid` that name it: its thumbprint (RFC 7638), and its `kid` if it has one.
     pub names: Vec<String>,
-    /// From when on it counts, in seconds since 1970.
+    /// In seconds since 1970.
     pub not_before: Option<i64>,
-    /// Until when it counts, in seconds since 1970.
+    /// In seconds since 1970.
     pub expires: Option<i64>,
 }
 
 #[derive(Deserialize)]
-struct Set {
+struct KeySet {
     keys: Vec<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
-struct Key {
+struct JsonWebKey {
     kty: String,
     crv: String,
     x: String,
@@ -62,20 +61,20 @@ struct Key {
 ///
 /// # Errors
 /// It is no directory, or has no key that can be used.
-pub fn read_keys(bytes: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
+pub fn read_keys(bytes: &[u8]) -> Result<Vec<PublicKey>, KeyDirectoryError> {
     if bytes.len() > MAX_BYTES {
-        return Err(KeyError::TooLong);
+        return Err(KeyDirectoryError::TooLong);
     }
-    let set: Set =
-        serde_json::from_slice(bytes).map_err(|error| KeyError::NotASet(error.to_string()))?;
+    let set: KeySet = serde_json::from_slice(bytes)
+        .map_err(|error| KeyDirectoryError::NotASet(error.to_string()))?;
     let keys: Vec<PublicKey> = set
         .keys
         .into_iter()
         .take(MAX_KEYS)
-        .filter_map(public_key)
+        .filter_map(parse_public_key)
         .collect();
     if keys.is_empty() {
-        Err(KeyError::NoKey)
+        Err(KeyDirectoryError::NoKey)
     } else {
         Ok(keys)
     }
@@ -83,29 +82,32 @@ pub fn read_keys(bytes: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
 
 /// Reads one key. `None` for a key of another kind, a damaged one, or the public test key of RFC
 /// 9421: such a key must not make the whole directory unusable.
-fn public_key(value: serde_json::Value) -> Option<PublicKey> {
-    let key: Key = serde_json::from_value(value).ok()?;
+fn parse_public_key(value: serde_json::Value) -> Option<PublicKey> {
+    let key: JsonWebKey = serde_json::from_value(value).ok()?;
     if key.kty != "OKP" || key.crv != "Ed25519" || key.x == TEST_KEY {
         return None;
     }
-    let octets = URL_SAFE_NO_PAD
+    let bytes = URL_SAFE_NO_PAD
         .decode(&key.x)
         .ok()
-        .filter(|octets| octets.len() == 32)?;
+        .filter(|bytes| bytes.len() == 32)?;
     Some(PublicKey {
-        names: [Some(thumbprint(&octets)), key.kid]
+        names: [Some(thumbprint(&bytes)), key.kid]
             .into_iter()
             .flatten()
             .collect(),
-        octets,
-        not_before: key.nbf.map(in_seconds),
-        expires: key.exp.map(in_seconds),
+        bytes,
+        not_before: key.nbf.map(to_seconds),
+        expires: key.exp.map(to_seconds),
     })
 }
 
-/// Some directories write milliseconds.
-fn in_seconds(time: i64) -> i64 {
-    if time > FAR { time / 1_000 } else { time }
+fn to_seconds(time: i64) -> i64 {
+    if time > MAX_SECONDS {
+        time / 1_000
+    } else {
+        time
+    }
 }
 
 /// The name of a key by RFC 7638 and RFC 8037 appendix A.3.
@@ -119,11 +121,11 @@ pub fn thumbprint(key: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyError, TEST_KEY, URL_SAFE_NO_PAD, read_keys, thumbprint};
+    use super::{KeyDirectoryError, TEST_KEY, URL_SAFE_NO_PAD, read_keys, thumbprint};
     use base64::Engine as _;
 
     #[test]
-    fn the_thumbprint_is_that_of_rfc_8037() {
+    fn thumbprint_matches_rfc_8037() {
         let key = URL_SAFE_NO_PAD
             .decode("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")
             .expect("a key");
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_other_kinds_are_passed_over() {
+    fn keys_of_other_kinds_are_skipped() {
         let set = "{\"keys\": [{\"kty\": \"AKP\", \"alg\": \"ML-DSA-44\"}, {\"kty\": \"RSA\", \"n\": \"AQAB\"}, {\"kty\": \"OKP\", \
                    \"crv\": \"Ed25519\", \"x\": \"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\", \"kid\": \"k\", \"exp\": \
                    1800000000000}]}";
@@ -146,8 +148,14 @@ mod tests {
         let test_key = format!(
             "{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"x\": \"{TEST_KEY}\"}}]}}"
         );
-        assert_eq!(read_keys(test_key.as_bytes()), Err(KeyError::NoKey));
-        assert!(matches!(read_keys(b"<html>"), Err(KeyError::NotASet(_))));
-        assert_eq!(read_keys(&[b' '; 70_000]), Err(KeyError::TooLong));
+        assert_eq!(
+            read_keys(test_key.as_bytes()),
+            Err(KeyDirectoryError::NoKey)
+        );
+        assert!(matches!(
+            read_keys(b"<html>"),
+            Err(KeyDirectoryError::NotASet(_))
+        ));
+        assert_eq!(read_keys(&[b' '; 70_000]), Err(KeyDirectoryError::TooLong));
     }
 }

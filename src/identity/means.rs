@@ -1,39 +1,38 @@
-//! [`KnownMeans`]: how each crawler of the registry can be proven, ready for look-ups: by lists of
-//! networks, host names and keys. The registry has them as texts with remarks (`google.com (host
-//! must start google-proxy-)`), and only this file reads these.
+//! [`RegistryMeans`] says how each crawler of the registry can be proven: by published lists of
+//! networks, host names and signing keys. The registry has them as texts with remarks (`google.com
+//! (host must start google-proxy-)`), which this module parses.
 
 use crate::crawlers::{Crawler, CrawlerIndex, Registry};
 
-/// A remark of the registry on a host that may confirm a crawler and never refute it.
-const CONFIRMS_ONLY: &str = "absence proves nothing";
-/// The mark of a record that quotes the operator's own page. Facts of other records may confirm a
-/// crawler and never refute it.
-const FROM_THE_OPERATOR: &str = "[D]";
+/// The remark on a host that may confirm a crawler and never refute it.
+const CONFIRMS_ONLY_REMARK: &str = "absence proves nothing";
+/// The mark of an entry that quotes the operator's own page. Other entries may confirm a crawler and
+/// never refute it.
+const OPERATOR_SOURCE_MARK: &str = "[D]";
 
-/// Where the keys of an agent are, below its origin.
-const DIRECTORY: &str = "/.well-known/http-message-signatures-directory";
+/// The path of an agent's key directory.
+const DIRECTORY_PATH: &str = "/.well-known/http-message-signatures-directory";
 
-/// Whether a URL is that of a key directory; else it is that of a list of networks.
+/// Whether a URL is a key directory; else it is a list of networks.
 pub fn is_directory(url: &str) -> bool {
-    url.ends_with(DIRECTORY)
+    url.ends_with(DIRECTORY_PATH)
 }
 
-/// Place of a list in [`KnownMeans::lists`].
+/// The index of a list in [`RegistryMeans::lists`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListIndex(pub u16);
 
-/// The host names of a crawler.
+/// A pattern for the host names of a crawler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern {
-    /// The end of the name, on the boundary of a label.
+    /// The name ends with it, at the boundary of a label.
     pub suffix: String,
-    /// The beginning of the name, where the operator says it.
-    pub start: String,
+    /// The name begins with it; empty if the operator does not say.
+    pub prefix: String,
 }
 
 impl HostPattern {
-    /// Whether a name ends with the suffix, at the boundary of a label, and begins as the pattern
-    /// says. Compares without case and without the dot of the root.
+    /// Ignores case, and a dot at the end of the name.
     pub fn matches(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
         let suffix = self.suffix.as_bytes();
@@ -45,70 +44,69 @@ impl HostPattern {
             return false;
         };
         let starts = name
-            .get(..self.start.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(self.start.as_bytes()));
+            .get(..self.prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(self.prefix.as_bytes()));
         end.eq_ignore_ascii_case(suffix) && matches!(before.last(), None | Some(b'.')) && starts
     }
 }
 
 /// How one crawler can be proven.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Means {
-    /// Its published lists, as far as they can be read.
+pub struct ProofMeans {
+    /// The published lists that crawlgate can read.
     pub lists: Vec<ListIndex>,
-    /// Whether these are all that its operator publishes, by the operator's own word.
-    pub lists_are_whole: bool,
-    /// Whether its operator publishes addresses in a form that is not read here.
-    pub has_other_lists: bool,
-    /// The names of its hosts.
+    /// Whether the operator says that these are all its networks.
+    pub are_lists_complete: bool,
+    /// Whether the operator publishes addresses in a form that crawlgate cannot read.
+    pub has_unreadable_lists: bool,
+    /// The patterns of its host names.
     pub hosts: Vec<HostPattern>,
-    /// Whether an address without such a name is not the crawler's, by the operator's own word.
-    pub hosts_are_whole: bool,
-    /// Whether its operator documents only the name, and not that the name leads back to the
-    /// address.
+    /// Whether the operator says that all its addresses have such names.
+    pub are_hosts_complete: bool,
+    /// Whether the operator documents the names, but not that they resolve to the address.
     pub forward_undocumented: bool,
     /// The agent that signs its requests.
-    pub signer: Option<Signer>,
+    pub signer: Option<SigningAgent>,
 }
 
 /// The agent that signs a crawler's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signer {
-    /// Its origin, without a slash at the end: `https://chatgpt.com`.
+pub struct SigningAgent {
+    /// Without a slash at the end: `https://chatgpt.com`.
     pub origin: String,
-    /// Its key directory.
     pub directory: ListIndex,
 }
 
-impl Means {
-    /// Reads the means of one crawler. `list` gives the place of a URL among all lists. What the
-    /// registry does not quote from the operator's own page may confirm the crawler and never
-    /// refute it.
-    fn of(crawler: &Crawler, mut list: impl FnMut(&str) -> ListIndex) -> Means {
-        let by_operator = crawler.source.starts_with(FROM_THE_OPERATOR);
+impl ProofMeans {
+    /// Parses the entry of one crawler. `list_index` returns the index of a URL among all lists.
+    fn from_crawler(
+        crawler: &Crawler,
+        mut list_index: impl FnMut(&str) -> ListIndex,
+    ) -> ProofMeans {
+        let by_operator = crawler.source.starts_with(OPERATOR_SOURCE_MARK);
         let urls: Vec<(String, bool)> = crawler
             .ips
             .iter()
-            .filter_map(|written| list_url(written))
+            .filter_map(|written| parse_list_url(written))
             .collect();
         let are_whole = urls.iter().all(|(_, is_whole)| *is_whole);
         let hosts: Vec<HostPattern> = crawler
             .rdns
             .iter()
-            .filter_map(|written| host_pattern(written))
+            .filter_map(|written| parse_host_pattern(written))
             .collect();
         let confirms_only = crawler
             .rdns
             .iter()
-            .any(|written| written.contains(CONFIRMS_ONLY));
-        Means {
-            lists: urls.iter().map(|(url, _)| list(url)).collect(),
-            lists_are_whole: by_operator
+            .any(|written| written.contains(CONFIRMS_ONLY_REMARK));
+        ProofMeans {
+            lists: urls.iter().map(|(url, _)| list_index(url)).collect(),
+            are_lists_complete: by_operator
                 && are_whole
                 && !urls.is_empty()
                 && urls.len() == crawler.ips.len(),
-            has_other_lists: urls.len() < crawler.ips.len(),
-            hosts_are_whole: by_operator
+            has_unreadable_lists: urls.len() < crawler.ips.len(),
+            are_hosts_complete: by_operator
                 && !confirms_only
                 && !hosts.is_empty()
                 && hosts.len() == crawler.rdns.len(),
@@ -117,10 +115,10 @@ impl Means {
             signer: crawler
                 .signs
                 .as_deref()
-                .and_then(signer_origin)
+                .and_then(parse_signer_origin)
                 .map(|origin| {
-                    let directory = list(&format!("{origin}{DIRECTORY}"));
-                    Signer {
+                    let directory = list_index(&format!("{origin}{DIRECTORY_PATH}"));
+                    SigningAgent {
                         origin: origin.to_owned(),
                         directory,
                     }
@@ -128,7 +126,7 @@ impl Means {
         }
     }
 
-    /// Whether a name is one of the crawler's hosts.
+    /// Whether a name is a host of the crawler.
     pub fn has_host(&self, name: &str) -> bool {
         self.hosts.iter().any(|host| host.matches(name))
     }
@@ -136,21 +134,20 @@ impl Means {
 
 /// How every crawler of a registry can be proven.
 #[derive(Debug)]
-pub struct KnownMeans {
+pub struct RegistryMeans {
     urls: Vec<String>,
-    by_crawler: Vec<Means>,
+    by_crawler: Vec<ProofMeans>,
 }
 
-impl KnownMeans {
-    /// Reads how each crawler of the registry can be proven. A list that several crawlers share has
-    /// one place.
-    pub fn of(registry: &Registry) -> KnownMeans {
+impl RegistryMeans {
+    /// Parses the whole registry. Crawlers may share a list.
+    pub fn from_registry(registry: &Registry) -> RegistryMeans {
         let mut urls: Vec<String> = Vec::new();
         let by_crawler = registry
             .crawlers()
             .iter()
             .map(|crawler| {
-                Means::of(crawler, |url| {
+                ProofMeans::from_crawler(crawler, |url| {
                     let known = urls.iter().position(|known| known == url);
                     let place = known.unwrap_or_else(|| {
                         urls.push(url.to_owned());
@@ -160,22 +157,22 @@ impl KnownMeans {
                 })
             })
             .collect();
-        KnownMeans { urls, by_crawler }
+        RegistryMeans { urls, by_crawler }
     }
 
-    /// The means of a crawler of this registry.
-    pub fn get(&self, crawler: CrawlerIndex) -> Option<&Means> {
+    /// How a crawler of this registry can be proven.
+    pub fn get(&self, crawler: CrawlerIndex) -> Option<&ProofMeans> {
         self.by_crawler.get(usize::from(crawler.0))
     }
 
-    /// The lists and key directories by their URLs.
+    /// All lists and key directories with their URLs.
     pub fn lists(&self) -> impl Iterator<Item = (ListIndex, &str)> {
         (0..)
             .map(ListIndex)
             .zip(self.urls.iter().map(String::as_str))
     }
 
-    /// Whether a name is a host of any crawler: no other name is looked up.
+    /// Whether a name is a host of any crawler. crawlgate resolves no other names.
     pub fn is_host_of_any(&self, name: &str) -> bool {
         self.by_crawler.iter().any(|means| means.has_host(name))
     }
@@ -188,11 +185,10 @@ impl KnownMeans {
     }
 }
 
-/// The URL of a list that can be read, always as https, and whether an address outside of the list
-/// is not the crawler's. Pages may show a part of the list, and geofeeds have the networks of a
-/// whole company: these only confirm. `None` for any other remark in brackets: it speaks of pages
-/// without the keys of a list, or of lists with networks of others.
-fn list_url(written: &str) -> Option<(String, bool)> {
+/// The URL of a readable list, as https, and whether the list is complete: an address outside is not
+/// the crawler's. Pages and geofeeds are not: they show a part, or the networks of a whole company.
+/// `None` for other remarks: these lists cannot be read, or have networks of others.
+fn parse_list_url(written: &str) -> Option<(String, bool)> {
     let (url, remark) = written.split_once(' ').unwrap_or((written, ""));
     let is_whole = match remark.trim() {
         "" | "(plain text)" | "(own shape)" => true,
@@ -207,9 +203,9 @@ fn list_url(written: &str) -> Option<(String, bool)> {
     Some((format!("https://{rest}"), is_whole))
 }
 
-/// The origin in a text such as `https://chatgpt.com (quoted-string form)`; `None` unless it is an
-/// https URL without a path.
-fn signer_origin(written: &str) -> Option<&str> {
+/// The origin in `https://chatgpt.com (quoted-string form)`; `None` unless it is an https URL
+/// without a path.
+fn parse_signer_origin(written: &str) -> Option<&str> {
     let origin = written
         .split(' ')
         .next()
@@ -219,50 +215,54 @@ fn signer_origin(written: &str) -> Option<&str> {
     (!host.is_empty() && !host.contains('/')).then_some(origin)
 }
 
-/// The pattern in a text such as `google.com (host must start google-proxy-)` or
-/// `search.you.com (host youbot-*)`. `None` for another remark, or for what is no name of a host.
-fn host_pattern(written: &str) -> Option<HostPattern> {
+/// The pattern in `google.com (host must start google-proxy-)` or `search.you.com (host youbot-*)`.
+/// `None` for other remarks, or if the text is no host name.
+fn parse_host_pattern(written: &str) -> Option<HostPattern> {
     let (suffix, remark) = written.split_once(' ').unwrap_or((written, ""));
     let remark = remark.trim().trim_start_matches('(').trim_end_matches(')');
-    let start = match remark
+    let prefix = match remark
         .strip_prefix("host must start ")
         .or_else(|| remark.strip_prefix("host "))
     {
-        Some(start) => start.trim_end_matches('*'),
-        None if remark.is_empty() || remark.contains(CONFIRMS_ONLY) => "",
+        Some(prefix) => prefix.trim_end_matches('*'),
+        None if remark.is_empty() || remark.contains(CONFIRMS_ONLY_REMARK) => "",
         None => return None,
     };
     let is_name = suffix.contains('.')
         && suffix
             .bytes()
-            .all(|octet| octet.is_ascii_alphanumeric() || b".-".contains(&octet));
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
     is_name.then(|| HostPattern {
         suffix: suffix.to_owned(),
-        start: start.to_owned(),
+        prefix: prefix.to_owned(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KnownMeans, host_pattern, list_url};
+    use super::{RegistryMeans, parse_host_pattern, parse_list_url};
     use crate::crawlers::Registry;
 
-    fn means(id: &str) -> super::Means {
+    fn means_of(id: &str) -> super::ProofMeans {
         let registry = Registry::builtin();
-        KnownMeans::of(registry)
+        RegistryMeans::from_registry(registry)
             .get(registry.find(id).expect(id))
             .expect(id)
             .clone()
     }
 
     #[test]
-    fn every_fact_of_the_registry_is_read_or_known_to_be_of_another_shape() {
+    fn registry_entries_are_readable_or_known_exceptions() {
         for crawler in Registry::builtin().crawlers() {
             for written in &crawler.rdns {
-                assert!(host_pattern(written).is_some(), "{}: {written}", crawler.id);
+                assert!(
+                    parse_host_pattern(written).is_some(),
+                    "{}: {written}",
+                    crawler.id
+                );
             }
             for written in &crawler.ips {
-                let read = list_url(written);
+                let read = parse_list_url(written);
                 let known: &[&str] = &[
                     "kagi.com",
                     "ip-ranges.amazonaws.com",
@@ -274,20 +274,20 @@ mod tests {
                 assert_eq!(read.is_none(), is_unread, "{}: {written}", crawler.id);
             }
         }
-        let known = KnownMeans::of(Registry::builtin());
+        let known = RegistryMeans::from_registry(Registry::builtin());
         assert!(known.lists().count() > 30 && known.lists().all(|(_, url)| !url.contains(' ')));
     }
 
     #[test]
-    fn agents_that_sign_have_a_key_directory() {
+    fn signing_agents_have_a_key_directory() {
         let registry = Registry::builtin();
-        let known = KnownMeans::of(registry);
+        let known = RegistryMeans::from_registry(registry);
         for crawler in registry
             .crawlers()
             .iter()
             .filter(|crawler| crawler.signs.is_some())
         {
-            let signer = means(&crawler.id)
+            let signer = means_of(&crawler.id)
                 .signer
                 .unwrap_or_else(|| panic!("{}", crawler.id));
             let (_, url) = known
@@ -299,12 +299,12 @@ mod tests {
                 "{url}"
             );
         }
-        assert_eq!(means("googlebot").signer, None);
+        assert_eq!(means_of("googlebot").signer, None);
     }
 
     #[test]
-    fn names_of_hosts_end_on_the_boundary_of_a_label() {
-        let googlebot = means("googlebot");
+    fn host_names_match_at_label_boundaries() {
+        let googlebot = means_of("googlebot");
         for own in [
             "crawl-66-249-66-1.googlebot.com",
             "GEO-crawl.geo.GoogleBot.com.",
@@ -322,7 +322,7 @@ mod tests {
         ] {
             assert!(!googlebot.has_host(foreign), "{foreign}");
         }
-        let fetcher = means("feedfetcher-google");
+        let fetcher = means_of("feedfetcher-google");
         assert!(fetcher.has_host("google-proxy-66-249-81-1.google.com"));
         assert!(
             !fetcher.has_host("mail.google.com")
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn forward_is_undocumented_only_where_no_list_is_published() {
+    fn forward_is_undocumented_only_without_published_list() {
         let registry = Registry::builtin();
         let undocumented = registry
             .crawlers()
@@ -358,7 +358,7 @@ mod tests {
                 .clone()
                 .all(|crawler| crawler.ips.is_empty() && !crawler.rdns.is_empty())
         );
-        let known = KnownMeans::of(registry);
+        let known = RegistryMeans::from_registry(registry);
         assert!(known.may_lack_forward("baiduspider-1-2-3-4.crawl.baidu.com"));
         assert!(
             !known.may_lack_forward("x.googlebot.com")
@@ -367,27 +367,31 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_operator_says_in_full_may_refute() {
-        assert!(means("googlebot").hosts_are_whole && means("googlebot").lists_are_whole);
-        assert!(means("bingbot").lists_are_whole);
+    fn only_complete_operator_statements_may_refute() {
+        assert!(
+            means_of("googlebot").are_hosts_complete && means_of("googlebot").are_lists_complete
+        );
+        assert!(means_of("bingbot").are_lists_complete);
         for confirmed_only in ["bytespider", "twitterbot", "linkedinbot"] {
-            let means = means(confirmed_only);
+            let means = means_of(confirmed_only);
             assert!(
-                !means.hosts.is_empty() && !means.hosts_are_whole,
+                !means.hosts.is_empty() && !means.are_hosts_complete,
                 "{confirmed_only}"
             );
         }
-        let amazonbot = means("amazonbot");
+        let amazonbot = means_of("amazonbot");
         assert!(
-            !amazonbot.has_other_lists && amazonbot.lists.len() == 1 && !amazonbot.lists_are_whole
+            !amazonbot.has_unreadable_lists
+                && amazonbot.lists.len() == 1
+                && !amazonbot.are_lists_complete
         );
-        let meta = means("meta-externalagent");
-        assert!(meta.lists.len() == 1 && !meta.lists_are_whole);
+        let meta = means_of("meta-externalagent");
+        assert!(meta.lists.len() == 1 && !meta.are_lists_complete);
         assert_eq!(
-            list_url("http://a.example/feed (CSV, whole network)"),
+            parse_list_url("http://a.example/feed (CSV, whole network)"),
             Some(("https://a.example/feed".into(), false))
         );
-        let kagibot = means("kagibot");
-        assert!(kagibot.has_other_lists && kagibot.lists.is_empty());
+        let kagibot = means_of("kagibot");
+        assert!(kagibot.has_unreadable_lists && kagibot.lists.is_empty());
     }
 }

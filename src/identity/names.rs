@@ -1,19 +1,18 @@
-//! [`AddressNames`]: a bounded table of what DNS said of the addresses of clients that claim to be
-//! crawlers. One answer serves every crawler, because it says which names an address has, and not
-//! whose it is. A request only looks here, and puts an address that is not known into the queue of
-//! the thread that asks DNS.
+//! [`ReverseDnsTable`]: a bounded table of the host names that reverse DNS returned for client
+//! addresses. One answer for an address serves for every crawler that the client may claim to be.
+//! Requests only read the table, and queue unknown addresses for the thread that asks DNS.
 //!
 //! An address is in one of these states:
-//! - asked: it waits for DNS. An answer moves it to answered, a failure to failed. After a minute
-//!   it may be asked again, in case its question was lost.
-//! - answered: DNS gave a definite answer, with names or without. The next question, after the
-//!   answer has expired, moves it to asked.
-//! - failed: DNS gave no answer. It may be asked again after a minute.
+//! - queried: it waits for DNS. An answer moves it to answered, a failure to failed. After a minute
+//!   it may be queried again, in case the query was lost.
+//! - answered: DNS gave a definite answer, with names or without. When the answer has expired, the
+//!   next query moves the address to queried.
+//! - failed: DNS gave no answer. The address may be queried again after a minute.
 //!
-//! An address that is asked or failed keeps its last answer.
+//! An address that is queried or failed keeps its last answer.
 
-use super::means::Means;
-use crate::bounded::{Bounded, Ends};
+use super::means::ProofMeans;
+use crate::bounded::{BoundedTable, Expires};
 use crate::facts::{AddressProof, Fact};
 use crate::locks::lock;
 use crate::state::StateStore;
@@ -23,71 +22,70 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Two definite answers this far apart refute a crawler. One alone may be the moment in which an
+/// Two definite answers this far apart refute a crawler. One may fall into the moment in which an
 /// operator changes a zone.
-const APART: Duration = Duration::from_secs(600);
-/// The least and the most time for which an answer with a name counts. Within them, its time to
-/// live decides.
-const CONFIRMED: (Duration, Duration) = (Duration::from_secs(3_600), Duration::from_secs(86_400));
-/// The least and the most time for which an answer without a name counts. The first such answer
-/// counts for the least, because a second one decides.
-const WITHOUT: (Duration, Duration) = (APART, Duration::from_secs(6 * 3_600));
-/// How long a name still counts while it is asked again.
-const GRACE: Duration = Duration::from_secs(86_400);
-/// How long an address without a name is remembered after its answer, so that the next answer is
-/// the second one.
-const REMEMBERED: Duration = Duration::from_secs(86_400);
-/// How long a question may be on its way, and how long a failure keeps the next one from being
-/// asked.
-const PAUSE: Duration = Duration::from_secs(60);
+const MIN_REFUTATION_GAP: Duration = Duration::from_secs(600);
+/// The bounds for the time to live of an answer with a confirmed name.
+const CONFIRMED_TTL: (Duration, Duration) =
+    (Duration::from_secs(3_600), Duration::from_secs(86_400));
+/// The bounds for the time to live of an answer without a confirmed name.
+const NAMELESS_TTL: (Duration, Duration) = (MIN_REFUTATION_GAP, Duration::from_secs(6 * 3_600));
+/// How long a confirmed name counts after its answer has expired, while it is queried again.
+const CONFIRMED_GRACE: Duration = Duration::from_secs(86_400);
+/// How long an answer without a name is kept after it has expired, so that the next one is the
+/// second.
+const NAMELESS_MEMORY: Duration = Duration::from_secs(86_400);
+/// The least time between two queries about an address.
+const RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// The most addresses without a name that are stored: clients choose how many there are.
-const MOST_STORED: usize = 10_000;
+const MAX_STORED: usize = 10_000;
 
 /// The names of an address that are hosts of any crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FoundNames {
-    /// Those that lead back to the address.
+pub struct CrawlerHostNames {
+    /// Those that resolve to the address.
     pub confirmed: Vec<String>,
-    /// Those that have no address at all.
+    /// Those that resolve to no address.
     pub without_forward: Vec<String>,
 }
 
 /// A definite answer of DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DefiniteAnswer {
-    /// The names.
-    pub names: Arc<FoundNames>,
-    /// When DNS said this for the first time, without another answer since.
+pub struct DefiniteDnsAnswer {
+    pub names: Arc<CrawlerHostNames>,
+    /// When DNS first gave this answer, without another one since.
     pub first: Timestamp,
-    /// When DNS said this for the last time.
+    /// When DNS last gave this answer.
     pub last: Timestamp,
-    /// Until when the answer counts.
+    /// When the answer expires.
     pub until: Timestamp,
 }
 
-impl DefiniteAnswer {
-    /// An answer that came now, after the answer `before`. It continues `before` if that had the
-    /// same names. It counts for its time to live within bounds; the first answer without a
-    /// confirmed name only for `APART`, because the second one decides.
+impl DefiniteDnsAnswer {
+    /// An answer that came now. It continues `before` if the names are the same. Its time to live is
+    /// clamped; the first answer without a confirmed name lives only for `MIN_REFUTATION_GAP`, because
+    /// the second one decides.
     fn new(
-        names: FoundNames,
+        names: CrawlerHostNames,
         ttl: Duration,
-        before: Option<&DefiniteAnswer>,
+        before: Option<&DefiniteDnsAnswer>,
         now: Timestamp,
-    ) -> DefiniteAnswer {
+    ) -> DefiniteDnsAnswer {
         let first = before
             .filter(|before| *before.names == names && before.last <= now)
             .map_or(now, |before| before.first);
         let is_confirmed = !names.confirmed.is_empty();
-        let (least, most) = if is_confirmed { CONFIRMED } else { WITHOUT };
-        // What was said once may be wrong: it is asked again as soon as that counts as a second
-        // time.
+        let (least, most) = if is_confirmed {
+            CONFIRMED_TTL
+        } else {
+            NAMELESS_TTL
+        };
         let ttl = if !is_confirmed && first == now {
-            APART
+            MIN_REFUTATION_GAP
         } else {
             ttl.clamp(least, most)
         };
-        DefiniteAnswer {
+        DefiniteDnsAnswer {
             names: names.into(),
             first,
             last: now,
@@ -95,135 +93,133 @@ impl DefiniteAnswer {
         }
     }
 
-    /// Whether DNS gave this answer twice, at least `APART` from each other.
+    /// Whether DNS gave this answer twice, at least `MIN_REFUTATION_GAP` from each other.
     fn is_repeated(&self) -> bool {
-        self.last.since(self.first) >= APART
+        self.last.since(self.first) >= MIN_REFUTATION_GAP
     }
 
-    /// Until when the answer is remembered: a day longer than it counts.
-    fn forgotten(&self) -> Timestamp {
+    /// The answer is kept a day longer than it counts.
+    fn remembered_until(&self) -> Timestamp {
         self.until.plus(if self.names.confirmed.is_empty() {
-            REMEMBERED
+            NAMELESS_MEMORY
         } else {
-            GRACE
+            CONFIRMED_GRACE
         })
     }
 }
 
-/// What is known of an address; see the top of this file for its states.
+/// The state of an address; see the module comment.
 #[derive(Clone, Debug)]
-struct Entry {
+struct AddressEntry {
     address: IpAddr,
     /// The last definite answer.
-    answer: Option<DefiniteAnswer>,
-    /// The last question without a definite answer: when it was asked or failed, and whether it
-    /// failed.
-    open: Option<(Timestamp, bool)>,
+    answer: Option<DefiniteDnsAnswer>,
+    /// The last query without a definite answer: its time, and whether it failed.
+    pending_query: Option<(Timestamp, bool)>,
 }
 
-impl Entry {
-    /// What DNS says about the address and a crawler with these means. `Failed` if the last
-    /// question failed and no earlier answer still counts.
-    fn say(&self, means: &Means, now: Timestamp) -> NamesSay {
-        let said = match &self.answer {
-            Some(answer) => judged(answer, means, now),
-            None => NamesSay::Nothing,
+impl AddressEntry {
+    /// `Failed` only if no earlier answer counts.
+    fn look_up(&self, means: &ProofMeans, now: Timestamp) -> ReverseDnsLookup {
+        let lookup = match &self.answer {
+            Some(answer) => evaluate_answer(answer, means, now),
+            None => ReverseDnsLookup::Unknown,
         };
-        match self.open {
-            Some((at, true)) if said == NamesSay::Nothing => NamesSay::Failed { at },
-            _ => said,
+        match self.pending_query {
+            Some((at, true)) if lookup == ReverseDnsLookup::Unknown => {
+                ReverseDnsLookup::Failed { at }
+            }
+            _ => lookup,
         }
     }
 
-    /// Whether DNS may be asked about the address: a minute after the last question or failure, and
-    /// otherwise when the answer has expired or comes from a clock that was ahead.
-    fn may_be_asked(&self, now: Timestamp) -> bool {
-        match (self.open, &self.answer) {
-            // Both ways: a clock that was set back is not to be waited for.
-            (Some((at, _)), _) => now.0.abs_diff(at.0) >= PAUSE.as_secs(),
+    /// Whether DNS may be queried: a minute after the last query without an answer, else when the
+    /// answer has expired or is from the future.
+    fn may_be_queried(&self, now: Timestamp) -> bool {
+        match (self.pending_query, &self.answer) {
+            // In both directions: the clock may have been set back.
+            (Some((at, _)), _) => now.0.abs_diff(at.0) >= RETRY_PAUSE.as_secs(),
             (None, Some(answer)) => now >= answer.until || now < answer.last,
             (None, None) => true,
         }
     }
 }
 
-impl Ends for Entry {
-    type Moment = Timestamp;
+impl Expires for AddressEntry {
+    type Time = Timestamp;
 
-    /// When the entry may be forgotten: with its answer, and not before the pause after a question.
-    fn ends(&self) -> Timestamp {
+    /// With its answer, and not before the pause after a query.
+    fn expires_at(&self) -> Timestamp {
         let pause = self
-            .open
-            .map_or(Timestamp(i64::MIN), |(at, _)| at.plus(PAUSE));
+            .pending_query
+            .map_or(Timestamp(i64::MIN), |(at, _)| at.plus(RETRY_PAUSE));
         self.answer
             .as_ref()
-            .map_or(pause, |answer| answer.forgotten().max(pause))
+            .map_or(pause, |answer| answer.remembered_until().max(pause))
     }
 }
 
-/// What DNS says about an address and a crawler.
+/// What DNS says about an address that claims to be a certain crawler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NamesSay {
-    /// The address has this name, which is one of the crawler's hosts, and the name leads back to
-    /// the address.
+pub enum ReverseDnsLookup {
+    /// This host name of the crawler belongs to the address, and resolves to it.
     Confirmed {
         /// The name.
         name: String,
-        /// When DNS said it last.
+        /// The time of the last answer.
         at: Timestamp,
     },
-    /// Two definite answers, far enough apart, gave no such name.
+    /// Two definite answers, ten minutes apart, had no such name.
     Refuted {
-        /// When DNS said it first.
+        /// The time of the first answer.
         first: Timestamp,
-        /// When DNS said it last.
+        /// The time of the last answer.
         last: Timestamp,
     },
-    /// The address has this name, which is one of the crawler's hosts and has no address. The
-    /// crawler's operator documents none.
+    /// The address has this host name of the crawler, which resolves to no address. The operator
+    /// documents no forward record.
     NoForward {
         /// The name.
         name: String,
-        /// When DNS said it last.
+        /// The time of the last answer.
         at: Timestamp,
     },
-    /// One definite answer gave no such name.
-    Doubted {
-        /// When DNS gave it.
+    /// One definite answer had no such name.
+    RefutedOnce {
+        /// When DNS answered.
         at: Timestamp,
     },
-    /// The last question was not answered, and no earlier answer still counts.
+    /// The last query failed, and no earlier answer counts.
     Failed {
-        /// When it was asked.
+        /// When the query failed.
         at: Timestamp,
     },
-    /// There is no answer yet, or none that still counts.
-    Nothing,
+    /// There is no answer yet, or it has expired.
+    Unknown,
 }
 
-/// Puts an address into the queue of the thread that asks DNS. Says whether there was room.
-pub type Queue = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
+/// Queues an address for the thread that asks DNS. False if the queue is full.
+pub type DnsQueue = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// The table.
-pub struct AddressNames {
-    table: Bounded<Entry>,
-    /// `None` where DNS is not asked.
-    queue: Option<Queue>,
+/// The host names of client addresses.
+pub struct ReverseDnsTable {
+    table: BoundedTable<AddressEntry>,
+    /// `None` if DNS is not asked.
+    queue: Option<DnsQueue>,
     store: StateStore,
     /// The addresses without a name in the store, the oldest first.
     stored: Mutex<VecDeque<IpAddr>>,
 }
 
-impl AddressNames {
-    /// Begins with the answers that the state store remembers. `queue` takes addresses for the
-    /// thread that asks DNS; `None`: DNS is never asked.
+impl ReverseDnsTable {
+    /// Begins with the answers in the state store. Without a `queue` DNS is never asked.
     pub fn new(
-        queue: Option<Queue>,
+        queue: Option<DnsQueue>,
         remembered: &[(Timestamp, AddressProof)],
         store: StateStore,
-    ) -> AddressNames {
-        let names = AddressNames {
-            table: Bounded::default(),
+    ) -> ReverseDnsTable {
+        let names = ReverseDnsTable {
+            table: BoundedTable::default(),
             queue,
             store,
             stored: Mutex::default(),
@@ -235,111 +231,115 @@ impl AddressNames {
                 .split(' ')
                 .filter(|name| !name.is_empty())
                 .map(str::to_owned);
-            let found = FoundNames {
+            let found = CrawlerHostNames {
                 confirmed: listed.collect(),
                 without_forward: Vec::new(),
             };
-            let answer = DefiniteAnswer {
+            let answer = DefiniteDnsAnswer {
                 names: Arc::new(found),
                 first: proof.first,
                 last: proof.last,
                 until: proof.until,
             };
             if answer.names.confirmed.is_empty() {
-                names.note_stored(address, proof.last);
+                names.track_stored(address, proof.last);
             }
-            names.put(address, Some(answer), None, proof.last);
+            names.put_entry(address, Some(answer), None, proof.last);
         }
         names
     }
 
-    /// Whether DNS is asked.
-    pub fn asks(&self) -> bool {
+    /// Whether DNS is asked at all.
+    pub fn is_enabled(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// How many addresses are known or asked about.
-    pub fn count(&self) -> usize {
+    /// How many addresses are answered, queried or failed.
+    pub fn address_count(&self) -> usize {
         self.table.len()
     }
 
-    /// What DNS says of an address, as one of a crawler with these means. Changes nothing.
-    pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> NamesSay {
+    /// What DNS says about an address that claims to be a crawler with these means.
+    pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ReverseDnsLookup {
         self.table
-            .look(self.table.hash(address), |entry| {
-                (entry.address == address).then(|| entry.say(means, now))
+            .get_with(self.table.hash(address), |entry| {
+                (entry.address == address).then(|| entry.look_up(means, now))
             })
-            .unwrap_or(NamesSay::Nothing)
+            .unwrap_or(ReverseDnsLookup::Unknown)
     }
 
-    /// What is known of an address. Another address with the same hash does not count.
-    fn known(&self, address: IpAddr) -> Option<Entry> {
-        self.table.look(self.table.hash(address), |entry| {
+    /// The entry of exactly this address: another one may have the same hash.
+    fn entry(&self, address: IpAddr) -> Option<AddressEntry> {
+        self.table.get_with(self.table.hash(address), |entry| {
             (entry.address == address).then(|| entry.clone())
         })
     }
 
-    /// Puts an entry into the table, in place of an earlier one.
-    fn put(
+    /// Replaces the entry of an address.
+    fn put_entry(
         &self,
         address: IpAddr,
-        answer: Option<DefiniteAnswer>,
-        open: Option<(Timestamp, bool)>,
+        answer: Option<DefiniteDnsAnswer>,
+        pending_query: Option<(Timestamp, bool)>,
         now: Timestamp,
     ) {
-        let entry = Entry {
+        let entry = AddressEntry {
             address,
             answer,
-            open,
+            pending_query,
         };
         self.table.insert(self.table.hash(address), entry, now);
     }
 
-    /// Queues an address for DNS if its answer is missing or has expired, and it was not asked
-    /// about within a minute. Returns true only if it was left out because too many wait; then the
-    /// table stays as it was.
-    pub fn ask(&self, address: IpAddr, now: Timestamp) -> bool {
+    /// Queues an address for DNS if it may be queried. Returns true if it is dropped because the
+    /// queue is full; the table then stays as it was.
+    pub fn enqueue(&self, address: IpAddr, now: Timestamp) -> bool {
         let Some(queue) = &self.queue else {
             return false;
         };
-        let before = self.known(address);
+        let before = self.entry(address);
         if before
             .as_ref()
-            .is_some_and(|known| !known.may_be_asked(now))
+            .is_some_and(|known| !known.may_be_queried(now))
         {
             return false;
         }
         let answer = before.as_ref().and_then(|known| known.answer.clone());
         // Into the table first: the answer may come before this thread goes on.
-        self.put(address, answer, Some((now, false)), now);
+        self.put_entry(address, answer, Some((now, false)), now);
         let has_room = queue(address);
         if !has_room {
             match before {
-                Some(known) => self.put(address, known.answer, known.open, now),
+                Some(known) => self.put_entry(address, known.answer, known.pending_query, now),
                 None => self.table.remove(self.table.hash(address)),
             }
         }
         !has_room
     }
 
-    /// Records a definite answer of DNS, in the table and in the state store.
-    pub fn answered(&self, address: IpAddr, names: FoundNames, ttl: Duration, now: Timestamp) {
-        let before = self.known(address).and_then(|known| known.answer);
-        let answer = DefiniteAnswer::new(names, ttl, before.as_ref(), now);
-        self.keep(address, &answer, now);
-        self.put(address, Some(answer), None, now);
+    /// Records a definite answer, in the table and in the state store.
+    pub fn record_answer(
+        &self,
+        address: IpAddr,
+        names: CrawlerHostNames,
+        ttl: Duration,
+        now: Timestamp,
+    ) {
+        let before = self.entry(address).and_then(|known| known.answer);
+        let answer = DefiniteDnsAnswer::new(names, ttl, before.as_ref(), now);
+        self.store_answer(address, &answer, now);
+        self.put_entry(address, Some(answer), None, now);
     }
 
-    /// Records that DNS gave no answer. The last definite answer stays.
-    pub fn failed(&self, address: IpAddr, now: Timestamp) {
-        let answer = self.known(address).and_then(|known| known.answer);
-        self.put(address, answer, Some((now, true)), now);
+    /// Records a failed query. The last definite answer stays.
+    pub fn record_failure(&self, address: IpAddr, now: Timestamp) {
+        let answer = self.entry(address).and_then(|known| known.answer);
+        self.put_entry(address, answer, Some((now, true)), now);
     }
 
-    /// Stores an answer. Of addresses without a name, the store keeps the last ones. An answer that
-    /// has only a name without an address is removed from the store, which has no place for it: DNS
-    /// is asked again after a restart.
-    fn keep(&self, address: IpAddr, answer: &DefiniteAnswer, now: Timestamp) {
+    /// Writes an answer into the state store. Answers with only a name without a forward record are
+    /// not stored: DNS is asked again after a restart.
+    fn store_answer(&self, address: IpAddr, answer: &DefiniteDnsAnswer, now: Timestamp) {
         let proof = AddressProof {
             address,
             names: answer.names.confirmed.join(" "),
@@ -353,17 +353,17 @@ impl AddressNames {
         }
         self.store.put([Fact::set(now, proof)]);
         if answer.names.confirmed.is_empty() {
-            self.note_stored(address, now);
+            self.track_stored(address, now);
         }
     }
 
-    /// Records that an address without a name is in the state store. If these are more than
-    /// `MOST_STORED`, the one that was stored first is removed from the store.
-    fn note_stored(&self, address: IpAddr, now: Timestamp) {
+    /// Remembers that an address without a name is in the state store. Beyond `MAX_STORED` of them the
+    /// oldest is removed from the store.
+    fn track_stored(&self, address: IpAddr, now: Timestamp) {
         let mut stored = lock(&self.stored);
         stored.retain(|other| *other != address);
         stored.push_back(address);
-        if stored.len() > MOST_STORED
+        if stored.len() > MAX_STORED
             && let Some(oldest) = stored.pop_front()
         {
             let removed = AddressProof {
@@ -378,37 +378,41 @@ impl AddressNames {
     }
 }
 
-/// What a definite answer says about a crawler with these means. A confirmed name counts for a day
-/// longer than the answer, while it is asked again. `Nothing` if the answer counts no more.
-fn judged(answer: &DefiniteAnswer, means: &Means, now: Timestamp) -> NamesSay {
-    if now > answer.forgotten() {
-        return NamesSay::Nothing;
+/// What a definite answer says about a crawler with these means. `Unknown` if it has expired; a
+/// confirmed name counts for a day longer.
+fn evaluate_answer(
+    answer: &DefiniteDnsAnswer,
+    means: &ProofMeans,
+    now: Timestamp,
+) -> ReverseDnsLookup {
+    if now > answer.remembered_until() {
+        return ReverseDnsLookup::Unknown;
     }
     let mut confirmed = answer.names.confirmed.iter();
     if let Some(name) = confirmed.find(|name| means.has_host(name)) {
-        return NamesSay::Confirmed {
+        return ReverseDnsLookup::Confirmed {
             name: name.clone(),
             at: answer.last,
         };
     }
     if now > answer.until {
-        return NamesSay::Nothing;
+        return ReverseDnsLookup::Unknown;
     }
     let mut without_forward = answer.names.without_forward.iter();
     if means.forward_undocumented
         && let Some(name) = without_forward.find(|name| means.has_host(name))
     {
-        return NamesSay::NoForward {
+        return ReverseDnsLookup::NoForward {
             name: name.clone(),
             at: answer.last,
         };
     }
     if answer.is_repeated() {
-        NamesSay::Refuted {
+        ReverseDnsLookup::Refuted {
             first: answer.first,
             last: answer.last,
         }
     } else {
-        NamesSay::Doubted { at: answer.last }
+        ReverseDnsLookup::RefutedOnce { at: answer.last }
     }
 }

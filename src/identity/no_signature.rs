@@ -1,20 +1,19 @@
-//! A build without the feature `signatures` verifies none: networks and DNS alone prove crawlers.
+//! Stands in for `signature.rs` in a build without the feature `signatures`: no signature of a
+//! request verifies anything.
 
 use super::signed::SignatureProblem;
-use super::{Claimed, Means, Proofs, ToDo};
+use super::{IdentityClaim, IdentityEffects, IdentityProofs, ProofMeans};
 use crate::time::Timestamp;
 
-impl Proofs {
-    /// Checks nothing.
-    ///
+impl IdentityProofs {
     /// # Errors
-    /// Always, without a problem: no signature was looked at.
+    /// Always, without a problem.
     pub(super) fn check_signature(
         &self,
-        _claimed: &Claimed<'_>,
-        _means: &Means,
+        _claimed: &IdentityClaim<'_>,
+        _means: &ProofMeans,
         _now: Timestamp,
-        _to_do: &mut ToDo,
+        _effects: &mut IdentityEffects,
     ) -> Result<(), Option<SignatureProblem>> {
         Err(None)
     }

@@ -1,25 +1,24 @@
-//! [`PublishedLists`]: the published lists of networks and the key directories of crawlers. A
-//! request only looks into tables. The thread that fetches hands each answer to
-//! [`PublishedLists::take`], which decides whether it is believed.
+//! [`PublishedLists`]: the published network lists and key directories of crawlers. Requests only
+//! look into tables. A background thread fetches lists, and hands them to
+//! [`PublishedLists::replace_list`], which rejects implausible ones.
 //!
 //! A list is in one of these states:
-//! - unknown: it was never fetched, or crawlgate could not read it. An answer that is believed
-//!   makes it known.
+//! - unknown: it was never fetched, or could not be read. An accepted list makes it known.
 //! - fresh: its server confirmed it within seven days. It verifies crawlers and proves impostors.
-//!   An answer with less than half of its networks is not believed.
-//! - old: its server has not confirmed it for seven days. It still verifies crawlers, and proves no
-//!   impostor. Any list is believed in its place.
+//!   A new list with less than half of its networks is rejected.
+//! - old: its server has not confirmed it for seven days. It still verifies crawlers, but proves no
+//!   impostors. Any new list is accepted.
 
-use super::keys::{KeyError, PublicKey, read_keys};
-use super::means::{KnownMeans, ListIndex, Means, is_directory};
+use super::keys::{KeyDirectoryError, PublicKey, read_keys};
+use super::means::{ListIndex, ProofMeans, RegistryMeans, is_directory};
 use super::table::NetworkTable;
-use crate::crawlers::{ListError, read_list};
+use crate::crawlers::{NetworkListError, parse_network_list};
 use crate::facts::{Fact, NetworkList};
 use crate::hash::Hash;
 use crate::locks::lock;
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::Doubt;
+use crate::verdict::IdentityDoubt;
 use arc_swap::ArcSwapOption;
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,83 +27,82 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long a list accuses after its server last confirmed it.
-pub const FRESH: Duration = Duration::from_secs(7 * 86_400);
+/// How long a list proves impostors after its server last confirmed it.
+pub const MAX_LIST_AGE: Duration = Duration::from_secs(7 * 86_400);
 
-/// A list that is known.
+/// A network list or key directory that was fetched and parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownList {
-    /// Its networks.
+    /// The networks of a list.
     pub table: NetworkTable,
-    /// Its keys, if it is a key directory.
+    /// The keys of a key directory.
     pub keys: Vec<PublicKey>,
-    /// The list as it came, the validators that its server gave with it, and when its server last
-    /// confirmed it.
+    /// The bytes, with their validators and the time when the server last confirmed them.
     pub copy: NetworkList,
-    /// The SHA-256 of its octets.
+    /// The SHA-256 of the bytes.
     pub sha256: Hash,
 }
 
 impl KnownList {
-    /// Reads the networks of a list, or the keys of a directory: its URL says which of them it is.
-    fn read(copy: NetworkList) -> Result<KnownList, Disbelief> {
+    /// Parses a network list or a key directory, depending on the URL.
+    fn parse(copy: NetworkList) -> Result<KnownList, ListRejection> {
         let (table, keys) = if is_directory(&copy.url) {
             (NetworkTable::default(), read_keys(&copy.bytes)?)
         } else {
-            (NetworkTable::new(read_list(&copy.bytes)?), Vec::new())
+            (
+                NetworkTable::new(parse_network_list(&copy.bytes)?),
+                Vec::new(),
+            )
         };
         Ok(KnownList {
             table,
             keys,
-            sha256: Hash::of(&[&copy.bytes]),
+            sha256: Hash::digest(&[&copy.bytes]),
             copy,
         })
     }
 
     /// How many networks or keys it has.
-    pub fn entries(&self) -> usize {
+    pub fn entry_count(&self) -> usize {
         self.table.networks().len() + self.keys.len()
     }
 
-    /// Whether the list may accuse: its server confirmed it within seven days.
+    /// Whether the server confirmed the list within seven days.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        now.since(self.copy.checked) <= FRESH
+        now.since(self.copy.checked) <= MAX_LIST_AGE
     }
 }
 
-/// An answer of a server, or a file.
+/// A list as fetched from a server or read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedList {
-    /// The list as it came.
     pub bytes: Vec<u8>,
-    /// Its `ETag`; empty where it has none.
+    /// The `ETag`; empty without one.
     pub etag: String,
-    /// Its `Last-Modified`, or the time of change of a file; empty where it has none.
+    /// The `Last-Modified`, or the modification time of a file; empty without one.
     pub last_modified: String,
 }
 
-/// The difference between a fetched list and the former one.
+/// The difference between an accepted list and the former one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListChange {
-    /// Networks that are new in it.
     pub added: Vec<IpNet>,
-    /// Networks that it had before.
     pub removed: Vec<IpNet>,
-    /// How many networks or keys it has.
+    /// How many networks or keys the list has now.
     pub networks: usize,
     /// Whether it differs from the former one.
-    pub is_new: bool,
+    pub is_changed: bool,
 }
 
-/// Why a list that was fetched is not believed. The former one stays.
+/// Why a fetched list is rejected. The former one stays.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Disbelief {
-    /// It is no list.
+pub enum ListRejection {
+    /// It is not a network list.
     #[error(transparent)]
-    NotAList(#[from] ListError),
-    /// It is no key directory.
+    NotAList(#[from] NetworkListError),
+    /// It is not a key directory.
     #[error(transparent)]
-    NotADirectory(#[from] KeyError),
+    NotADirectory(#[from] KeyDirectoryError),
     /// It lost more than half of its networks at once.
     #[error(
         "it has {now} networks and had {before}; crawlgate keeps the former list for seven days after its last check"
@@ -117,58 +115,57 @@ pub enum Disbelief {
     },
 }
 
-/// The failure of a list that cannot be fetched, or is not believed.
+/// Why a list could not be updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListFailure {
-    /// When the first failure since the last success was found.
+    /// The first failure since the last success.
     pub since: Timestamp,
-    /// Why, the last time.
+    /// The reason of the last failure.
     pub reason: String,
 }
 
 /// What the lists of a crawler say about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListsSay {
+pub enum ListLookup {
     /// The address is in this list.
     Inside(ListIndex),
     /// The address is in no list. The lists are all that the operator publishes, they are fresh,
     /// and they cover addresses of its kind.
     Outside,
-    /// Nothing is proven, for this reason.
-    Nothing(Doubt),
+    /// The lists decide nothing, for this reason.
+    Undecided(IdentityDoubt),
 }
 
-/// One list.
-struct ListPlace {
+/// One list, which may be unknown.
+struct ListSlot {
     url: String,
     known: ArcSwapOption<KnownList>,
-    /// Whether it is to be fetched again soon.
-    is_wanted: AtomicBool,
+    /// Whether a request has a key that the known list lacks.
+    is_fetch_requested: AtomicBool,
 }
 
 /// All lists of the registry.
 pub struct PublishedLists {
-    lists: Vec<ListPlace>,
+    lists: Vec<ListSlot>,
     failures: Mutex<BTreeMap<ListIndex, ListFailure>>,
     store: StateStore,
 }
 
 impl PublishedLists {
-    /// Begins with the lists that the state store remembers. One that cannot be read counts as
-    /// unknown.
+    /// Begins with the lists in the state store.
     pub fn new(
-        means: &KnownMeans,
+        means: &RegistryMeans,
         remembered: &[(Timestamp, NetworkList)],
         store: StateStore,
     ) -> PublishedLists {
         let mut lists = Vec::new();
         for (_, url) in means.lists() {
             let known = remembered.iter().find(|(_, list)| list.url == url);
-            let known = known.and_then(|(_, list)| KnownList::read(list.clone()).ok());
-            lists.push(ListPlace {
+            let known = known.and_then(|(_, list)| KnownList::parse(list.clone()).ok());
+            lists.push(ListSlot {
                 url: url.to_owned(),
                 known: ArcSwapOption::new(known.map(Arc::new)),
-                is_wanted: AtomicBool::new(false),
+                is_fetch_requested: AtomicBool::new(false),
             });
         }
         PublishedLists {
@@ -178,41 +175,41 @@ impl PublishedLists {
         }
     }
 
-    /// A list, if it is known.
+    /// `None` if the list is unknown.
     pub fn get(&self, list: ListIndex) -> Option<Arc<KnownList>> {
-        self.place(list).known.load_full()
+        self.slot(list).known.load_full()
     }
 
-    /// Where a list is published.
+    /// The URL of a list.
     pub fn url(&self, list: ListIndex) -> &str {
-        &self.place(list).url
+        &self.slot(list).url
     }
 
-    fn place(&self, list: ListIndex) -> &ListPlace {
+    fn slot(&self, list: ListIndex) -> &ListSlot {
         &self.lists[usize::from(list.0)]
     }
 
-    /// All lists by their URLs.
+    /// All lists with their URLs.
     pub fn all(&self) -> impl Iterator<Item = (ListIndex, &str)> {
         (0..)
             .map(ListIndex)
             .zip(self.lists.iter().map(|place| place.url.as_str()))
     }
 
-    /// Asks for a list or directory to be fetched again soon.
-    pub fn want(&self, list: ListIndex) {
-        self.place(list).is_wanted.store(true, Ordering::Relaxed);
+    /// Requests that a list is fetched again soon.
+    pub fn request_fetch(&self, list: ListIndex) {
+        self.slot(list)
+            .is_fetch_requested
+            .store(true, Ordering::Relaxed);
     }
 
-    /// Whether a request asked for the list to be fetched (`PublishedLists::want`) since its server
-    /// last gave or confirmed it.
-    pub fn is_wanted(&self, list: ListIndex) -> bool {
-        self.place(list).is_wanted.load(Ordering::Relaxed)
+    /// Whether the list was requested since its server last gave or confirmed it.
+    pub fn is_fetch_requested(&self, list: ListIndex) -> bool {
+        self.slot(list).is_fetch_requested.load(Ordering::Relaxed)
     }
 
-    /// Records the result of an update. `error` says why the list could not be fetched or is not
-    /// believed; `None` ends the failure. A failure that goes on keeps its first moment.
-    pub fn looked_for(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
+    /// Records the result of an update: an error, or `None` for a success.
+    pub fn record_update(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
         let mut failures = lock(&self.failures);
         let Some(reason) = error else {
             return drop(failures.remove(&list));
@@ -232,51 +229,50 @@ impl PublishedLists {
         lock(&self.failures).clone()
     }
 
-    /// What the lists of a crawler say about an address. Any known list that has it verifies it,
-    /// however old. The address is outside only if all lists are known and fresh, one covers its
-    /// kind (IPv4 or IPv6), and they are all that the operator publishes. Takes no lock.
-    pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> ListsSay {
+    /// What the lists of a crawler say about an address. It is inside if any known list has it, also an
+    /// old one. It is outside only if all lists are known and fresh, one has its family (IPv4 or
+    /// IPv6), and they are complete. Takes no lock.
+    pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ListLookup {
         let mut all_known = true;
         let mut all_fresh = true;
         let mut covered = false;
         for list in &means.lists {
-            let known = self.place(*list).known.load();
+            let known = self.slot(*list).known.load();
             let Some(known) = &*known else {
                 all_known = false;
                 continue;
             };
             if known.table.contains(address) {
-                return ListsSay::Inside(*list);
+                return ListLookup::Inside(*list);
             }
             all_fresh &= known.is_fresh(now);
-            covered |= known.table.covers_kind_of(address);
+            covered |= known.table.has_family(address);
         }
         if !all_known {
-            ListsSay::Nothing(Doubt::ListUnknown)
+            ListLookup::Undecided(IdentityDoubt::ListUnknown)
         } else if !all_fresh {
-            ListsSay::Nothing(Doubt::ListOld)
+            ListLookup::Undecided(IdentityDoubt::ListOld)
         } else if !covered && !means.lists.is_empty() {
-            ListsSay::Nothing(Doubt::ListOtherKind)
-        } else if means.lists_are_whole {
-            ListsSay::Outside
+            ListLookup::Undecided(IdentityDoubt::ListOtherKind)
+        } else if means.are_lists_complete {
+            ListLookup::Outside
         } else {
-            ListsSay::Nothing(Doubt::NoEvidence)
+            ListLookup::Undecided(IdentityDoubt::NoEvidence)
         }
     }
 
-    /// Takes a list that a server gave or a file had at `checked`, in place of the former one,
-    /// stores it, and returns the difference.
+    /// Replaces a list by one that was fetched at `checked`, and stores it.
     ///
     /// # Errors
-    /// The list is not believed, and the former one stays: it cannot be read, or has less than half
-    /// of the networks of a former list that is fresh.
-    pub fn take(
+    /// The list is rejected: it cannot be read, or has less than half of the networks of a fresh former
+    /// list.
+    pub fn replace_list(
         &self,
         list: ListIndex,
         fetched: FetchedList,
         checked: Timestamp,
-    ) -> Result<ListChange, Disbelief> {
-        let new = KnownList::read(NetworkList {
+    ) -> Result<ListChange, ListRejection> {
+        let new = KnownList::parse(NetworkList {
             url: self.url(list).to_owned(),
             bytes: fetched.bytes.into(),
             etag: fetched.etag,
@@ -284,56 +280,56 @@ impl PublishedLists {
             checked,
         })?;
         let before = self.get(list);
-        let had = before
+        let former = before
             .as_ref()
             .map_or(&[][..], |before| before.table.networks());
-        let networks = new.entries();
+        let networks = new.entry_count();
         if before
             .as_ref()
             .is_some_and(|before| before.is_fresh(checked))
-            && networks * 2 < had.len()
+            && networks * 2 < former.len()
         {
-            return Err(Disbelief::Shrunk {
+            return Err(ListRejection::Shrunk {
                 now: networks,
-                before: had.len(),
+                before: former.len(),
             });
         }
         let change = ListChange {
-            added: missing(new.table.networks(), had),
-            removed: missing(had, new.table.networks()),
+            added: difference(new.table.networks(), former),
+            removed: difference(former, new.table.networks()),
             networks,
-            is_new: before
+            is_changed: before
                 .as_ref()
                 .is_none_or(|before| before.table != new.table || before.keys != new.keys),
         };
-        self.put(list, new);
+        self.store_list(list, new);
         Ok(change)
     }
 
-    /// Records that the server confirmed the list at `now`. Does nothing if the list is not known.
-    pub fn unchanged(&self, list: ListIndex, now: Timestamp) {
+    /// Records that the server confirmed the list at `now`.
+    pub fn record_confirmation(&self, list: ListIndex, now: Timestamp) {
         if let Some(known) = self.get(list) {
             let mut known = KnownList::clone(&known);
             known.copy.checked = now;
-            self.put(list, known);
+            self.store_list(list, known);
         }
     }
 
-    /// Replaces a list, in memory and in the state store. It is no longer wanted.
-    fn put(&self, list: ListIndex, known: KnownList) {
-        let place = self.place(list);
-        place.is_wanted.store(false, Ordering::Relaxed);
+    /// Replaces a list in memory and in the state store.
+    fn store_list(&self, list: ListIndex, known: KnownList) {
+        let place = self.slot(list);
+        place.is_fetch_requested.store(false, Ordering::Relaxed);
         self.store
             .put([Fact::set(known.copy.checked, known.copy.clone())]);
         place.known.store(Some(Arc::new(known)));
     }
 }
 
-/// The networks of `of` that are not in `from`.
-fn missing(of: &[IpNet], from: &[IpNet]) -> Vec<IpNet> {
-    let from: BTreeSet<&IpNet> = from.iter().collect();
-    of.iter()
-        .filter(|network| !from.contains(network))
+/// The networks of `left` that are not in `right`.
+fn difference(left: &[IpNet], right: &[IpNet]) -> Vec<IpNet> {
+    let right: BTreeSet<&IpNet> = right.iter().collect();
+    left.iter()
+        .filter(|network| !right.contains(network))
         .copied()
         .collect()
 }

@@ -1,52 +1,54 @@
-//! [`Replays`]: a bounded table of the signatures that came with requests. A signature counts only
-//! for the address that used it first, until it expires, because another client may have copied it.
+//! [`SignatureReplays`]: a bounded table of the signatures (Web Bot Auth) that came with requests.
+//! Until a signature expires it counts only for the address that used it first, because another
+//! client may have copied it.
 
-use crate::bounded::{Bounded, Ends};
+use crate::bounded::{BoundedTable, Expires};
 use crate::time::Timestamp;
 use std::net::IpAddr;
 
+/// The first use of a signature.
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct SignatureUse {
     address: IpAddr,
     expires: Timestamp,
 }
 
-impl Ends for Shown {
-    type Moment = Timestamp;
+impl Expires for SignatureUse {
+    type Time = Timestamp;
 
-    fn ends(&self) -> Timestamp {
+    fn expires_at(&self) -> Timestamp {
         self.expires
     }
 }
 
-/// The signatures, with the addresses that showed them first.
+/// The first use of each signature.
 #[derive(Debug, Default)]
-pub struct Replays(Bounded<Shown>);
+pub struct SignatureReplays(BoundedTable<SignatureUse>);
 
-impl Replays {
-    /// Whether no other address has shown a signature that is still good. `signature` is what was
-    /// decoded: the field that carries it can be written in many ways.
-    pub fn is_first(&self, signature: &[u8], address: IpAddr, now: Timestamp) -> bool {
+impl SignatureReplays {
+    /// Whether no other address has used a signature that has not expired. `signature` is the decoded
+    /// value: its field can be written in many ways.
+    pub fn is_first_use(&self, signature: &[u8], address: IpAddr, now: Timestamp) -> bool {
         self.0
-            .look(self.0.hash(signature), |shown| {
+            .get_with(self.0.hash(signature), |shown| {
                 (shown.expires > now).then_some(shown.address)
             })
             .is_none_or(|shown| shown == address)
     }
 
-    /// Remembers that this address showed a signature that is good until `expires`. False, and
-    /// nothing changes, if another address showed it before and it is still good.
-    pub fn remember(
+    /// Records the use of a signature that expires at `expires`. False, without a change, if another
+    /// address used it first and it has not expired.
+    pub fn record_use(
         &self,
         signature: &[u8],
         address: IpAddr,
         expires: Timestamp,
         now: Timestamp,
     ) -> bool {
-        let shown = self.0.change(self.0.hash(signature), now, |known| {
+        let shown = self.0.try_update(self.0.hash(signature), now, |known| {
             match known.filter(|known| known.expires > now) {
                 Some(known) if known.address != address => Err(()),
-                known => Ok(known.copied().unwrap_or(Shown { address, expires })),
+                known => Ok(known.copied().unwrap_or(SignatureUse { address, expires })),
             }
         });
         shown.is_ok()
@@ -55,17 +57,18 @@ impl Replays {
 
 #[cfg(test)]
 mod tests {
-    use super::Replays;
+    use super::SignatureReplays;
     use crate::time::Timestamp;
     use std::net::IpAddr;
 
     #[test]
-    fn a_signature_belongs_to_the_address_that_showed_it_first() {
-        let replays = Replays::default();
+    fn signature_counts_for_its_first_address() {
+        let replays = SignatureReplays::default();
         let (one, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
-        let is_first = |address, now| replays.is_first(b"signature", address, Timestamp(now));
-        let remember =
-            |address, now| replays.remember(b"signature", address, Timestamp(300), Timestamp(now));
+        let is_first = |address, now| replays.is_first_use(b"signature", address, Timestamp(now));
+        let remember = |address, now| {
+            replays.record_use(b"signature", address, Timestamp(300), Timestamp(now))
+        };
         assert!(is_first(other, 0), "a look leaves no trace");
         assert!(
             is_first(one, 0),

@@ -1,12 +1,12 @@
-//! Forward-confirmed reverse DNS. [`confirm`] asks DNS for the names of one address. Each name that
-//! is a host of a crawler has to lead back to the address. [`queue`] makes the queue of addresses,
-//! [`start`] starts the thread that asks about them: about at most 16 at a time, and about twenty a
-//! second.
+//! Verifies crawlers by forward-confirmed reverse DNS. [`confirm_address`] asks DNS for the names
+//! of one address; each name that is a host of a crawler has to resolve to the address.
+//! [`lookup_queue`] makes the queue of addresses. [`start_lookups`] starts the thread that asks
+//! about them: at most 16 at a time, and twenty a second.
 
-use super::names::{FoundNames, Queue};
-use super::{KnownMeans, Proofs};
+use super::names::{CrawlerHostNames, DnsQueue};
+use super::{IdentityProofs, RegistryMeans};
 use crate::clock::Clock;
-use crate::dns::{Dns, DnsAnswer};
+use crate::dns::{DnsAnswer, DnsResolver};
 use crate::telemetry::Metrics;
 use crate::threads::spawn;
 use std::io;
@@ -16,39 +16,38 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// The most names of one address. The address of an honest crawler has one.
-const MOST_NAMES: usize = 8;
-/// The most addresses that wait. crawlgate asks about an address beyond that when it comes again.
-const WAITING: usize = 1_024;
-/// The most addresses that are asked about at a time.
-const AT_ONCE: usize = 16;
-/// The pause after the start of each: twenty a second at most.
-const PACE: Duration = Duration::from_millis(50);
+/// The most names of one address. Those of real crawlers have one.
+const MAX_NAMES: usize = 8;
+/// More addresses are dropped until their next request.
+const MAX_QUEUED: usize = 1_024;
+const MAX_PARALLEL_LOOKUPS: usize = 16;
+/// The pause after the start of each lookup.
+const LOOKUP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What DNS said of an address.
+/// The result of asking DNS about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Confirmation {
-    /// A definite answer: the names that are of a crawler, and the time to live of the answer.
-    Definite(FoundNames, Duration),
-    /// No definite answer, for this reason.
+pub enum DnsConfirmation {
+    /// A definite answer: the host names of crawlers, and the time to live.
+    Definite(CrawlerHostNames, Duration),
+    /// No definite answer, with the reason.
     Failed(String),
 }
 
-/// One question and its answer, for people.
+/// A query and its answer, for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Step {
-    /// The question.
+pub struct DnsQueryStep {
+    /// The query.
     pub asked: String,
     /// The answer.
     pub said: String,
-    /// How long it took.
+    /// The duration.
     pub milliseconds: u64,
 }
 
-impl Step {
-    /// A question that was asked since `began`.
-    pub fn new(asked: String, said: String, began: Instant) -> Step {
-        Step {
+impl DnsQueryStep {
+    /// A query that began at `began`.
+    pub fn new(asked: String, said: String, began: Instant) -> DnsQueryStep {
+        DnsQueryStep {
             asked,
             said,
             milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -56,32 +55,34 @@ impl Step {
     }
 }
 
-/// Asks DNS for the names of an address, and for the addresses of each name. Only names that are
-/// hosts of a crawler are looked up, because the owner of an address chooses its names. `note` gets
-/// each step. The answer fails if the address has more than `MOST_NAMES` names, or if the look-up
-/// of a name failed and no other name leads back.
-pub async fn confirm(
-    dns: &Dns,
+/// Asks DNS for the names of an address, and for the addresses of each name that is a host of a
+/// crawler. Other names are not resolved, because the owner of an address chooses its names.
+/// `on_step` gets each query. The result is `Failed` if the address has more than `MAX_NAMES` names,
+/// or if a lookup failed and no other name is confirmed.
+pub async fn confirm_address(
+    dns: &DnsResolver,
     address: IpAddr,
-    means: &KnownMeans,
-    note: &mut (dyn FnMut(Step) + Send),
-) -> Confirmation {
+    means: &RegistryMeans,
+    on_step: &mut (dyn FnMut(DnsQueryStep) + Send),
+) -> DnsConfirmation {
     let began = Instant::now();
-    let names = dns.names_of(address).await;
-    note(Step::new(
+    let names = dns.reverse_lookup(address).await;
+    on_step(DnsQueryStep::new(
         format!("reverse DNS of {address}"),
-        said(&names),
+        answer_text(&names),
         began,
     ));
     let (names, mut ttl) = match names {
         DnsAnswer::Records(names, ttl) => (names, ttl),
-        DnsAnswer::Nothing(ttl) => return Confirmation::Definite(FoundNames::default(), ttl),
-        DnsAnswer::Failed(error) => return Confirmation::Failed(error),
+        DnsAnswer::NotFound(ttl) => {
+            return DnsConfirmation::Definite(CrawlerHostNames::default(), ttl);
+        }
+        DnsAnswer::Failed(error) => return DnsConfirmation::Failed(error),
     };
-    if names.len() > MOST_NAMES {
-        return Confirmation::Failed(format!("the address has {} names", names.len()));
+    if names.len() > MAX_NAMES {
+        return DnsConfirmation::Failed(format!("the address has {} names", names.len()));
     }
-    let mut found = FoundNames::default();
+    let mut found = CrawlerHostNames::default();
     let mut failure = None;
     for name in names
         .iter()
@@ -89,10 +90,10 @@ pub async fn confirm(
         .filter(|name| means.is_host_of_any(name))
     {
         let began = Instant::now();
-        let addresses = dns.addresses_of(name, address).await;
-        note(Step::new(
+        let addresses = dns.lookup_addresses(name, address).await;
+        on_step(DnsQueryStep::new(
             format!("addresses of {name}"),
-            said(&addresses),
+            answer_text(&addresses),
             began,
         ));
         match addresses {
@@ -102,7 +103,7 @@ pub async fn confirm(
                     found.confirmed.push(name.to_ascii_lowercase());
                 }
             }
-            DnsAnswer::Nothing(of_nothing) => {
+            DnsAnswer::NotFound(of_nothing) => {
                 ttl = ttl.min(of_nothing);
                 if means.may_lack_forward(name) {
                     found.without_forward.push(name.to_ascii_lowercase());
@@ -112,41 +113,39 @@ pub async fn confirm(
         }
     }
     match failure {
-        Some(error) if found.confirmed.is_empty() => Confirmation::Failed(error),
-        _ => Confirmation::Definite(found, ttl),
+        Some(error) if found.confirmed.is_empty() => DnsConfirmation::Failed(error),
+        _ => DnsConfirmation::Definite(found, ttl),
     }
 }
 
-/// An answer in words: its records, `nothing`, or the error.
-fn said<T: ToString>(answer: &DnsAnswer<T>) -> String {
+fn answer_text<T: ToString>(answer: &DnsAnswer<T>) -> String {
     match answer {
         DnsAnswer::Records(records, _) => records
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(", "),
-        DnsAnswer::Nothing(_) => "nothing".to_owned(),
+        DnsAnswer::NotFound(_) => "nothing".to_owned(),
         DnsAnswer::Failed(error) => format!("no answer: {error}"),
     }
 }
 
-/// A queue of at most `WAITING` addresses, and its other end for the thread that asks DNS.
-pub fn queue() -> (Queue, Receiver<IpAddr>) {
-    let (sender, receiver) = channel(WAITING);
+/// The queue of addresses, and its other end for [`start_lookups`].
+pub fn lookup_queue() -> (DnsQueue, Receiver<IpAddr>) {
+    let (sender, receiver) = channel(MAX_QUEUED);
     (
         Box::new(move |address| sender.try_send(address).is_ok()),
         receiver,
     )
 }
 
-/// Starts the thread that asks DNS about the addresses of the queue: these name servers, without
-/// any those of the system. It ends when the queue is dropped. If DNS cannot be set up, the thread
-/// logs that and ends.
+/// Starts the thread that asks DNS about the addresses of the queue. It asks these name servers, or
+/// those of the system if there are none. It ends when the queue is dropped, or DNS cannot be set up.
 ///
 /// # Errors
 /// The thread or its runtime cannot be started.
-pub fn start(
-    proofs: Arc<Proofs>,
+pub fn start_lookups(
+    proofs: Arc<IdentityProofs>,
     servers: Vec<SocketAddr>,
     queue: Receiver<IpAddr>,
     clock: Clock,
@@ -157,8 +156,8 @@ pub fn start(
         .build()?;
     spawn("reverse-dns", move || {
         runtime.block_on(async move {
-            match Dns::new(&servers) {
-                Ok(dns) => serve(proofs, Arc::new(dns), queue, clock, metrics).await,
+            match DnsResolver::new(&servers) {
+                Ok(dns) => run_lookups(proofs, Arc::new(dns), queue, clock, metrics).await,
                 Err(error) => {
                     tracing::error!("cannot ask DNS: {error}; no crawler is proven by reverse DNS")
                 }
@@ -168,16 +167,15 @@ pub fn start(
     .map(drop)
 }
 
-/// Asks about each address of the queue, at most `AT_ONCE` at a time and twenty a second, records
-/// the answer in the table of `proofs`, and counts it. Returns when the queue is dropped.
-async fn serve(
-    proofs: Arc<Proofs>,
-    dns: Arc<Dns>,
+/// Asks about each address of the queue, records the answer in the table of `proofs`, and counts it.
+async fn run_lookups(
+    proofs: Arc<IdentityProofs>,
+    dns: Arc<DnsResolver>,
     mut queue: Receiver<IpAddr>,
     clock: Clock,
     metrics: Arc<Metrics>,
 ) {
-    let at_once = Arc::new(Semaphore::new(AT_ONCE));
+    let at_once = Arc::new(Semaphore::new(MAX_PARALLEL_LOOKUPS));
     while let Some(address) = queue.recv().await {
         let Ok(permit) = at_once.clone().acquire_owned().await else {
             return;
@@ -187,21 +185,21 @@ async fn serve(
         let clock = clock.clone();
         let metrics = metrics.clone();
         tokio::spawn(async move {
-            let confirmation = confirm(&dns, address, &proofs.means, &mut |_| ()).await;
+            let confirmation = confirm_address(&dns, address, &proofs.means, &mut |_| ()).await;
             let now = clock.moment().now;
             let outcome = match confirmation {
-                Confirmation::Definite(names, ttl) => {
-                    proofs.names.answered(address, names, ttl, now);
+                DnsConfirmation::Definite(names, ttl) => {
+                    proofs.names.record_answer(address, names, ttl, now);
                     "answered"
                 }
-                Confirmation::Failed(_) => {
-                    proofs.names.failed(address, now);
+                DnsConfirmation::Failed(_) => {
+                    proofs.names.record_failure(address, now);
                     "failed"
                 }
             };
             metrics.proofs.lookups.with_label_values(&[outcome]).inc();
             drop(permit);
         });
-        tokio::time::sleep(PACE).await;
+        tokio::time::sleep(LOOKUP_INTERVAL).await;
     }
 }

@@ -1,36 +1,32 @@
-//! [`verify`] verifies the signature of a request ([`Signed`]) by Web Bot Auth, a profile of HTTP
-//! Message Signatures (RFC 9421, draft-ietf-webbotauth). Only Ed25519 and the components that such
-//! signatures cover are known. The whole file is of the feature `signatures`.
+//! [`verify_signature`] verifies the signature of a [`SignedRequest`] by Web Bot Auth, a profile of
+//! HTTP Message Signatures (RFC 9421, draft-ietf-webbotauth). It knows only Ed25519, and the
+//! components that such signatures cover. It is built only with the feature `signatures`.
 
 use super::keys::PublicKey;
-use super::signed::{SignatureProblem, Signed, VerifiedSignature};
-use super::{Claimed, Means, Proofs, ShownSignature, ToDo};
+use super::signed::{SignatureProblem, SignedRequest, VerifiedSignature};
+use super::{IdentityClaim, IdentityEffects, IdentityProofs, PresentedSignature, ProofMeans};
 use crate::heads::SignatureFields;
-use crate::record::GoodSignature;
+use crate::record::SignatureProof;
 use crate::time::Timestamp;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser, SerializeValue};
 use std::time::Duration;
 
-/// The parameter `tag` of these signatures.
-const TAG: &str = "web-bot-auth";
-/// The field that names agents.
-const AGENT: &str = "signature-agent";
-/// The most signatures of a request whose mathematics is done.
+const SIGNATURE_TAG: &str = "web-bot-auth";
+const AGENT_FIELD: &str = "signature-agent";
+/// The most signatures of a request that are verified with a key.
 const MAX_VERIFIED: usize = 2;
-/// The fields together. Their readers take time that grows with them.
-const MAX_OCTETS: usize = 8 * 1024;
-/// The most components that a signature covers.
+/// For all signature fields together, because parsing takes time.
+const MAX_FIELD_BYTES: usize = 8 * 1024;
+/// The most components that a signature may cover.
 const MAX_COMPONENTS: usize = 16;
-/// Clocks may differ by this much.
-const SKEW: Duration = Duration::from_secs(60);
-/// A signature counts for at most this long after `created`. The draft recommends no more.
-const LONGEST: Duration = Duration::from_secs(86_400);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(60);
+/// From `created` on, as the draft recommends.
+const MAX_SIGNATURE_AGE: Duration = Duration::from_secs(86_400);
 
 impl SignatureProblem {
-    /// Whether the signature is not wrong: it is another agent's, or of a kind that is not verified
-    /// here.
-    fn is_of_others(self) -> bool {
+    /// Whether the signature is of another agent, or of a kind that is not verified here.
+    fn is_of_other_kind(self) -> bool {
         use SignatureProblem::*;
         matches!(
             self,
@@ -45,21 +41,20 @@ impl SignatureProblem {
     }
 }
 
-impl Proofs {
-    /// Checks the signature of a request by the keys of the crawler's agent. A good one that no
-    /// other address has shown is put into `to_do`; an unknown key lets `to_do` ask for the
-    /// directory.
+impl IdentityProofs {
+    /// Checks the signature of a request by the keys of the crawler's agent. `effects` gets a good one
+    /// that no other address has used, or the key directory of an unknown key.
     ///
     /// # Errors
-    /// Why the signature proves nothing; `None` if there is no signature, or no way to check one.
+    /// Why the signature proves nothing; `None` if there is none, or it cannot be checked.
     pub(super) fn check_signature(
         &self,
-        claimed: &Claimed<'_>,
-        means: &Means,
+        claimed: &IdentityClaim<'_>,
+        means: &ProofMeans,
         now: Timestamp,
-        to_do: &mut ToDo,
+        effects: &mut IdentityEffects,
     ) -> Result<(), Option<SignatureProblem>> {
-        let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
+        let signed = claimed.signed.as_ref().filter(|_| self.methods.signatures);
         let Some(signed) = signed else {
             return Err(None);
         };
@@ -73,15 +68,15 @@ impl Proofs {
         let keys = known
             .as_ref()
             .map_or(&[][..], |known| known.keys.as_slice());
-        let verified = verify(signed, &signer.origin, keys, now);
+        let verified = verify_signature(signed, &signer.origin, keys, now);
         if verified == Err(SignatureProblem::UnknownKey) {
-            to_do.wants = Some(signer.directory);
+            effects.wanted_directory = Some(signer.directory);
         }
         let VerifiedSignature { expires, signature } = verified?;
-        if !self.replays.is_first(&signature.octets, address, now) {
+        if !self.replays.is_first_use(&signature.bytes, address, now) {
             return Err(Some(SignatureProblem::Copied));
         }
-        to_do.shown = Some(ShownSignature {
+        effects.signature = Some(PresentedSignature {
             signature,
             address,
             expires,
@@ -90,15 +85,14 @@ impl Proofs {
     }
 }
 
-/// Verifies the signatures of a request as ones of an agent, given by its origin
-/// (`https://chatgpt.com`) and its keys. Each stands for itself, and a good one is enough
-/// (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
+/// Verifies that an agent, with this origin (`https://chatgpt.com`) and these keys, signed a request.
+/// One good signature is enough (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
 ///
 /// # Errors
-/// The problem of one signature, if none is good: an unknown key before a wrong signature, and that
-/// before one that is not wrong.
-pub fn verify(
-    signed: &Signed<'_>,
+/// The problem of one signature: an unknown key before a wrong signature, and that before a signature
+/// of another kind.
+pub fn verify_signature(
+    signed: &SignedRequest<'_>,
     origin: &str,
     keys: &[PublicKey],
     now: Timestamp,
@@ -108,13 +102,13 @@ pub fn verify(
         signature,
         agent,
     } = signed.fields;
-    if input.len() + signature.len() + agent.len() > MAX_OCTETS {
+    if input.len() + signature.len() + agent.len() > MAX_FIELD_BYTES {
         return Err(SignatureProblem::TooLong);
     }
     let read = |field: &str| {
         Parser::parse_dictionary(field.as_bytes()).map_err(|_| SignatureProblem::Unreadable)
     };
-    let verification = Verification {
+    let verification = SignatureVerifier {
         signed,
         origin,
         keys,
@@ -129,14 +123,13 @@ pub fn verify(
         let ListEntry::InnerList(covered) = entry else {
             continue;
         };
-        if covered.params.get("tag").and_then(BareItem::as_str) != Some(TAG) {
+        if covered.params.get("tag").and_then(BareItem::as_str) != Some(SIGNATURE_TAG) {
             continue;
         }
-        match verification.check(label, covered, &mut left) {
+        match verification.verify_one(label, covered, &mut left) {
             Ok(verified) => return Ok(verified),
-            // A new key is to be fetched, whatever stands beside it. Signatures of other agents say
-            // nothing about this one's.
-            Err(found) if found == SignatureProblem::UnknownKey || problem.is_of_others() => {
+            // An unknown key has precedence, so that it is fetched.
+            Err(found) if found == SignatureProblem::UnknownKey || problem.is_of_other_kind() => {
                 problem = found
             }
             Err(_) => {}
@@ -145,31 +138,30 @@ pub fn verify(
     Err(problem)
 }
 
-/// A request whose signatures are verified.
-struct Verification<'a> {
-    signed: &'a Signed<'a>,
+/// The parsed signature fields of a request, and what they are verified with.
+struct SignatureVerifier<'a> {
+    signed: &'a SignedRequest<'a>,
     origin: &'a str,
     keys: &'a [PublicKey],
     now: Timestamp,
     inputs: Dictionary,
     signatures: Dictionary,
-    /// The members of Signature-Agent: none where it is a text or a bare URL.
+    /// The members of Signature-Agent; none if it is a string or a bare URL.
     agents: Dictionary,
 }
 
-impl Verification<'_> {
-    /// Verifies one signature. `left` counts how many more may be verified: only a signature by a
-    /// known key costs more than reading, and lowers it.
+impl SignatureVerifier<'_> {
+    /// Verifies one signature. `left` is how many more may be verified with a known key.
     ///
     /// # Errors
     /// Why the signature is not good.
-    fn check(
+    fn verify_one(
         &self,
         label: &str,
         covered: &InnerList,
         left: &mut usize,
     ) -> Result<VerifiedSignature, SignatureProblem> {
-        if !is_at(&self.agent(label, covered)?, self.origin) {
+        if !is_within_origin(&self.agent_url(label, covered)?, self.origin) {
             return Err(SignatureProblem::OtherAgent);
         }
         let [created, expires, key, alg] =
@@ -185,21 +177,21 @@ impl Verification<'_> {
             return Err(SignatureProblem::OtherAlgorithm);
         }
         let now = self.now.0;
-        let skew = SKEW.as_secs() as i64;
+        let skew = MAX_CLOCK_SKEW.as_secs() as i64;
         if created > now.saturating_add(skew) {
             return Err(SignatureProblem::NotYetValid);
         }
         if expires <= now
             || expires < created
-            || now.saturating_sub(created) > LONGEST.as_secs() as i64 + skew
+            || now.saturating_sub(created) > MAX_SIGNATURE_AGE.as_secs() as i64 + skew
         {
             return Err(SignatureProblem::Expired);
         }
-        let octets = match self.signatures.get(label) {
+        let bytes = match self.signatures.get(label) {
             Some(ListEntry::Item(Item {
-                bare_item: BareItem::ByteSeq(octets),
+                bare_item: BareItem::ByteSeq(bytes),
                 ..
-            })) => octets,
+            })) => bytes,
             _ => return Err(SignatureProblem::NoSignature),
         };
         let key = self
@@ -212,14 +204,13 @@ impl Verification<'_> {
             .find(|known| known.names.iter().any(|name| name == key))
             .ok_or(SignatureProblem::UnknownKey)?;
         *left = left.checked_sub(1).ok_or(SignatureProblem::TooMany)?;
-        let base = self.base(covered)?;
-        let verified =
-            UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), octets);
+        let base = self.signature_base(covered)?;
+        let verified = UnparsedPublicKey::new(&ED25519, &key.bytes).verify(base.as_bytes(), bytes);
         verified.map_err(|_| SignatureProblem::Mismatch)?;
-        let signature = GoodSignature {
+        let signature = SignatureProof {
             base,
-            key: key.octets.clone(),
-            octets: octets.clone(),
+            key: key.bytes.clone(),
+            bytes: bytes.clone(),
         };
         Ok(VerifiedSignature {
             expires: Timestamp(expires),
@@ -227,24 +218,23 @@ impl Verification<'_> {
         })
     }
 
-    /// The URL of the agent that a signature names: the member of Signature-Agent that it covers
-    /// under its own label, unless the member has parameters
-    /// (draft-ietf-webbotauth-httpsig-protocol-01, "Signature-Agent"). A label may change on the
-    /// way (RFC 9421 section 7.2.5), so without a member of this label the only covered one counts.
-    /// So does a text in quotes, the form of earlier drafts, and a bare URL.
+    /// The URL of the signing agent: the covered member of Signature-Agent with the label of the
+    /// signature, without parameters (draft-ietf-webbotauth-httpsig-protocol-01, "Signature-Agent").
+    /// A label may change on the way (RFC 9421 section 7.2.5), so without such a member the only
+    /// covered one counts. So do a string, the form of earlier drafts, and a bare URL.
     ///
     /// # Errors
     /// Why the signature names no agent.
-    fn agent(&self, label: &str, covered: &InnerList) -> Result<String, SignatureProblem> {
+    fn agent_url(&self, label: &str, covered: &InnerList) -> Result<String, SignatureProblem> {
         let items: Vec<&Item> = covered
             .items
             .iter()
-            .filter(|item| item.bare_item.as_str() == Some(AGENT))
+            .filter(|item| item.bare_item.as_str() == Some(AGENT_FIELD))
             .collect();
-        if !self.agents.is_empty() && items.iter().any(|item| key(item).is_none()) {
+        if !self.agents.is_empty() && items.iter().any(|item| member_key(item).is_none()) {
             return Err(SignatureProblem::CoversWholeAgent);
         }
-        let own = items.iter().find(|item| key(item) == Some(label));
+        let own = items.iter().find(|item| member_key(item) == Some(label));
         let only = items.first().filter(|_| {
             items.len() == 1
                 && !self.agents.get(label).is_some_and(
@@ -252,7 +242,7 @@ impl Verification<'_> {
                 )
         });
         let item = own.or(only).ok_or(SignatureProblem::AgentNotCovered)?;
-        if let Some(key) = key(item) {
+        if let Some(key) = member_key(item) {
             return match self.agents.get(key) {
                 Some(ListEntry::Item(Item {
                     bare_item: BareItem::String(url),
@@ -268,12 +258,12 @@ impl Verification<'_> {
             .unwrap_or_else(|| field.to_owned()))
     }
 
-    /// The text that was signed (RFC 9421 section 2.5).
+    /// The signature base (RFC 9421 section 2.5).
     ///
     /// # Errors
     /// The signature cannot be read, covers a component twice, too many or unknown ones, or not the
     /// host.
-    fn base(&self, covered: &InnerList) -> Result<String, SignatureProblem> {
+    fn signature_base(&self, covered: &InnerList) -> Result<String, SignatureProblem> {
         let unreadable = SignatureProblem::Unreadable;
         let mut base = String::new();
         let mut names = Vec::new();
@@ -288,7 +278,7 @@ impl Verification<'_> {
                 return Err(SignatureProblem::CoversTwice);
             }
             has_host |= matches!(name, "@authority" | "@target-uri");
-            let value = self.value(name, item);
+            let value = self.component_value(name, item);
             let value = value.ok_or(SignatureProblem::UnknownComponent)?;
             base.push_str(&format!("{identifier}: {value}\n"));
             names.push(identifier);
@@ -303,66 +293,64 @@ impl Verification<'_> {
         Ok(base)
     }
 
-    /// The value of a covered component. A signature may cover one member of another field (RFC
-    /// 9421 section 4.3). `None` for a component that is not known here, or one with other
-    /// parameters.
-    fn value(&self, name: &str, item: &Item) -> Option<String> {
-        match key(item) {
+    /// The value of a covered component, which may be one member of a signature field (RFC 9421
+    /// section 4.3). `None` for an unknown component or parameter.
+    fn component_value(&self, name: &str, item: &Item) -> Option<String> {
+        match member_key(item) {
             Some(key) if item.params.len() == 1 => {
                 let members = match name {
-                    AGENT => &self.agents,
+                    AGENT_FIELD => &self.agents,
                     "signature-input" => &self.inputs,
                     "signature" => &self.signatures,
                     _ => return None,
                 };
                 vec![members.get(key)?.clone()].serialize_value().ok()
             }
-            None if item.params.is_empty() && name == AGENT => {
+            None if item.params.is_empty() && name == AGENT_FIELD => {
                 Some(self.signed.fields.agent.trim().to_owned())
             }
-            None if item.params.is_empty() => component(name, self.signed),
+            None if item.params.is_empty() => derived_component(name, self.signed),
             _ => None,
         }
     }
 }
 
-fn text(octets: &[u8]) -> Option<String> {
-    String::from_utf8(octets.to_vec()).ok()
+fn to_utf8(bytes: &[u8]) -> Option<String> {
+    String::from_utf8(bytes.to_vec()).ok()
 }
 
-/// The value of a derived component (RFC 9421 section 2.2), or of a field that is known here;
-/// `None` for any other. The scheme is always https: TLS ends at crawlgate or before it, and agents
-/// ask for https. A usual port is left out of the host.
-fn component(name: &str, signed: &Signed<'_>) -> Option<String> {
-    let host = text(signed.host)?.to_ascii_lowercase();
+/// The value of a derived component (RFC 9421 section 2.2) or of `user-agent`. The scheme is always
+/// https: TLS ends at crawlgate or before it. Default ports are left out of the host.
+fn derived_component(name: &str, signed: &SignedRequest<'_>) -> Option<String> {
+    let host = to_utf8(signed.host)?.to_ascii_lowercase();
     let authority = [":443", ":80"]
         .iter()
         .find_map(|port| host.strip_suffix(port))
         .unwrap_or(&host);
-    let target = text(signed.target)?;
+    let target = to_utf8(signed.target)?;
     let (path, query) = target
         .split_once('?')
         .map_or((target.as_str(), None), |(path, query)| (path, Some(query)));
     Some(match name {
         "@authority" => authority.to_owned(),
-        "@method" => text(signed.method)?,
+        "@method" => to_utf8(signed.method)?,
         "@scheme" => "https".to_owned(),
         "@target-uri" => format!("https://{authority}{target}"),
         "@request-target" => target,
         "@path" => path.to_owned(),
         "@query" => format!("?{}", query.unwrap_or_default()),
-        "user-agent" => text(signed.user_agent)?.trim().to_owned(),
+        "user-agent" => to_utf8(signed.user_agent)?.trim().to_owned(),
         _ => return None,
     })
 }
 
-/// The member of a dictionary that a component stands for; `None` if it stands for a whole field.
-fn key(item: &Item) -> Option<&str> {
+/// The key of a dictionary member; `None` for a whole field.
+fn member_key(item: &Item) -> Option<&str> {
     item.params.get("key").and_then(BareItem::as_str)
 }
 
-/// Whether a URL is the origin itself or one below it. Compares the origin without case.
-fn is_at(url: &str, origin: &str) -> bool {
+/// Whether a URL is the origin or below it. Ignores case in the origin.
+fn is_within_origin(url: &str, origin: &str) -> bool {
     let starts = url
         .get(..origin.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(origin));

@@ -1,9 +1,10 @@
-//! Signatures of a client of our own: in the forms that are in use, and wrong in each way; the
-//! examples of the RFC and the drafts; and what another reader of such signatures says.
+//! Tests of verifying signatures of requests (Web Bot Auth): signatures of a test client in all
+//! forms in use and with each mistake, the examples of the RFC and the drafts, and a comparison
+//! with another implementation.
 
 use super::keys::{PublicKey, read_keys, thumbprint};
-use super::signature::verify;
-use super::signed::{SignatureProblem, Signed, VerifiedSignature};
+use super::signature::verify_signature;
+use super::signed::{SignatureProblem, SignedRequest, VerifiedSignature};
 use crate::heads::SignatureFields;
 use crate::time::Timestamp;
 use base64::Engine as _;
@@ -17,24 +18,24 @@ use web_bot_auth::message_signatures::SignedMessage;
 const NOW: i64 = 1_800_000_000;
 const ORIGIN: &str = "https://agent.example";
 
-fn pair(seed: u8) -> Ed25519KeyPair {
+fn key_pair(seed: u8) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).expect("a key")
 }
 
-fn keys() -> Vec<PublicKey> {
-    let x = URL_SAFE_NO_PAD.encode(pair(1).public_key());
+fn agent_keys() -> Vec<PublicKey> {
+    let x = URL_SAFE_NO_PAD.encode(key_pair(1).public_key());
     let set = format!("{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"x\": \"{x}\"}}]}}");
     read_keys(set.as_bytes()).expect("keys")
 }
 
 /// When a good signature expires, or why it is not good.
-type Answer = Result<Timestamp, SignatureProblem>;
+type SignatureResult = Result<Timestamp, SignatureProblem>;
 
-/// A request, as it is signed and as it arrives.
-struct Client {
+/// A signed request.
+struct TestClient {
     label: &'static str,
     seed: u8,
-    /// What is covered, with the values that are signed.
+    /// The covered components with the signed values.
     covered: Vec<(String, String)>,
     agent: String,
     times: (i64, i64),
@@ -42,10 +43,10 @@ struct Client {
     host: &'static str,
 }
 
-impl Client {
-    fn new(agent: &str, component: &str, value: &str) -> Client {
+impl TestClient {
+    fn new(agent: &str, component: &str, value: &str) -> TestClient {
         let covered = [("\"@authority\"", "shop.example"), (component, value)];
-        Client {
+        TestClient {
             label: "sig1",
             seed: 1,
             covered: covered
@@ -58,17 +59,17 @@ impl Client {
         }
     }
 
-    fn of_dictionary() -> Client {
-        Client::new(
+    fn with_dictionary() -> TestClient {
+        TestClient::new(
             "a=1, sig1=\"https://agent.example\"",
             "\"signature-agent\";key=\"sig1\"",
             "\"https://agent.example\"",
         )
     }
 
-    /// Signature-Input and Signature.
+    /// The values of Signature-Input and Signature.
     fn sign(&self) -> (String, String) {
-        let pair = pair(self.seed);
+        let pair = key_pair(self.seed);
         let names: Vec<&str> = self.covered.iter().map(|(name, _)| name.as_str()).collect();
         let params = format!(
             "({});created={};expires={};keyid=\"{}\"{}",
@@ -84,20 +85,20 @@ impl Client {
             .map(|(name, value)| format!("{name}: {value}\n"))
             .collect();
         let base = format!("{lines}\"@signature-params\": {params}");
-        let octets = STANDARD.encode(pair.sign(base.as_bytes()));
+        let bytes = STANDARD.encode(pair.sign(base.as_bytes()));
         (
             format!("{}={params}", self.label),
-            format!("{}=:{octets}:", self.label),
+            format!("{}=:{bytes}:", self.label),
         )
     }
 
-    fn ask(&self) -> Answer {
-        ask(&[self], &self.agent)
+    fn verify(&self) -> SignatureResult {
+        verify_request(&[self], &self.agent)
     }
 }
 
 /// A request with several signatures.
-fn ask(clients: &[&Client], agent: &str) -> Answer {
+fn verify_request(clients: &[&TestClient], agent: &str) -> SignatureResult {
     let (inputs, signatures): (Vec<_>, Vec<_>) = clients.iter().map(|client| client.sign()).unzip();
     let fields = SignatureFields {
         input: &inputs.join(", "),
@@ -105,46 +106,51 @@ fn ask(clients: &[&Client], agent: &str) -> Answer {
         agent,
     };
     let host = clients[0].host.as_bytes();
-    let signed = Signed {
+    let signed = SignedRequest {
         host,
         target: b"/a?b=c",
         method: b"GET",
         user_agent: b"Agent/1.0",
         fields,
     };
-    answer(verify(&signed, ORIGIN, &keys(), Timestamp(NOW)))
+    expiry(verify_signature(
+        &signed,
+        ORIGIN,
+        &agent_keys(),
+        Timestamp(NOW),
+    ))
 }
 
-fn answer(verified: Result<VerifiedSignature, SignatureProblem>) -> Answer {
+fn expiry(verified: Result<VerifiedSignature, SignatureProblem>) -> SignatureResult {
     let VerifiedSignature { expires, signature } = verified?;
-    assert_eq!((signature.octets.len(), signature.key.len()), (64, 32));
+    assert_eq!((signature.bytes.len(), signature.key.len()), (64, 32));
     Ok(expires)
 }
 
-const VERIFIED: Answer = Ok(Timestamp(NOW + 300));
+const VERIFIED: SignatureResult = Ok(Timestamp(NOW + 300));
 
 #[test]
 fn all_forms_of_signature_agent_are_verified() {
-    assert_eq!(Client::of_dictionary().ask(), VERIFIED);
+    assert_eq!(TestClient::with_dictionary().verify(), VERIFIED);
     let quoted = "\"https://agent.example/.well-known/http-message-signatures-directory\"";
     assert_eq!(
-        Client::new(quoted, "\"signature-agent\"", quoted).ask(),
+        TestClient::new(quoted, "\"signature-agent\"", quoted).verify(),
         VERIFIED
     );
     assert_eq!(
-        Client::new(
+        TestClient::new(
             "https://agent.example/",
             "\"signature-agent\"",
             "https://agent.example/"
         )
-        .ask(),
+        .verify(),
         VERIFIED
     );
 }
 
 #[test]
 fn all_components_of_a_request_are_known() {
-    let mut client = Client::of_dictionary();
+    let mut client = TestClient::with_dictionary();
     for (name, value) in [
         ("@method", "GET"),
         ("@path", "/a"),
@@ -158,15 +164,15 @@ fn all_components_of_a_request_are_known() {
             .covered
             .push((format!("\"{name}\""), value.to_owned()));
     }
-    assert_eq!(client.ask(), VERIFIED);
+    assert_eq!(client.verify(), VERIFIED);
     client
         .covered
         .push(("\"content-digest\"".into(), "x".into()));
-    assert_eq!(client.ask(), Err(SignatureProblem::UnknownComponent));
+    assert_eq!(client.verify(), Err(SignatureProblem::UnknownComponent));
 }
 
 #[test]
-fn a_signature_out_of_its_time_is_invalid() {
+fn signature_outside_its_time_is_invalid() {
     for (times, problem) in [
         ((NOW - 600, NOW), SignatureProblem::Expired),
         ((NOW - 600, NOW - 1), SignatureProblem::Expired),
@@ -174,75 +180,78 @@ fn a_signature_out_of_its_time_is_invalid() {
         ((NOW + 30, NOW + 20), SignatureProblem::Expired),
         ((NOW - 2 * 86_400, NOW + 300), SignatureProblem::Expired),
     ] {
-        let client = Client {
+        let client = TestClient {
             times,
-            ..Client::of_dictionary()
+            ..TestClient::with_dictionary()
         };
-        assert_eq!(client.ask(), Err(problem), "{times:?}");
+        assert_eq!(client.verify(), Err(problem), "{times:?}");
     }
-    let ahead = Client {
+    let ahead = TestClient {
         times: (NOW + 30, NOW + 300),
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(ahead.ask(), VERIFIED, "clocks differ");
+    assert_eq!(ahead.verify(), VERIFIED, "clocks differ");
 }
 
 #[test]
-fn a_signature_of_something_else_is_invalid() {
-    let elsewhere = Client {
+fn signature_of_another_request_is_invalid() {
+    let elsewhere = TestClient {
         host: "other.example",
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(elsewhere.ask(), Err(SignatureProblem::Mismatch));
-    let mut without_host = Client::of_dictionary();
+    assert_eq!(elsewhere.verify(), Err(SignatureProblem::Mismatch));
+    let mut without_host = TestClient::with_dictionary();
     without_host.covered.remove(0);
-    assert_eq!(without_host.ask(), Err(SignatureProblem::HostNotCovered));
-    let mut without_agent = Client::of_dictionary();
+    assert_eq!(without_host.verify(), Err(SignatureProblem::HostNotCovered));
+    let mut without_agent = TestClient::with_dictionary();
     without_agent.covered.pop();
-    assert_eq!(without_agent.ask(), Err(SignatureProblem::AgentNotCovered));
-    let mut twice = Client::of_dictionary();
+    assert_eq!(
+        without_agent.verify(),
+        Err(SignatureProblem::AgentNotCovered)
+    );
+    let mut twice = TestClient::with_dictionary();
     twice.covered.push(twice.covered[0].clone());
-    assert_eq!(twice.ask(), Err(SignatureProblem::CoversTwice));
-    let unreadable = Client {
+    assert_eq!(twice.verify(), Err(SignatureProblem::CoversTwice));
+    let unreadable = TestClient {
         agent: "sig1=(".into(),
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(unreadable.ask(), Err(SignatureProblem::NoAgentMember));
+    assert_eq!(unreadable.verify(), Err(SignatureProblem::NoAgentMember));
 }
 
 #[test]
 fn signatures_of_others_prove_nothing() {
-    let untagged = Client {
+    let untagged = TestClient {
         more: "",
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(untagged.ask(), Err(SignatureProblem::NoTag));
-    let rsa = Client {
+    assert_eq!(untagged.verify(), Err(SignatureProblem::NoTag));
+    let rsa = TestClient {
         more: ";alg=\"rsa-pss-sha512\";tag=\"web-bot-auth\"",
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(rsa.ask(), Err(SignatureProblem::OtherAlgorithm));
-    let unknown = Client {
+    assert_eq!(rsa.verify(), Err(SignatureProblem::OtherAlgorithm));
+    let unknown = TestClient {
         seed: 2,
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(unknown.ask(), Err(SignatureProblem::UnknownKey));
+    assert_eq!(unknown.verify(), Err(SignatureProblem::UnknownKey));
     for agent in [
         "\"https://agent.example.evil.example\"",
         "\"http://agent.example\"",
         "\"https://evil.example\"",
     ] {
-        let other = Client::new(agent, "\"signature-agent\"", agent);
-        assert_eq!(other.ask(), Err(SignatureProblem::OtherAgent), "{agent}");
+        let other = TestClient::new(agent, "\"signature-agent\"", agent);
+        assert_eq!(other.verify(), Err(SignatureProblem::OtherAgent), "{agent}");
     }
     let long = format!("\"https://agent.example/{}\"", "a".repeat(9_000));
-    let long = Client::new(&long, "\"signature-agent\"", &long);
-    assert_eq!(long.ask(), Err(SignatureProblem::TooLong));
+    let long = TestClient::new(&long, "\"signature-agent\"", &long);
+    assert_eq!(long.verify(), Err(SignatureProblem::TooLong));
 }
 
 #[test]
 fn members_with_parameters_are_ignored() {
-    let client = Client::of_dictionary();
+    let client = TestClient::with_dictionary();
     for beside in [
         "x=\"https://agent.example\";v=1, ",
         "x=1, ",
@@ -250,7 +259,7 @@ fn members_with_parameters_are_ignored() {
         "x, ",
     ] {
         assert_eq!(
-            ask(
+            verify_request(
                 &[&client],
                 &format!("{beside}sig1=\"https://agent.example\"")
             ),
@@ -259,29 +268,29 @@ fn members_with_parameters_are_ignored() {
         );
     }
     let value = "\"https://agent.example\";v=1";
-    let client = Client::new(
+    let client = TestClient::new(
         &format!("sig1={value}"),
         "\"signature-agent\";key=\"sig1\"",
         value,
     );
-    assert_eq!(client.ask(), Err(SignatureProblem::NoAgentMember));
+    assert_eq!(client.verify(), Err(SignatureProblem::NoAgentMember));
     let other = format!("sig1={value}, a=\"https://agent.example\"");
-    let client = Client::new(
+    let client = TestClient::new(
         &other,
         "\"signature-agent\";key=\"a\"",
         "\"https://agent.example\"",
     );
     assert_eq!(
-        client.ask(),
+        client.verify(),
         VERIFIED,
         "the member under its label is ignored, too"
     );
 }
 
 #[test]
-fn the_member_under_the_signatures_label_is_its_agent() {
+fn member_with_the_signatures_label_is_its_agent() {
     let of = |agent: &str, others: &[(&str, &str)]| {
-        let mut client = Client::of_dictionary();
+        let mut client = TestClient::with_dictionary();
         client.covered.pop();
         let covered = |(key, url): &(&str, &str)| {
             (
@@ -290,7 +299,7 @@ fn the_member_under_the_signatures_label_is_its_agent() {
             )
         };
         client.covered.extend(others.iter().map(covered));
-        ask(&[&client], agent)
+        verify_request(&[&client], agent)
     };
     let ours = "https://agent.example";
     let evil = "https://evil.example";
@@ -311,18 +320,18 @@ fn the_member_under_the_signatures_label_is_its_agent() {
     assert_eq!(of(&relabelled, &[("a", ours)]), VERIFIED);
     assert_eq!(of(&relabelled, &[("a", ours), ("b", ours)]), not_covered);
     assert_eq!(of(&both, &[]), not_covered);
-    let whole = Client::new(&both, "\"signature-agent\"", &both);
-    assert_eq!(whole.ask(), Err(SignatureProblem::CoversWholeAgent));
+    let whole = TestClient::new(&both, "\"signature-agent\"", &both);
+    assert_eq!(whole.verify(), Err(SignatureProblem::CoversWholeAgent));
 }
 
 #[test]
-fn each_signature_with_the_tag_is_tried() {
-    let good = Client::of_dictionary();
+fn all_signatures_with_the_tag_are_tried() {
+    let good = TestClient::with_dictionary();
     let labelled = |label: &'static str, seed: u8, host: &str, url: &str| {
-        let mut client = Client {
+        let mut client = TestClient {
             label,
             seed,
-            ..Client::of_dictionary()
+            ..TestClient::with_dictionary()
         };
         client.covered[0].1 = host.to_owned();
         client.covered[1] = (
@@ -336,39 +345,39 @@ fn each_signature_with_the_tag_is_tried() {
     let other_agent = labelled("x", 3, "shop.example", "https://evil.example");
     let wrong = ["a", "b", "c"].map(|label| labelled(label, 1, "wrong.example", ORIGIN));
     let unknown = ["a", "b", "c"].map(|label| labelled(label, 2, "shop.example", ORIGIN));
-    let untagged = Client {
+    let untagged = TestClient {
         label: "a",
         more: "",
         ..labelled("a", 1, "shop.example", ORIGIN)
     };
-    assert_eq!(ask(&[&other_agent, &good], agents), VERIFIED);
-    assert_eq!(ask(&[&untagged, &good], agents), VERIFIED);
-    assert_eq!(ask(&[&wrong[0], &good], agents), VERIFIED);
+    assert_eq!(verify_request(&[&other_agent, &good], agents), VERIFIED);
+    assert_eq!(verify_request(&[&untagged, &good], agents), VERIFIED);
+    assert_eq!(verify_request(&[&wrong[0], &good], agents), VERIFIED);
     assert_eq!(
-        ask(&[&unknown[0], &unknown[1], &unknown[2], &good], agents),
+        verify_request(&[&unknown[0], &unknown[1], &unknown[2], &good], agents),
         VERIFIED
     );
     // No more than two by keys that are known.
     assert_eq!(
-        ask(&[&wrong[0], &wrong[1], &good], agents),
+        verify_request(&[&wrong[0], &wrong[1], &good], agents),
         Err(SignatureProblem::Mismatch)
     );
     for beside in [&other_agent, &wrong[1]] {
         assert_eq!(
-            ask(&[beside, &unknown[0]], agents),
+            verify_request(&[beside, &unknown[0]], agents),
             Err(SignatureProblem::UnknownKey),
             "its key is to be fetched"
         );
         assert_eq!(
-            ask(&[&unknown[0], beside], agents),
+            verify_request(&[&unknown[0], beside], agents),
             Err(SignatureProblem::UnknownKey)
         );
     }
 }
 
 #[test]
-fn a_signature_may_cover_another_one() {
-    let mut inner = Client::of_dictionary();
+fn signature_may_cover_another_one() {
+    let mut inner = TestClient::with_dictionary();
     inner.label = "a";
     inner.covered[1] = (
         "\"signature-agent\";key=\"a\"".into(),
@@ -376,7 +385,7 @@ fn a_signature_may_cover_another_one() {
     );
     inner.seed = 3;
     let (input, signature) = inner.sign();
-    let mut outer = Client::of_dictionary();
+    let mut outer = TestClient::with_dictionary();
     for (name, value) in [("signature-input", input), ("signature", signature)] {
         outer.covered.push((
             format!("\"{name}\";key=\"a\""),
@@ -384,22 +393,22 @@ fn a_signature_may_cover_another_one() {
         ));
     }
     let agents = "a=\"https://evil.example\", sig1=\"https://agent.example\"";
-    assert_eq!(ask(&[&inner, &outer], agents), VERIFIED);
+    assert_eq!(verify_request(&[&inner, &outer], agents), VERIFIED);
     outer.covered[3].1 = ":AAAA:".into();
     assert_eq!(
-        ask(&[&inner, &outer], agents),
+        verify_request(&[&inner, &outer], agents),
         Err(SignatureProblem::Mismatch)
     );
 }
 
-/// A request as the other reader asks for its parts.
-struct Arrived<'a> {
-    client: &'a Client,
+/// A request for the other implementation.
+struct ArrivedMessage<'a> {
+    client: &'a TestClient,
     input: String,
     signature: String,
 }
 
-impl SignedMessage for Arrived<'_> {
+impl SignedMessage for ArrivedMessage<'_> {
     fn lookup_component(&self, name: &CoveredComponent) -> Vec<String> {
         let of = |name: &str| {
             let found = self
@@ -438,17 +447,17 @@ impl SignedMessage for Arrived<'_> {
     }
 }
 
-/// Whether the other reader verifies the request.
-fn is_verified_elsewhere(client: &Client) -> bool {
+/// Whether the other implementation verifies the request.
+fn other_reader_verifies(client: &TestClient) -> bool {
     let (input, signature) = client.sign();
-    let arrived = Arrived {
+    let arrived = ArrivedMessage {
         client,
         input,
         signature,
     };
     let mut ring = KeyRing::default();
-    for key in keys() {
-        ring.import_raw(key.names[0].clone(), Algorithm::Ed25519, key.octets);
+    for key in agent_keys() {
+        ring.import_raw(key.names[0].clone(), Algorithm::Ed25519, key.bytes);
     }
     WebBotAuthVerifier::parse(&arrived)
         .and_then(|verifier| verifier.verify(&ring, None))
@@ -458,7 +467,7 @@ fn is_verified_elsewhere(client: &Client) -> bool {
 #[test]
 fn another_reader_agrees_but_on_time_and_algorithm() {
     let quoted = "\"https://agent.example/.well-known/http-message-signatures-directory\"";
-    let mut all = Client::of_dictionary();
+    let mut all = TestClient::with_dictionary();
     for (name, value) in [
         ("@method", "GET"),
         ("@path", "/a"),
@@ -469,60 +478,59 @@ fn another_reader_agrees_but_on_time_and_algorithm() {
     ] {
         all.covered.push((format!("\"{name}\""), value.to_owned()));
     }
-    let mut without_host = Client::of_dictionary();
+    let mut without_host = TestClient::with_dictionary();
     without_host.covered.remove(0);
-    let mut without_agent = Client::of_dictionary();
+    let mut without_agent = TestClient::with_dictionary();
     without_agent.covered.pop();
     for (client, is_verified) in [
-        (Client::of_dictionary(), true),
-        (Client::new(quoted, "\"signature-agent\"", quoted), true),
+        (TestClient::with_dictionary(), true),
+        (TestClient::new(quoted, "\"signature-agent\"", quoted), true),
         (all, true),
         (
-            Client {
+            TestClient {
                 seed: 2,
-                ..Client::of_dictionary()
+                ..TestClient::with_dictionary()
             },
             false,
         ),
         (
-            Client {
+            TestClient {
                 host: "other.example",
-                ..Client::of_dictionary()
+                ..TestClient::with_dictionary()
             },
             false,
         ),
         (
-            Client {
+            TestClient {
                 more: "",
-                ..Client::of_dictionary()
+                ..TestClient::with_dictionary()
             },
             false,
         ),
         (without_host, false),
         (without_agent, false),
     ] {
-        let says = (client.ask() == VERIFIED, is_verified_elsewhere(&client));
+        let says = (client.verify() == VERIFIED, other_reader_verifies(&client));
         assert_eq!(says, (is_verified, is_verified), "{:?}", client.sign());
     }
     // It leaves both to its caller.
-    let expired = Client {
+    let expired = TestClient {
         times: (NOW - 600, NOW - 300),
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(expired.ask(), Err(SignatureProblem::Expired));
-    assert!(is_verified_elsewhere(&expired));
-    let other = Client {
+    assert_eq!(expired.verify(), Err(SignatureProblem::Expired));
+    assert!(other_reader_verifies(&expired));
+    let other = TestClient {
         more: ";alg=\"rsa-pss-sha512\";tag=\"web-bot-auth\"",
-        ..Client::of_dictionary()
+        ..TestClient::with_dictionary()
     };
-    assert_eq!(other.ask(), Err(SignatureProblem::OtherAlgorithm));
-    assert!(is_verified_elsewhere(&other));
+    assert_eq!(other.verify(), Err(SignatureProblem::OtherAlgorithm));
+    assert!(other_reader_verifies(&other));
 }
 
-/// The key of RFC 9421 appendix B.1.4, which the examples are signed with. No directory may have
-/// it.
-fn key_of_the_examples() -> PublicKey {
-    let octets = URL_SAFE_NO_PAD
+/// The key of the examples (RFC 9421 appendix B.1.4). No directory may have it.
+fn example_key() -> PublicKey {
+    let bytes = URL_SAFE_NO_PAD
         .decode("JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs")
         .expect("a key");
     let names = vec![
@@ -530,29 +538,29 @@ fn key_of_the_examples() -> PublicKey {
         "test-key-ed25519".to_owned(),
     ];
     PublicKey {
-        octets,
+        bytes,
         names,
         not_before: None,
         expires: None,
     }
 }
 
-/// An example, ten seconds after it was signed.
-fn example(input: &str, signature: &str, agent: &str, created: i64) -> Answer {
+/// Verifies an example ten seconds after it was signed.
+fn verify_example(input: &str, signature: &str, agent: &str, created: i64) -> SignatureResult {
     let fields = SignatureFields {
         input,
         signature,
         agent,
     };
-    let signed = Signed {
+    let signed = SignedRequest {
         host: b"example.com",
         target: b"/",
         method: b"GET",
         user_agent: b"",
         fields,
     };
-    let keys = [key_of_the_examples()];
-    answer(verify(
+    let keys = [example_key()];
+    expiry(verify_signature(
         &signed,
         "https://signature-agent.test",
         &keys,
@@ -572,17 +580,17 @@ fn examples_of_the_drafts_are_verified_in_both_forms() {
     let dictionary = "agent2=\"https://signature-agent.test\"";
     let verified = |expires| Ok(Timestamp(expires));
     assert_eq!(
-        example(input, signature, dictionary, created),
+        verify_example(input, signature, dictionary, created),
         verified(4_889_289_600)
     );
     assert_eq!(
-        example(input, signature, dictionary, created + 90_000),
+        verify_example(input, signature, dictionary, created + 90_000),
         Err(SignatureProblem::Expired),
         "a day later"
     );
     let other = "agent2=\"https://signature-agent.test/\"";
     assert_eq!(
-        example(input, signature, other, created),
+        verify_example(input, signature, other, created),
         Err(SignatureProblem::Mismatch),
         "another value"
     );
@@ -594,11 +602,11 @@ fn examples_of_the_drafts_are_verified_in_both_forms() {
     let signature = "sig1=:jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:";
     let quoted = "\"https://signature-agent.test\"";
     assert_eq!(
-        example(input, signature, quoted, created),
+        verify_example(input, signature, quoted, created),
         verified(1_735_693_200)
     );
     assert_eq!(
-        example(input, signature, quoted, created + 3_590),
+        verify_example(input, signature, quoted, created + 3_590),
         Err(SignatureProblem::Expired)
     );
     // Appendix A.2.1: no Signature-Agent, so nothing says whose key it is.
@@ -608,7 +616,7 @@ fn examples_of_the_drafts_are_verified_in_both_forms() {
                  tag=\"web-bot-auth\"";
     let signature = "sig1=:uz2SAv+VIemw+Oo890bhYh6Xf5qZdLUgv6/PbiQfCFXcX/vt1A8Pf7OcgL2yUDUYXFtffNpkEr5W6dldqFrkDg==:";
     assert_eq!(
-        example(input, signature, "", created),
+        verify_example(input, signature, "", created),
         Err(SignatureProblem::AgentNotCovered)
     );
 }
@@ -628,7 +636,7 @@ fn signatures_for_other_uses_prove_nothing() {
             "sig-b22=:AAAA:",
         ),
     ] {
-        let says = example(
+        let says = verify_example(
             input,
             signature,
             "\"https://signature-agent.test\"",

@@ -1,14 +1,15 @@
-//! [`Signed`]: a request with its signature, [`VerifiedSignature`]: a good one, and
-//! [`SignatureProblem`]: why one proves nothing.
+//! [`SignedRequest`]: a request with the header fields of its signature (Web Bot Auth), which can
+//! prove that it comes from a crawler. Verification returns a [`VerifiedSignature`], or a
+//! [`SignatureProblem`] that says why the signature proves nothing.
 
 use crate::heads::SignatureFields;
-use crate::record::GoodSignature;
+use crate::record::SignatureProof;
 use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
-/// A request and its signature.
+/// The parts of a request that a signature may cover, with its signature fields.
 #[derive(Clone, Copy, Debug)]
-pub struct Signed<'a> {
+pub struct SignedRequest<'a> {
     /// The Host field or `:authority`.
     pub host: &'a [u8],
     /// The request target in origin form.
@@ -17,17 +18,17 @@ pub struct Signed<'a> {
     pub method: &'a [u8],
     /// The User-Agent field.
     pub user_agent: &'a [u8],
-    /// The fields.
+    /// The signature fields.
     pub fields: SignatureFields<'a>,
 }
 
-/// A request that was signed by the agent.
+/// A good signature of the crawler's agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSignature {
     /// When the signature expires.
     pub expires: Timestamp,
-    /// The signature, with what was signed.
-    pub signature: GoodSignature,
+    /// The signature, its key and its base.
+    pub signature: SignatureProof,
 }
 
 /// Why a signature does not prove the crawler. The names are those in the field `signature` of the
@@ -74,7 +75,7 @@ pub enum SignatureProblem {
     HostNotCovered,
     #[strum(serialize = "the signature does not fit the request")]
     Mismatch,
-    /// Found by [`super::Proofs`] alone: the signature is good, and may be a copy.
+    /// Found by [`super::IdentityProofs`] alone: the signature is good, and may be a copy.
     #[strum(serialize = "another address has shown the same signature")]
     Copied,
 }

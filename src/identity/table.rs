@@ -1,5 +1,5 @@
-//! [`NetworkTable`]: a set of IP networks. [`NetworkTable::contains`] tells by binary search
-//! whether an address is in one of them, which takes less than 0.1 us among 20,000 networks.
+//! [`NetworkTable`]: a set of IP networks. [`NetworkTable::contains`] finds an address by binary
+//! search, in less than 0.1 us among 20,000 networks.
 
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub struct NetworkTable {
 }
 
 impl NetworkTable {
-    /// A table of these networks, in any order; they may repeat and overlap.
+    /// The networks may repeat and overlap.
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> NetworkTable {
         let mut networks: Vec<IpNet> = networks
             .into_iter()
@@ -37,9 +37,9 @@ impl NetworkTable {
         after > 0 && self.ranges[after - 1].1 >= address
     }
 
-    /// Whether the table says anything about addresses of this kind, IPv4 or IPv6.
-    pub fn covers_kind_of(&self, address: IpAddr) -> bool {
-        // IPv4 comes first.
+    /// Whether the table has networks of the address's family, IPv4 or IPv6.
+    pub fn has_family(&self, address: IpAddr) -> bool {
+        // IPv4 is sorted first.
         let nearest = if address.is_ipv4() {
             self.ranges.first()
         } else {
@@ -48,7 +48,7 @@ impl NetworkTable {
         nearest.is_some_and(|(first, _)| first.is_ipv4() == address.is_ipv4())
     }
 
-    /// The narrowest network that holds an address. Looks at each: for explanations.
+    /// The narrowest network that contains an address, by linear search.
     pub fn network_of(&self, address: IpAddr) -> Option<IpNet> {
         let holding = self
             .networks
@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
     use std::net::IpAddr;
 
-    fn table(networks: &[&str]) -> NetworkTable {
+    fn network_table(networks: &[&str]) -> NetworkTable {
         NetworkTable::new(
             networks
                 .iter()
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn edges_of_networks_are_inside() {
-        let table = table(&[
+        let table = network_table(&[
             "198.51.100.0/25",
             "198.51.100.128/25",
             "203.0.113.7/32",
@@ -121,16 +121,16 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_one_kind_says_nothing_of_the_other() {
-        let table = table(&["198.51.100.0/24"]);
-        assert!(table.covers_kind_of("192.0.2.1".parse().expect("an address")));
-        assert!(!table.covers_kind_of("2001:db8::1".parse().expect("an address")));
+    fn families_are_independent() {
+        let table = network_table(&["198.51.100.0/24"]);
+        assert!(table.has_family("192.0.2.1".parse().expect("an address")));
+        assert!(!table.has_family("2001:db8::1".parse().expect("an address")));
         assert!(!NetworkTable::default().contains("192.0.2.1".parse().expect("an address")));
     }
 
     #[test]
-    fn the_narrowest_network_is_named() {
-        let table = table(&["198.51.0.0/16", "198.51.100.0/24"]);
+    fn narrowest_network_is_returned() {
+        let table = network_table(&["198.51.0.0/16", "198.51.100.0/24"]);
         let named = table
             .network_of("198.51.100.9".parse().expect("an address"))
             .map(|network| network.to_string());
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_trying_each_network_finds(
+        fn lookup_agrees_with_linear_search(
             networks in prop::collection::vec((any::<u32>(), 0u8..=32), 0..40),
             address in any::<u32>(),
         ) {

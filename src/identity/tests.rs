@@ -1,13 +1,14 @@
-//! Which identities follow from published lists and answers of DNS, as time passes.
+//! Tests of whether a client counts as verified, unverified or impostor, as published lists and DNS
+//! answers change over time.
 
-use super::names::FoundNames;
-use super::published::{Disbelief, FetchedList};
+use super::names::CrawlerHostNames;
+use super::published::{FetchedList, ListRejection};
 use super::*;
-use crate::crawlers::{ListError, Registry};
+use crate::crawlers::{NetworkListError, Registry};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const USES: Uses = Uses {
+const ALL_METHODS: ProofMethods = ProofMethods {
     lists: true,
     signatures: true,
 };
@@ -16,14 +17,14 @@ const DAY: i64 = 86_400;
 const INSIDE: &str = "192.0.2.7";
 const OUTSIDE: &str = "203.0.113.7";
 
-/// Proofs whose questions to DNS are kept, and answered by the test.
-struct World {
-    proofs: Proofs,
+/// Proofs with a queue of DNS queries, which the test answers.
+struct DnsWorld {
+    proofs: IdentityProofs,
     asked: Arc<Mutex<Vec<IpAddr>>>,
     room: usize,
 }
 
-fn world(room: usize) -> World {
+fn dns_world(room: usize) -> DnsWorld {
     let asked: Arc<Mutex<Vec<IpAddr>>> = Arc::default();
     let queue = asked.clone();
     let put = move |address| {
@@ -35,51 +36,55 @@ fn world(room: usize) -> World {
         has_room
     };
     let (store, remembered) = StateStore::in_memory_only();
-    let proofs = Proofs::new(
+    let proofs = IdentityProofs::new(
         Registry::builtin(),
         &remembered.facts,
         &store,
-        USES,
+        ALL_METHODS,
         Some(Box::new(put)),
     );
-    World {
+    DnsWorld {
         proofs,
         asked,
         room,
     }
 }
 
-fn ip(written: &str) -> IpAddr {
+fn parse_ip(written: &str) -> IpAddr {
     written.parse().expect("an address")
 }
 
-fn claimed(id: &str, address: &str) -> Claimed<'static> {
+fn claim_from(id: &str, address: &str) -> IdentityClaim<'static> {
     let claim = Claim::Known(Registry::builtin().find(id).expect(id));
-    Claimed {
+    IdentityClaim {
         claim,
-        address: Some(ip(address)),
+        address: Some(parse_ip(address)),
         may_accuse: true,
         by_policy: Identity::Unverified,
         signed: None,
     }
 }
 
-/// What a request finds that counts.
-fn look(proofs: &Proofs, claimed: &Claimed<'_>, now: Timestamp) -> IdentityFinding {
-    let (finding, to_do) = proofs.look(claimed, now);
-    assert!(proofs.record_signature(&to_do, now));
-    proofs.take_up(to_do, now);
+/// The finding about a request that counts.
+fn evaluate_and_apply(
+    proofs: &IdentityProofs,
+    claimed: &IdentityClaim<'_>,
+    now: Timestamp,
+) -> IdentityFinding {
+    let (finding, effects) = proofs.evaluate(claimed, now);
+    assert!(proofs.record_signature(&effects, now));
+    proofs.apply(effects, now);
     finding
 }
 
-impl World {
-    fn check(&self, id: &str, address: &str, now: i64) -> (Identity, Proof) {
-        let finding = look(&self.proofs, &claimed(id, address), Timestamp(now));
+impl DnsWorld {
+    fn identity_of(&self, id: &str, address: &str, now: i64) -> (Identity, ProofKind) {
+        let finding = evaluate_and_apply(&self.proofs, &claim_from(id, address), Timestamp(now));
         (finding.identity, finding.proof)
     }
 
-    /// Gives the lists of a crawler these networks.
-    fn publish(&self, id: &str, text: &str, now: i64) {
+    /// Replaces the lists of a crawler.
+    fn publish_list(&self, id: &str, text: &str, now: i64) {
         let index = Registry::builtin().find(id).expect(id);
         for list in &self.proofs.means.get(index).expect(id).lists {
             let fetched = FetchedList {
@@ -89,16 +94,16 @@ impl World {
             };
             self.proofs
                 .lists
-                .take(*list, fetched, Timestamp(now))
+                .replace_list(*list, fetched, Timestamp(now))
                 .expect("believed");
         }
     }
 
-    fn answer(&self, address: &str, names: &[&str], now: i64) {
+    fn answer_with_names(&self, address: &str, names: &[&str], now: i64) {
         let confirmed = names.iter().map(|name| (*name).to_owned()).collect();
-        self.take(
+        self.record_dns_answer(
             address,
-            FoundNames {
+            CrawlerHostNames {
                 confirmed,
                 without_forward: Vec::new(),
             },
@@ -107,9 +112,9 @@ impl World {
     }
 
     fn answer_without_forward(&self, address: &str, name: &str, now: i64) {
-        self.take(
+        self.record_dns_answer(
             address,
-            FoundNames {
+            CrawlerHostNames {
                 confirmed: Vec::new(),
                 without_forward: vec![name.to_owned()],
             },
@@ -117,164 +122,182 @@ impl World {
         );
     }
 
-    fn take(&self, address: &str, names: FoundNames, now: i64) {
+    fn record_dns_answer(&self, address: &str, names: CrawlerHostNames, now: i64) {
         self.asked
             .lock()
             .expect("a queue")
-            .retain(|asked| *asked != ip(address));
-        self.proofs
-            .names
-            .answered(ip(address), names, Duration::from_secs(300), Timestamp(now));
+            .retain(|asked| *asked != parse_ip(address));
+        self.proofs.names.record_answer(
+            parse_ip(address),
+            names,
+            Duration::from_secs(300),
+            Timestamp(now),
+        );
     }
 
-    fn asked(&self) -> usize {
+    fn asked_count(&self) -> usize {
         self.asked.lock().expect("a queue").len()
     }
 }
 
-const PENDING: (Identity, Proof) = (Identity::Pending, Proof::None);
+const PENDING: (Identity, ProofKind) = (Identity::Pending, ProofKind::None);
 
 #[test]
-fn a_list_verifies_at_once_and_accuses_alone_where_there_are_no_host_names() {
-    let world = world(9);
+fn list_accuses_alone_without_host_names() {
+    let world = dns_world(9);
     assert_eq!(
-        world.check("gptbot", INSIDE, 0),
+        world.identity_of("gptbot", INSIDE, 0),
         PENDING,
         "the list is not known yet"
     );
-    world.publish("gptbot", "192.0.2.0/24", 0);
+    world.publish_list("gptbot", "192.0.2.0/24", 0);
     assert_eq!(
-        world.check("gptbot", INSIDE, 1),
-        (Identity::Verified, Proof::List)
+        world.identity_of("gptbot", INSIDE, 1),
+        (Identity::Verified, ProofKind::List)
     );
     assert_eq!(
-        world.check("gptbot", OUTSIDE, 1),
-        (Identity::Impostor, Proof::List)
+        world.identity_of("gptbot", OUTSIDE, 1),
+        (Identity::Impostor, ProofKind::List)
     );
     assert_eq!(
-        world.check("gptbot", "2001:db8::1", 1),
+        world.identity_of("gptbot", "2001:db8::1", 1),
         PENDING,
         "the list has no IPv6 networks"
     );
     assert_eq!(
-        world.check("gptbot", "10.0.0.1", 1),
+        world.identity_of("gptbot", "10.0.0.1", 1),
         PENDING,
         "a private address proves nothing"
     );
-    let undeclared = Claimed {
+    let undeclared = IdentityClaim {
         may_accuse: false,
-        ..claimed("gptbot", OUTSIDE)
+        ..claim_from("gptbot", OUTSIDE)
     };
     assert_eq!(
-        look(&world.proofs, &undeclared, Timestamp(1)).identity,
+        evaluate_and_apply(&world.proofs, &undeclared, Timestamp(1)).identity,
         Identity::Pending
     );
     // Eight days later nobody has said that the list is still so.
-    assert_eq!(world.check("gptbot", OUTSIDE, 8 * DAY), PENDING);
+    assert_eq!(world.identity_of("gptbot", OUTSIDE, 8 * DAY), PENDING);
     assert_eq!(
-        world.check("gptbot", INSIDE, 8 * DAY),
-        (Identity::Verified, Proof::List)
+        world.identity_of("gptbot", INSIDE, 8 * DAY),
+        (Identity::Verified, ProofKind::List)
     );
-    assert_eq!(world.asked(), 0, "it has no host names");
+    assert_eq!(world.asked_count(), 0, "it has no host names");
 }
 
 #[test]
-fn each_unverified_claim_has_its_reason() {
-    let world = world(9);
-    let doubt =
-        |claimed: &Claimed<'_>, now: i64| look(&world.proofs, claimed, Timestamp(now)).doubt;
-    let (inside, outside) = (claimed("gptbot", INSIDE), claimed("gptbot", OUTSIDE));
-    assert_eq!(doubt(&outside, 0), Some(Doubt::ListUnknown));
-    world.publish("gptbot", "192.0.2.0/24", 0);
+fn unverified_claims_have_a_reason() {
+    let world = dns_world(9);
+    let doubt = |claimed: &IdentityClaim<'_>, now: i64| {
+        evaluate_and_apply(&world.proofs, claimed, Timestamp(now)).doubt
+    };
+    let (inside, outside) = (claim_from("gptbot", INSIDE), claim_from("gptbot", OUTSIDE));
+    assert_eq!(doubt(&outside, 0), Some(IdentityDoubt::ListUnknown));
+    world.publish_list("gptbot", "192.0.2.0/24", 0);
     assert_eq!(
         (doubt(&inside, 1), doubt(&outside, 1)),
         (None, None),
         "verified, and an impostor"
     );
     assert_eq!(
-        doubt(&claimed("gptbot", "10.0.0.1"), 1),
-        Some(Doubt::PrivateAddress)
+        doubt(&claim_from("gptbot", "10.0.0.1"), 1),
+        Some(IdentityDoubt::PrivateAddress)
     );
     assert_eq!(
-        doubt(&claimed("gptbot", "2001:db8::1"), 1),
-        Some(Doubt::ListOtherKind)
+        doubt(&claim_from("gptbot", "2001:db8::1"), 1),
+        Some(IdentityDoubt::ListOtherKind)
     );
     assert_eq!(
         doubt(
-            &Claimed {
+            &IdentityClaim {
                 may_accuse: false,
                 ..outside
             },
             1
         ),
-        Some(Doubt::PerhapsProxy)
+        Some(IdentityDoubt::PerhapsProxy)
     );
-    assert_eq!(doubt(&outside, 8 * DAY), Some(Doubt::ListOld));
-    let googlebot = claimed("googlebot", OUTSIDE);
-    assert_eq!(doubt(&googlebot, 0), Some(Doubt::DnsPending));
-    world.proofs.names.failed(ip(OUTSIDE), Timestamp(1));
-    assert_eq!(doubt(&googlebot, 2), Some(Doubt::DnsFailed));
-    world.answer(OUTSIDE, &[], 70);
-    assert_eq!(doubt(&googlebot, 71), Some(Doubt::DnsOneAnswer));
+    assert_eq!(doubt(&outside, 8 * DAY), Some(IdentityDoubt::ListOld));
+    let googlebot = claim_from("googlebot", OUTSIDE);
+    assert_eq!(doubt(&googlebot, 0), Some(IdentityDoubt::DnsPending));
+    world
+        .proofs
+        .names
+        .record_failure(parse_ip(OUTSIDE), Timestamp(1));
+    assert_eq!(doubt(&googlebot, 2), Some(IdentityDoubt::DnsFailed));
+    world.answer_with_names(OUTSIDE, &[], 70);
+    assert_eq!(doubt(&googlebot, 71), Some(IdentityDoubt::DnsOneAnswer));
 }
 
 #[test]
 fn unknown_client_is_never_an_impostor_and_dns_is_not_asked() {
-    let world = world(9);
-    world.publish("gptbot", "192.0.2.0/24", 0);
+    let world = dns_world(9);
+    world.publish_list("gptbot", "192.0.2.0/24", 0);
     for id in ["gptbot", "googlebot", "ccbot"] {
-        let unknown = Claimed {
+        let unknown = IdentityClaim {
             address: None,
-            ..claimed(id, OUTSIDE)
+            ..claim_from(id, OUTSIDE)
         };
-        let found = look(&world.proofs, &unknown, Timestamp(1));
+        let found = evaluate_and_apply(&world.proofs, &unknown, Timestamp(1));
         assert_eq!(
             (found.identity, found.doubt),
-            (Identity::Pending, Some(Doubt::ClientUnknown)),
+            (Identity::Pending, Some(IdentityDoubt::ClientUnknown)),
             "{id}"
         );
-        let of_the_owner = Claimed {
+        let of_the_owner = IdentityClaim {
             by_policy: Identity::Verified,
             ..unknown
         };
-        let found = look(&world.proofs, &of_the_owner, Timestamp(1));
+        let found = evaluate_and_apply(&world.proofs, &of_the_owner, Timestamp(1));
         assert_eq!(
             (found.identity, found.proof, found.doubt),
-            (Identity::Verified, Proof::Networks, None),
+            (Identity::Verified, ProofKind::Networks, None),
             "{id}"
         );
     }
-    assert_eq!(world.asked(), 0);
+    assert_eq!(world.asked_count(), 0);
 }
 
 #[test]
-fn a_visit_from_outside_of_the_list_is_suspected_while_dns_is_not_asked() {
+fn visit_outside_the_list_is_suspected_without_dns() {
     let (store, remembered) = StateStore::in_memory_only();
-    let proofs = Proofs::new(Registry::builtin(), &remembered.facts, &store, USES, None);
-    let world = World { proofs, ..world(0) };
-    world.publish("googlebot", "192.0.2.0/24", 0);
-    let outside = claimed("googlebot", OUTSIDE);
-    let found = look(&world.proofs, &outside, Timestamp(1));
+    let proofs = IdentityProofs::new(
+        Registry::builtin(),
+        &remembered.facts,
+        &store,
+        ALL_METHODS,
+        None,
+    );
+    let world = DnsWorld {
+        proofs,
+        ..dns_world(0)
+    };
+    world.publish_list("googlebot", "192.0.2.0/24", 0);
+    let outside = claim_from("googlebot", OUTSIDE);
+    let found = evaluate_and_apply(&world.proofs, &outside, Timestamp(1));
     assert_eq!(
         (found.identity, found.doubt),
-        (Identity::Pending, Some(Doubt::DnsNotAsked))
+        (Identity::Pending, Some(IdentityDoubt::DnsNotAsked))
     );
     assert_eq!(
         found.identity.outcome(found.doubt),
         crate::verdict::IdentityOutcome::Suspected
     );
-    let behind_a_proxy = Claimed {
+    let behind_a_proxy = IdentityClaim {
         may_accuse: false,
         ..outside
     };
     assert_eq!(
-        look(&world.proofs, &behind_a_proxy, Timestamp(1)).doubt,
-        Some(Doubt::PerhapsProxy)
+        evaluate_and_apply(&world.proofs, &behind_a_proxy, Timestamp(1)).doubt,
+        Some(IdentityDoubt::PerhapsProxy)
     );
     let Claim::Known(googlebot) = outside.claim else {
         panic!()
     };
-    let evidence = world.proofs.evidence(googlebot, ip(OUTSIDE), Timestamp(1));
+    let evidence = world
+        .proofs
+        .explain(googlebot, parse_ip(OUTSIDE), Timestamp(1));
     assert!(
         evidence
             .iter()
@@ -284,45 +307,48 @@ fn a_visit_from_outside_of_the_list_is_suspected_while_dns_is_not_asked() {
 }
 
 #[test]
-fn a_list_and_reverse_dns_have_to_agree() {
-    let world = world(9);
-    world.publish("googlebot", "192.0.2.0/24\n2001:db8::/32", 0);
+fn list_and_reverse_dns_have_to_agree() {
+    let world = dns_world(9);
+    world.publish_list("googlebot", "192.0.2.0/24\n2001:db8::/32", 0);
     assert_eq!(
-        world.check("googlebot", OUTSIDE, 0),
+        world.identity_of("googlebot", OUTSIDE, 0),
         PENDING,
         "DNS is asked first"
     );
-    assert_eq!(world.asked(), 1);
-    world.answer(OUTSIDE, &[], 1);
+    assert_eq!(world.asked_count(), 1);
+    world.answer_with_names(OUTSIDE, &[], 1);
     assert_eq!(
-        world.check("googlebot", OUTSIDE, 2),
+        world.identity_of("googlebot", OUTSIDE, 2),
         PENDING,
         "one answer is not enough"
     );
-    assert_eq!(world.asked(), 0, "it is not asked again at once");
-    assert_eq!(world.check("googlebot", OUTSIDE, 1 + 10 * MINUTE), PENDING);
-    assert_eq!(world.asked(), 1);
-    world.answer(OUTSIDE, &[], 2 + 10 * MINUTE);
+    assert_eq!(world.asked_count(), 0, "it is not asked again at once");
     assert_eq!(
-        world.check("googlebot", OUTSIDE, 3 + 10 * MINUTE),
-        (Identity::Impostor, Proof::ListAndReverseDns)
+        world.identity_of("googlebot", OUTSIDE, 1 + 10 * MINUTE),
+        PENDING
+    );
+    assert_eq!(world.asked_count(), 1);
+    world.answer_with_names(OUTSIDE, &[], 2 + 10 * MINUTE);
+    assert_eq!(
+        world.identity_of("googlebot", OUTSIDE, 3 + 10 * MINUTE),
+        (Identity::Impostor, ProofKind::ListAndReverseDns)
     );
     // A new address of the crawler that the list does not have yet.
-    world.answer("203.0.113.8", &["crawl-203-0-113-8.googlebot.com"], 5);
+    world.answer_with_names("203.0.113.8", &["crawl-203-0-113-8.googlebot.com"], 5);
     assert_eq!(
-        world.check("googlebot", "203.0.113.8", 6),
-        (Identity::Verified, Proof::ReverseDns)
+        world.identity_of("googlebot", "203.0.113.8", 6),
+        (Identity::Verified, ProofKind::ReverseDns)
     );
     assert_eq!(
-        world.check("bingbot", "203.0.113.8", 6),
+        world.identity_of("bingbot", "203.0.113.8", 6),
         PENDING,
         "the name is another crawler's"
     );
 }
 
 #[test]
-fn reverse_dns_alone_accuses_where_it_is_all_that_the_operator_offers() {
-    let world = world(9);
+fn reverse_dns_accuses_alone_without_published_list() {
+    let world = dns_world(9);
     // Its operator documents host names and publishes no list.
     let id = Registry::builtin()
         .crawlers()
@@ -332,19 +358,19 @@ fn reverse_dns_alone_accuses_where_it_is_all_that_the_operator_offers() {
         })
         .map(|crawler| crawler.id.as_str())
         .expect("there is one");
-    world.answer(OUTSIDE, &[], 0);
-    world.answer(OUTSIDE, &[], 10 * MINUTE);
+    world.answer_with_names(OUTSIDE, &[], 0);
+    world.answer_with_names(OUTSIDE, &[], 10 * MINUTE);
     assert_eq!(
-        world.check(id, OUTSIDE, 10 * MINUTE + 1),
-        (Identity::Impostor, Proof::ReverseDns)
+        world.identity_of(id, OUTSIDE, 10 * MINUTE + 1),
+        (Identity::Impostor, ProofKind::ReverseDns)
     );
     assert_eq!(
-        world.check("linkedinbot", OUTSIDE, 10 * MINUTE + 1),
+        world.identity_of("linkedinbot", OUTSIDE, 10 * MINUTE + 1),
         PENDING,
         "nobody promises its host names"
     );
     assert_eq!(
-        world.check("bingbot", OUTSIDE, 10 * MINUTE + 1),
+        world.identity_of("bingbot", OUTSIDE, 10 * MINUTE + 1),
         PENDING,
         "its list is not known"
     );
@@ -352,7 +378,7 @@ fn reverse_dns_alone_accuses_where_it_is_all_that_the_operator_offers() {
 
 #[test]
 fn name_without_forward_decides_nothing_if_none_is_documented() {
-    let world = world(9);
+    let world = dns_world(9);
     let undocumented = Registry::builtin()
         .crawlers()
         .iter()
@@ -362,31 +388,31 @@ fn name_without_forward_decides_nothing_if_none_is_documented() {
         for minute in [0, 10, 20] {
             world.answer_without_forward(OUTSIDE, &name, minute * MINUTE);
         }
-        let found = look(
+        let found = evaluate_and_apply(
             &world.proofs,
-            &claimed(&crawler.id, OUTSIDE),
+            &claim_from(&crawler.id, OUTSIDE),
             Timestamp(20 * MINUTE + 1),
         );
         assert_eq!(
             (found.identity, found.doubt),
-            (Identity::Pending, Some(Doubt::DnsNoForward)),
+            (Identity::Pending, Some(IdentityDoubt::DnsNoForward)),
             "{}",
             crawler.id
         );
         // The same names as those of another crawler are no excuse.
         assert_eq!(
-            world.check("mojeekbot", OUTSIDE, 20 * MINUTE + 1),
-            (Identity::Impostor, Proof::ReverseDns)
+            world.identity_of("mojeekbot", OUTSIDE, 20 * MINUTE + 1),
+            (Identity::Impostor, ProofKind::ReverseDns)
         );
-        world.answer(OUTSIDE, &[], 40 * MINUTE);
+        world.answer_with_names(OUTSIDE, &[], 40 * MINUTE);
         assert_eq!(
-            world.check(&crawler.id, OUTSIDE, 40 * MINUTE + 1),
+            world.identity_of(&crawler.id, OUTSIDE, 40 * MINUTE + 1),
             PENDING,
             "one answer without a name"
         );
-        world.answer(OUTSIDE, &[], 50 * MINUTE);
+        world.answer_with_names(OUTSIDE, &[], 50 * MINUTE);
         assert_eq!(
-            world.check(&crawler.id, OUTSIDE, 50 * MINUTE + 1).0,
+            world.identity_of(&crawler.id, OUTSIDE, 50 * MINUTE + 1).0,
             Identity::Impostor,
             "{}",
             crawler.id
@@ -396,94 +422,97 @@ fn name_without_forward_decides_nothing_if_none_is_documented() {
 
 #[test]
 fn failures_of_dns_prove_nothing_and_take_nothing_away() {
-    let world = world(9);
-    assert_eq!(world.check("bingbot", OUTSIDE, 0), PENDING);
+    let world = dns_world(9);
+    assert_eq!(world.identity_of("bingbot", OUTSIDE, 0), PENDING);
     for minute in 0..30 {
         world
             .proofs
             .names
-            .failed(ip(OUTSIDE), Timestamp(minute * MINUTE));
+            .record_failure(parse_ip(OUTSIDE), Timestamp(minute * MINUTE));
         assert_eq!(
-            world.check("bingbot", OUTSIDE, minute * MINUTE + 1),
+            world.identity_of("bingbot", OUTSIDE, minute * MINUTE + 1),
             PENDING
         );
     }
     assert_eq!(
-        world.asked(),
+        world.asked_count(),
         1,
         "asked again no sooner than after a minute"
     );
-    world.answer(OUTSIDE, &["msnbot.search.msn.com"], 31 * MINUTE);
+    world.answer_with_names(OUTSIDE, &["msnbot.search.msn.com"], 31 * MINUTE);
     world
         .proofs
         .names
-        .failed(ip(OUTSIDE), Timestamp(200 * MINUTE));
+        .record_failure(parse_ip(OUTSIDE), Timestamp(200 * MINUTE));
     assert_eq!(
-        world.check("bingbot", OUTSIDE, 201 * MINUTE),
-        (Identity::Verified, Proof::ReverseDns)
+        world.identity_of("bingbot", OUTSIDE, 201 * MINUTE),
+        (Identity::Verified, ProofKind::ReverseDns)
     );
     assert_eq!(
-        world.check("bingbot", OUTSIDE, 3 * DAY),
+        world.identity_of("bingbot", OUTSIDE, 3 * DAY),
         PENDING,
         "but not for ever"
     );
 }
 
 #[test]
-fn a_name_that_comes_and_goes_begins_the_count_of_answers_anew() {
-    let world = world(9);
-    world.publish("googlebot", "192.0.2.0/24", 0);
-    world.answer(OUTSIDE, &[], 0);
-    world.answer(OUTSIDE, &["a.googlebot.com"], 5 * MINUTE);
-    world.answer(OUTSIDE, &[], 11 * MINUTE);
-    assert_eq!(world.check("googlebot", OUTSIDE, 11 * MINUTE + 1), PENDING);
-    world.answer(OUTSIDE, &[], 21 * MINUTE);
+fn changing_name_restarts_the_count_of_answers() {
+    let world = dns_world(9);
+    world.publish_list("googlebot", "192.0.2.0/24", 0);
+    world.answer_with_names(OUTSIDE, &[], 0);
+    world.answer_with_names(OUTSIDE, &["a.googlebot.com"], 5 * MINUTE);
+    world.answer_with_names(OUTSIDE, &[], 11 * MINUTE);
     assert_eq!(
-        world.check("googlebot", OUTSIDE, 21 * MINUTE + 1).0,
+        world.identity_of("googlebot", OUTSIDE, 11 * MINUTE + 1),
+        PENDING
+    );
+    world.answer_with_names(OUTSIDE, &[], 21 * MINUTE);
+    assert_eq!(
+        world.identity_of("googlebot", OUTSIDE, 21 * MINUTE + 1).0,
         Identity::Impostor
     );
 }
 
 #[test]
-fn the_policys_networks_decide_alone_only_where_dns_is_not_asked() {
-    let asking = world(9);
-    let outside = Claimed {
+fn policy_networks_decide_alone_only_without_dns() {
+    let asking = dns_world(9);
+    let outside = IdentityClaim {
         by_policy: Identity::Impostor,
-        ..claimed("bingbot", OUTSIDE)
+        ..claim_from("bingbot", OUTSIDE)
     };
     assert_eq!(
-        look(&asking.proofs, &outside, Timestamp(0)).identity,
+        evaluate_and_apply(&asking.proofs, &outside, Timestamp(0)).identity,
         Identity::Pending
     );
-    let silent = Proofs::none(Registry::builtin());
-    let found = look(&silent, &outside, Timestamp(0));
+    let silent = IdentityProofs::policy_only(Registry::builtin());
+    let found = evaluate_and_apply(&silent, &outside, Timestamp(0));
     assert_eq!(
         (found.identity, found.proof),
-        (Identity::Impostor, Proof::Networks)
+        (Identity::Impostor, ProofKind::Networks)
     );
-    let of_no_means = Claimed {
-        claim: Claim::Other,
+    let of_no_means = IdentityClaim {
+        claim: Claim::UnknownBot,
         ..outside
     };
     assert_eq!(
-        look(&asking.proofs, &of_no_means, Timestamp(0)).identity,
+        evaluate_and_apply(&asking.proofs, &of_no_means, Timestamp(0)).identity,
         Identity::Impostor
     );
-    let inside = Claimed {
+    let inside = IdentityClaim {
         by_policy: Identity::Verified,
         ..outside
     };
-    let found = look(&asking.proofs, &inside, Timestamp(0));
+    let found = evaluate_and_apply(&asking.proofs, &inside, Timestamp(0));
     assert_eq!(
         (found.identity, found.proof),
-        (Identity::Verified, Proof::Networks)
+        (Identity::Verified, ProofKind::Networks)
     );
 }
 
 #[test]
-fn a_shrunken_list_is_believed_only_when_the_former_is_old() {
-    let world = world(9);
-    world.publish(
+fn shrunken_list_is_accepted_only_over_an_old_one() {
+    let world = dns_world(9);
+    world.publish_list(
         "gptbot",
         "192.0.2.0/26\n192.0.2.64/26\n192.0.2.128/26\n198.51.100.0/24\n203.0.113.0/24",
         0,
@@ -496,16 +525,22 @@ fn a_shrunken_list_is_believed_only_when_the_former_is_old() {
             etag: String::new(),
             last_modified: String::new(),
         };
-        world.proofs.lists.take(list, fetched, Timestamp(now))
+        world
+            .proofs
+            .lists
+            .replace_list(list, fetched, Timestamp(now))
     };
     assert_eq!(
         take("192.0.2.0/26\n192.0.2.64/26", DAY),
-        Err(Disbelief::Shrunk { now: 2, before: 5 })
+        Err(ListRejection::Shrunk { now: 2, before: 5 })
     );
-    assert_eq!(take("", DAY), Err(Disbelief::NotAList(ListError::Empty)));
     assert_eq!(
-        world.check("gptbot", OUTSIDE, DAY),
-        (Identity::Verified, Proof::List)
+        take("", DAY),
+        Err(ListRejection::NotAList(NetworkListError::Empty))
+    );
+    assert_eq!(
+        world.identity_of("gptbot", OUTSIDE, DAY),
+        (Identity::Verified, ProofKind::List)
     );
     let change = take("192.0.2.0/26", 8 * DAY).expect("believed");
     assert_eq!(
@@ -515,24 +550,24 @@ fn a_shrunken_list_is_believed_only_when_the_former_is_old() {
 }
 
 #[test]
-fn a_flood_of_made_up_addresses_stays_bounded_and_is_counted() {
-    let world = world(100);
+fn flood_of_addresses_is_bounded_and_counted() {
+    let world = dns_world(100);
     let begin = std::time::Instant::now();
     for address in 0..200_000u32 {
-        let claimed = Claimed {
+        let claimed = IdentityClaim {
             address: Some(IpAddr::V4((0x0b00_0000 + address).into())),
-            ..claimed("bingbot", OUTSIDE)
+            ..claim_from("bingbot", OUTSIDE)
         };
         assert_eq!(
-            look(&world.proofs, &claimed, Timestamp(0)).identity,
+            evaluate_and_apply(&world.proofs, &claimed, Timestamp(0)).identity,
             Identity::Pending
         );
     }
     assert_eq!(
-        (world.asked(), world.proofs.names.count()),
+        (world.asked_count(), world.proofs.names.address_count()),
         (world.room, world.room),
         "{:?}",
         begin.elapsed()
     );
-    assert_eq!(world.proofs.left_out(), 199_900);
+    assert_eq!(world.proofs.dropped_lookups(), 199_900);
 }

@@ -1,14 +1,16 @@
-//! [`moment`] reads the dates of `unavailable_after`, in the forms that Google's page names (RFC
-//! 822, RFC 850, ISO 8601) and as people write them. A text that can mean two moments is refused:
-//! `06/07/2030`, `2030176`, an abbreviation of a time zone that several countries use.
+//! [`parse_date`] parses the date of the robots directive `unavailable_after`: the forms that
+//! Google documents (RFC 822, RFC 850, ISO 8601), and common ones such as `June 25, 2030`.
+//! Ambiguous dates are rejected: `06/07/2030`, `2030176`, abbreviations of time zones that several
+//! countries use.
 
 use crate::time::Timestamp;
 use chrono::{Month, NaiveDate, NaiveTime};
 
 /// The longest dates in use have some forty characters.
-const MAX_BYTES: usize = 64;
-/// The year by which years of two digits are completed: this file reads no clock.
-const NOW: i32 = 2026;
+const MAX_DATE_BYTES: usize = 64;
+/// The year by which years of two digits are completed. A constant, because the engine reads no
+/// clock.
+const REFERENCE_YEAR: i32 = 2026;
 
 const WEEKDAYS: [&str; 7] = [
     "monday",
@@ -19,8 +21,8 @@ const WEEKDAYS: [&str; 7] = [
     "saturday",
     "sunday",
 ];
-/// Zones whose names have one meaning, in hours: those of RFC 822 section 5.1 and those of Europe.
-/// `BST` and `IST` have several and are left out; RFC 822 has settled `CST`.
+/// Unambiguous names of zones with their offset in hours: those of RFC 822 section 5.1 (which settles
+/// `CST`) and of Europe. `BST` and `IST` have several meanings.
 const ZONES: [(&str, i64); 18] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -42,33 +44,32 @@ const ZONES: [(&str, i64); 18] = [
     ("EEST", 3),
 ];
 
-/// Zones that are ambiguous, or not among those above. A date that names one is kept as it was
-/// written.
+/// Other names of zones, some of them ambiguous. A date with one is kept as text.
 const OTHER_ZONES: [&str; 20] = [
     "IST", "BST", "JST", "KST", "AEST", "AEDT", "ACST", "ACDT", "AWST", "NZST", "NZDT", "SGT",
     "HKT", "MSK", "BRT", "ART", "AKST", "AKDT", "HST", "SAST",
 ];
 
-/// The moment that a text names, if RFC 3339 can write it; `None` for other text, and for more than
-/// 64 bytes. A day without a time is its midnight, a time without a zone is UTC.
-pub fn moment(text: &str) -> Option<Timestamp> {
+/// Parses a date. A day without a time is its midnight, a time without a zone is UTC. `None` if it
+/// has more than 64 bytes, or a year that RFC 3339 cannot write.
+pub fn parse_date(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches([' ', '\t']);
-    if text.len() > MAX_BYTES {
+    if text.len() > MAX_DATE_BYTES {
         return None;
     }
     Timestamp::parse(text)
-        .or_else(|| in_digits(text))
-        .or_else(|| in_words(text))
-        .and_then(Timestamp::writable)
+        .or_else(|| parse_iso_date(text))
+        .or_else(|| parse_worded_date(text))
+        .and_then(Timestamp::within_rfc3339)
 }
 
-/// The moment so many seconds after the midnight (UTC) with which a day begins.
-fn at(day: NaiveDate, seconds: i64) -> Timestamp {
+/// The time `seconds` after the midnight (UTC) of a day.
+fn timestamp_on(day: NaiveDate, seconds: i64) -> Timestamp {
     Timestamp(day.and_time(NaiveTime::MIN).and_utc().timestamp() + seconds)
 }
 
 /// ISO 8601: `2030-06-25T15:00:00Z`, `20300625T1500-08`, `2030-W26-2`, `2030-176`.
-fn in_digits(text: &str) -> Option<Timestamp> {
+fn parse_iso_date(text: &str) -> Option<Timestamp> {
     let end = text.find(['T', 't', ' ', ',']);
     let (day, time) = end.map_or((text, None), |end| {
         (&text[..end], Some(text[end + 1..].trim_start()))
@@ -76,7 +77,7 @@ fn in_digits(text: &str) -> Option<Timestamp> {
     let day = day.to_ascii_uppercase();
     let shape: String = day
         .chars()
-        .map(|sign| if sign.is_ascii_digit() { '0' } else { sign })
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
         .collect();
     let form = match shape.as_str() {
         "00000000" => "%Y%m%d",
@@ -87,12 +88,15 @@ fn in_digits(text: &str) -> Option<Timestamp> {
         _ => return None,
     };
     let day = NaiveDate::parse_from_str(&day, form).ok()?;
-    Some(at(day, time.map_or(Some(0), |time| seconds(time, true))?))
+    Some(timestamp_on(
+        day,
+        time.map_or(Some(0), |time| parse_time_of_day(time, true))?,
+    ))
 }
 
 /// A date in words: `Friday, 25-Jun-30 15:00:00 GMT`, `Jun 25 2030 3:00 PM EST`, `Jun 25 15:00:00
 /// PST 2030`.
-fn in_words(text: &str) -> Option<Timestamp> {
+fn parse_worded_date(text: &str) -> Option<Timestamp> {
     // Browsers write the zone's name behind its offset, in parentheses.
     let text = text.split_once(" (").map_or(text, |(date, _)| date);
     let mut words: Vec<&str> = text
@@ -109,7 +113,7 @@ fn in_words(text: &str) -> Option<Timestamp> {
         words[2..].rotate_right(1);
     }
     let (&[one, other, year], time) = words.split_first_chunk::<3>()?;
-    let (day, month) = match (month(one), month(other)) {
+    let (day, month) = match (parse_month(one), parse_month(other)) {
         (Some(month), None) => (other, month),
         (None, Some(month)) => (one, month),
         _ => return None,
@@ -118,46 +122,44 @@ fn in_words(text: &str) -> Option<Timestamp> {
         .iter()
         .find_map(|end| day.strip_suffix(end))
         .unwrap_or(day);
-    let day = NaiveDate::from_ymd_opt(whole_year(year)?, month, number(day)?)?;
-    Some(at(
+    let day = NaiveDate::from_ymd_opt(parse_year(year)?, month, parse_digits(day)?)?;
+    Some(timestamp_on(
         day,
         if time.is_empty() {
             0
         } else {
-            seconds(&time.join(" "), false)?
+            parse_time_of_day(&time.join(" "), false)?
         },
     ))
 }
 
-/// The number of at most four digits.
-fn number(text: &str) -> Option<u32> {
+/// Parses a number of at most four digits.
+fn parse_digits(text: &str) -> Option<u32> {
     (text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| text.parse().ok())?
 }
 
-/// The year of four digits, or of two: the latest that ends in these and is no more than 50 years
-/// after 2026 (RFC 9110 section 5.6.7). For a page on the web `69` does not mean 1969, as RFC 2822
-/// has it. `None` for another number of digits.
-fn whole_year(text: &str) -> Option<i32> {
-    let year = i32::try_from(number(text)?).ok()?;
+/// Parses a year of four or two digits. Two digits mean the latest such year up to 50 years after
+/// 2026 (RFC 9110 section 5.6.7), so `69` is 2069, not 1969 as in RFC 2822.
+fn parse_year(text: &str) -> Option<i32> {
+    let year = i32::try_from(parse_digits(text)?).ok()?;
     match text.len() {
         4 => Some(year),
-        2 => Some(NOW + 50 - (NOW + 50 - year).rem_euclid(100)),
+        2 => Some(REFERENCE_YEAR + 50 - (REFERENCE_YEAR + 50 - year).rem_euclid(100)),
         _ => None,
     }
 }
 
-/// The seconds from midnight in UTC that a text names: a time, then AM or PM, then a zone, the last
-/// two if they are there. `15` and `1500` are times where `may_be_bare`; elsewhere a zone may stand
-/// alone.
-fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
+/// Parses a time, an optional AM or PM, and an optional zone, as seconds from midnight in UTC. With
+/// `may_be_bare`, `15` and `1500` are times; without it, a zone may come alone.
+fn parse_time_of_day(text: &str, may_be_bare: bool) -> Option<i64> {
     let end = text
-        .find(|sign: char| !sign.is_ascii_digit() && sign != ':')
+        .find(|c: char| !c.is_ascii_digit() && c != ':')
         .unwrap_or(text.len());
     let (time, mut rest) = text.split_at(end);
-    // Fractions of a second do not count; those of an hour or a minute are not used.
+    // Fractions of a second are ignored. Fractions of an hour or a minute are not in use.
     if let Some(fraction) = rest.strip_prefix('.').filter(|_| time.len() > 5) {
-        rest = fraction.trim_start_matches(|sign: char| sign.is_ascii_digit());
+        rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
         (rest.len() < fraction.len()).then_some(())?;
     }
     let rest = rest.trim_start();
@@ -185,7 +187,7 @@ fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
     }
     let mut numbers = [0; 3];
     for (place, part) in numbers.iter_mut().zip(&parts) {
-        *place = number(part).filter(|_| part.len() <= 2)?;
+        *place = parse_digits(part).filter(|_| part.len() <= 2)?;
     }
     let [hour, minute, second] = numbers;
     let hour = match half {
@@ -193,15 +195,15 @@ fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
         Some(half) if (1..=12).contains(&hour) => hour % 12 + 12 * u32::try_from(half).ok()?,
         Some(_) => return None,
     };
-    // The midnight that ends a day, and a second that was added to it.
+    // 24:00:00 is the end of a day, and second 60 a leap second.
     let is_time = (hour, minute, second) == (24, 0, 0) || hour < 24 && minute < 60 && second <= 60;
-    let zone = zone_seconds(zone)?;
+    let zone = parse_zone_offset(zone)?;
     is_time.then_some(i64::from(hour * 3600 + minute * 60 + second) - zone)
 }
 
-/// `PST`, `+02`, `+0200`, `+02:00`, `GMT+0200`: seconds east of UTC. An empty zone is UTC. `None`
-/// for an unknown name, and for more than 14 hours.
-fn zone_seconds(zone: &str) -> Option<i64> {
+/// Parses `PST`, `+02`, `+0200`, `+02:00` or `GMT+0200` as seconds east of UTC. An empty zone is UTC.
+/// `None` for an unknown name, and for more than 14 hours.
+fn parse_zone_offset(zone: &str) -> Option<i64> {
     if let Some((_, hours)) = [("", 0)]
         .iter()
         .chain(&ZONES)
@@ -218,8 +220,8 @@ fn zone_seconds(zone: &str) -> Option<i64> {
         .or_else(|| offset.strip_prefix('-'))?
         .replacen(':', "", 1);
     let (hours, minutes) = match digits.len() {
-        2 => (number(&digits)?, 0),
-        4 => (number(&digits)? / 100, number(&digits)? % 100),
+        2 => (parse_digits(&digits)?, 0),
+        4 => (parse_digits(&digits)? / 100, parse_digits(&digits)? % 100),
         _ => return None,
     };
     let seconds = i64::from(hours * 3600 + minutes * 60);
@@ -231,9 +233,9 @@ fn zone_seconds(zone: &str) -> Option<i64> {
     })
 }
 
-/// The number of a month, from 1, by its name or its first three letters or more, perhaps with a
+/// Parses a month as a number from 1: its name or at least its first three letters, with an optional
 /// dot.
-fn month(word: &str) -> Option<u32> {
+fn parse_month(word: &str) -> Option<u32> {
     let lower = word.trim_end_matches('.').to_ascii_lowercase();
     let month: Month = lower.get(..3)?.parse().ok()?;
     month
@@ -243,16 +245,16 @@ fn month(word: &str) -> Option<u32> {
         .then(|| month.number_from_month())
 }
 
-/// Whether a member of a line can only be a piece of a date: a number, an offset, a month, a day of
-/// the week, half of a day or a zone comes first.
-pub(super) fn is_piece(member: &str) -> bool {
+/// Whether a member of a line can only be a part of a date: it begins with a number, an offset, a
+/// month, a weekday, AM, PM or a zone.
+pub(super) fn is_date_fragment(member: &str) -> bool {
     let first = member
-        .split(|sign: char| !sign.is_ascii_alphanumeric())
+        .split(|c: char| !c.is_ascii_alphanumeric())
         .next()
         .unwrap_or("");
     let number = member.strip_prefix(['+', '-']).unwrap_or(member);
-    if number.starts_with(|sign: char| sign.is_ascii_digit())
-        || month(first).is_some()
+    if number.starts_with(|c: char| c.is_ascii_digit())
+        || parse_month(first).is_some()
         || is_weekday(first)
     {
         return true;
@@ -262,8 +264,7 @@ pub(super) fn is_piece(member: &str) -> bool {
     words.any(|word| word.eq_ignore_ascii_case(first))
 }
 
-/// Whether a word is the name of a day of the week or its first three letters or more, perhaps with
-/// a dot.
+/// Whether a word is a weekday or at least its first three letters, with an optional dot.
 fn is_weekday(word: &str) -> bool {
     let lower = word.trim_end_matches('.').to_ascii_lowercase();
     lower.len() >= 3 && WEEKDAYS.iter().any(|day| day.starts_with(&lower))

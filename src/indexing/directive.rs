@@ -1,5 +1,5 @@
-//! [`Directive`]: one directive of X-Robots-Tag. [`Directives`]: a set of them, in which the most
-//! restrictive value of each kind wins.
+//! [`Directive`]: one directive of X-Robots-Tag, such as `noindex`. [`Directives`]: a set of
+//! directives, which keeps only the most restrictive value of each kind.
 
 use crate::time::Timestamp;
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum Directive {
     All,
     /// A known directive without a value: `noindex`, `nofollow`, `noarchive`, `noai`, ...
     Flag(Flag),
-    /// Another word, in lower case: what a site and a crawler agreed on.
+    /// Any other word, in lower case. A site and a crawler may current agreed on it.
     Custom(Box<str>),
     /// Characters of a snippet; `None` is -1, without limit.
     MaxSnippet(Option<u32>),
@@ -21,7 +21,7 @@ pub enum Directive {
     MaxImagePreview(ImagePreview),
     /// Seconds of a video preview; `None` is -1.
     MaxVideoPreview(Option<u32>),
-    /// A `key: value` that is not known; kept as it was.
+    /// An unknown `key: value`, kept as it was. The key is empty for other text.
     Unknown(Box<str>, Box<str>),
     /// Not to be shown after this moment.
     UnavailableAfter(Timestamp),
@@ -40,7 +40,7 @@ pub enum ImagePreview {
 }
 
 /// The known directives without a value, in the order of emission. `all`, `none`, `index` and
-/// `follow` are words of the language that stand for others and are not among them.
+/// `follow` are abbreviations of others and not among them.
 #[derive(
     Clone,
     Copy,
@@ -98,28 +98,28 @@ impl Flag {
     }
 
     /// The flag of a name, without regard to case.
-    pub(crate) fn named(name: &str) -> Option<Flag> {
+    pub(crate) fn from_name(name: &str) -> Option<Flag> {
         name.parse().ok()
     }
 }
 
-/// Keys that take a value; they are never the name of a bot.
-pub(super) const KEYS: [&str; 4] = [
+/// Keys that take a value. They are never the name of a bot.
+pub(super) const VALUE_KEYS: [&str; 4] = [
     "max-snippet",
     "max-image-preview",
     "max-video-preview",
     "unavailable_after",
 ];
 
-/// Pairs of which the second softens the first: a page with noindex is found where it is embedded,
-/// and Bing obeys nocache alone where it is told noarchive, too (blogs.bing.com, September 2023).
-/// Two sources that say one of each have not agreed on that.
-pub(super) const EMBEDDED: (Flag, Flag) = (Flag::NoIndex, Flag::IndexIfEmbedded);
-pub(super) const CACHED: (Flag, Flag) = (Flag::NoArchive, Flag::NoCache);
-const SOFTENED: [(Flag, Flag); 2] = [EMBEDDED, CACHED];
+/// Pairs of which the second softens the first. A page with `noindex` is indexed where it is embedded
+/// if `indexifembedded` is set.
+pub(super) const INDEX_SOFTENER: (Flag, Flag) = (Flag::NoIndex, Flag::IndexIfEmbedded);
+/// Bing ignores `noarchive` if `nocache` is set, too (blogs.bing.com, September 2023).
+pub(super) const ARCHIVE_SOFTENER: (Flag, Flag) = (Flag::NoArchive, Flag::NoCache);
+const SOFTENERS: [(Flag, Flag); 2] = [INDEX_SOFTENER, ARCHIVE_SOFTENER];
 
-/// Words that say that nothing is restricted.
-const NO_RESTRICTION: [&str; 4] = ["all", "index", "follow", "archive"];
+/// Words for "no restriction".
+const UNRESTRICTED_WORDS: [&str; 4] = ["all", "index", "follow", "archive"];
 
 /// The error for a text of a policy that is not a directive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -134,19 +134,18 @@ pub struct DirectiveError {
 
 /// Whether a word is a directive or the key of one, and therefore no name of a crawler.
 pub fn is_directive_name(word: &str) -> bool {
-    Directive::word(word).is_some() || is_key(word)
+    Directive::from_word(word).is_some() || is_value_key(word)
 }
 
-/// Whether a word is a key of [`KEYS`].
-pub(super) fn is_key(word: &str) -> bool {
-    KEYS.iter().any(|key| key.eq_ignore_ascii_case(word))
+/// Whether a word is a key of [`VALUE_KEYS`].
+pub(super) fn is_value_key(word: &str) -> bool {
+    VALUE_KEYS.iter().any(|key| key.eq_ignore_ascii_case(word))
 }
 
 impl Directive {
-    /// The directives of a word without a value, without regard to case: `none` is noindex and
-    /// nofollow; `all`, `index`, `follow` and `archive` are all `Directive::All`. `None` when the
-    /// word is not known.
-    pub(super) fn word(word: &str) -> Option<Vec<Directive>> {
+    /// Parses a directive without a value, without regard to case. `none` is two directives; `index`,
+    /// `follow` and `archive` are `Directive::All`. `None` for an unknown word.
+    pub(super) fn from_word(word: &str) -> Option<Vec<Directive>> {
         let word = word.to_ascii_lowercase();
         if word == "none" {
             return Some(vec![
@@ -154,21 +153,20 @@ impl Directive {
                 Directive::Flag(Flag::NoFollow),
             ]);
         }
-        if NO_RESTRICTION.contains(&word.as_str()) {
+        if UNRESTRICTED_WORDS.contains(&word.as_str()) {
             return Some(vec![Directive::All]);
         }
-        Flag::named(&word).map(|flag| vec![Directive::Flag(flag)])
+        Flag::from_name(&word).map(|flag| vec![Directive::Flag(flag)])
     }
 
-    /// A key of [`KEYS`] with its value. `None` for another key, and for a value that the key does
-    /// not take.
-    pub(super) fn valued(key: &str, value: &str) -> Option<Directive> {
+    /// Parses a key of [`VALUE_KEYS`] with its value. `None` for another key or a wrong value.
+    pub(super) fn from_key_value(key: &str, value: &str) -> Option<Directive> {
         let value = value.trim_matches([' ', '\t']);
         match key.to_ascii_lowercase().as_str() {
-            "max-snippet" => limit(value).map(Directive::MaxSnippet),
-            "max-video-preview" => limit(value).map(Directive::MaxVideoPreview),
+            "max-snippet" => parse_limit(value).map(Directive::MaxSnippet),
+            "max-video-preview" => parse_limit(value).map(Directive::MaxVideoPreview),
             "max-image-preview" => value.parse().ok().map(Directive::MaxImagePreview),
-            "unavailable_after" => super::date::moment(value).map(Directive::UnavailableAfter),
+            "unavailable_after" => super::date::parse_date(value).map(Directive::UnavailableAfter),
             _ => None,
         }
     }
@@ -193,8 +191,8 @@ impl Directive {
         }
     }
 
-    /// Whether it is a date that could not be read. It has to stand last: a recipient would take
-    /// what follows for a piece of the date.
+    /// Whether it is an unreadable date. It must come last: a recipient would take the rest for a
+    /// part of the date.
     fn is_unread_date(&self) -> bool {
         matches!(self, Directive::Unknown(key, _) if &**key == "unavailable_after")
     }
@@ -218,8 +216,8 @@ impl fmt::Display for Directive {
     }
 }
 
-/// The limit that a number states; the inner `None` is `-1`, no limit. `None` for other text.
-fn limit(value: &str) -> Option<Option<u32>> {
+/// Parses a limit; the inner `None` is `-1`, no limit.
+fn parse_limit(value: &str) -> Option<Option<u32>> {
     if value == "-1" {
         Some(None)
     } else {
@@ -227,19 +225,18 @@ fn limit(value: &str) -> Option<Option<u32>> {
     }
 }
 
-/// A set of directives; of one kind the most restrictive value is kept.
+/// A set of directives. Of each kind only the most restrictive value is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
     members: Vec<Directive>,
 }
 
 impl Directives {
-    /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`,
-    /// strictly: a bad value is an error, and so is an empty part or a word that is nearly a known
-    /// one. Any other word is kept as a custom directive.
+    /// Parses the directives of a policy strictly: `noindex, noarchive`, `max-snippet: 50`. A word
+    /// that is not similar to a known one becomes a custom directive.
     ///
     /// # Errors
-    /// Says which part is wrong and what to write instead.
+    /// A wrong value, an empty part, or a word that is nearly a known one.
     pub fn parse(text: &str) -> Result<Directives, DirectiveError> {
         let mut directives = Directives::default();
         let parts: Vec<&str> = text.split(',').collect();
@@ -248,26 +245,29 @@ impl Directives {
             let part = parts[index].trim();
             index += 1;
             let Some((key, value)) = part.split_once(':') else {
-                match Directive::word(part) {
+                match Directive::from_word(part) {
                     Some(known) => known
                         .into_iter()
                         .for_each(|directive| directives.insert(directive)),
-                    None => directives.insert(custom(part)?),
+                    None => directives.insert(parse_custom(part)?),
                 }
                 continue;
             };
             let key = key.trim();
-            if !is_key(key) {
-                return Err(unknown_key(key));
+            if !is_value_key(key) {
+                return Err(unknown_key_error(key));
             }
             if key.eq_ignore_ascii_case("unavailable_after")
-                && let Some((moment, used)) = super::member::dated(value, &parts[index..])
+                && let Some((moment, used)) =
+                    super::member::parse_split_date(value, &parts[index..])
             {
                 index += used;
                 directives.insert(Directive::UnavailableAfter(moment));
                 continue;
             }
-            directives.insert(Directive::valued(key, value).ok_or_else(|| bad_value(key, value))?);
+            directives.insert(
+                Directive::from_key_value(key, value).ok_or_else(|| bad_value_error(key, value))?,
+            );
         }
         Ok(directives)
     }
@@ -295,7 +295,7 @@ impl Directives {
             });
         match place {
             None => {
-                // `all` restricts nothing: it is said only when nothing else is.
+                // `all` restricts nothing, so it stays only if it is alone.
                 if directive == Directive::All && !self.members.is_empty() {
                     return;
                 }
@@ -306,18 +306,18 @@ impl Directives {
                     .sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
             }
             Some(member) => match (&mut *member, directive) {
-                (Directive::MaxSnippet(have), Directive::MaxSnippet(new))
-                | (Directive::MaxVideoPreview(have), Directive::MaxVideoPreview(new)) => {
-                    *have = match (*have, new) {
+                (Directive::MaxSnippet(current), Directive::MaxSnippet(new))
+                | (Directive::MaxVideoPreview(current), Directive::MaxVideoPreview(new)) => {
+                    *current = match (*current, new) {
                         (Some(one), Some(other)) => Some(one.min(other)),
                         (one, other) => one.or(other),
                     };
                 }
-                (Directive::MaxImagePreview(have), Directive::MaxImagePreview(new)) => {
-                    *have = (*have).min(new)
+                (Directive::MaxImagePreview(current), Directive::MaxImagePreview(new)) => {
+                    *current = (*current).min(new)
                 }
-                (Directive::UnavailableAfter(have), Directive::UnavailableAfter(new)) => {
-                    *have = (*have).min(new)
+                (Directive::UnavailableAfter(current), Directive::UnavailableAfter(new)) => {
+                    *current = (*current).min(new)
                 }
                 _ => {}
             },
@@ -332,16 +332,16 @@ impl Directives {
             .for_each(|directive| self.insert(directive.clone()));
     }
 
-    /// The directives without indexifembedded and nocache, which soften noindex and noarchive.
-    pub(crate) fn unsoftened(mut self) -> Directives {
-        SOFTENED
+    /// The directives without `indexifembedded` and `nocache`, which soften others.
+    pub(crate) fn without_softeners(mut self) -> Directives {
+        SOFTENERS
             .into_iter()
             .for_each(|(_, softer)| self.remove(softer));
         self
     }
 
-    /// The directives that `others` lacks.
-    pub(crate) fn beyond(&self, others: &Directives) -> Directives {
+    /// The directives that are not in `others`.
+    pub(crate) fn difference(&self, others: &Directives) -> Directives {
         Directives {
             members: self
                 .members
@@ -352,13 +352,13 @@ impl Directives {
         }
     }
 
-    /// Whether it says the first of a pair without the second, which softens it.
-    pub(super) fn is_unsoftened(&self, pair: (Flag, Flag)) -> bool {
-        self.says(pair.0) && !self.says(pair.1)
+    /// Whether it has the first of a pair without the second, which softens it.
+    pub(super) fn lacks_softener(&self, pair: (Flag, Flag)) -> bool {
+        self.contains(pair.0) && !self.contains(pair.1)
     }
 
     /// Whether a flag is among them.
-    pub fn says(&self, flag: Flag) -> bool {
+    pub fn contains(&self, flag: Flag) -> bool {
         self.members.contains(&Directive::Flag(flag))
     }
 
@@ -372,13 +372,13 @@ impl Directives {
         self.members.iter()
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no directives.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// The moment from which they keep a page out of the index: the earliest of all for noindex,
-    /// else that of `unavailable_after`.
+    /// The time from which they forbid to index a page: the earliest possible for `noindex`, else
+    /// that of `unavailable_after`.
     pub(crate) fn forbids_indexing_from(&self) -> Option<Timestamp> {
         if self.forbids_indexing() {
             return Some(Timestamp(i64::MIN));
@@ -389,8 +389,8 @@ impl Directives {
         })
     }
 
-    /// Whether they keep a page out of the index at a moment. The moment of `unavailable_after`
-    /// itself is still allowed.
+    /// Whether they forbid to index a page at `now`. The second of `unavailable_after` itself is
+    /// still allowed.
     pub(crate) fn forbids_indexing_at(&self, now: Timestamp) -> bool {
         self.forbids_indexing()
             || self
@@ -398,10 +398,9 @@ impl Directives {
                 .is_some_and(|moment| moment < now)
     }
 
-    /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is
-    /// not counted.
+    /// Whether they forbid to index a page at any time. `unavailable_after` does not count.
     pub(crate) fn forbids_indexing(&self) -> bool {
-        self.says(Flag::NoIndex)
+        self.contains(Flag::NoIndex)
     }
 }
 
@@ -419,7 +418,7 @@ impl fmt::Display for Directives {
 
 /// A word of a policy that is not a known directive, as a custom directive in lower case. An error
 /// for an empty word, for one that is nearly a known word, and for what is no token.
-fn custom(word: &str) -> Result<Directive, DirectiveError> {
+fn parse_custom(word: &str) -> Result<Directive, DirectiveError> {
     if word.is_empty() {
         let help = Some("write `noindex`, `nofollow`, `noarchive`, ...".into());
         return Err(DirectiveError {
@@ -428,14 +427,14 @@ fn custom(word: &str) -> Result<Directive, DirectiveError> {
         });
     }
     let flags = Flag::ALL.iter().map(|flag| flag.name());
-    let known: Vec<&str> = flags.chain(KEYS).chain(["none", "all"]).collect();
+    let known: Vec<&str> = flags.chain(VALUE_KEYS).chain(["none", "all"]).collect();
     let lower = word.to_ascii_lowercase();
     let near = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(&lower, name), *name))
         .min();
     let help = match near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
-        Some((_, name)) if KEYS.contains(&name) => {
+        Some((_, name)) if VALUE_KEYS.contains(&name) => {
             format!("did you mean `{name}`? It takes a value: `{name}: ...`")
         }
         Some((_, name)) => format!("did you mean `{name}`?"),
@@ -448,10 +447,10 @@ fn custom(word: &str) -> Result<Directive, DirectiveError> {
     })
 }
 
-/// The error for a key that takes no value: it is misspelt, or the name of a crawler, which a
-/// policy writes under `tags`.
-fn unknown_key(key: &str) -> DirectiveError {
-    let near = KEYS
+/// The error for an unknown key: a misspelt one, or the name of a crawler, which belongs under
+/// `tags` in a policy.
+fn unknown_key_error(key: &str) -> DirectiveError {
+    let near = VALUE_KEYS
         .iter()
         .map(|name| {
             (
@@ -474,7 +473,7 @@ fn unknown_key(key: &str) -> DirectiveError {
 }
 
 /// The error for a value that a key does not take.
-fn bad_value(key: &str, value: &str) -> DirectiveError {
+fn bad_value_error(key: &str, value: &str) -> DirectiveError {
     let help = match key.to_ascii_lowercase().as_str() {
         "max-image-preview" => "it is `none`, `standard` or `large`",
         "unavailable_after" => {

@@ -1,22 +1,21 @@
-//! Members of a field line, which stand between commas. [`dated`] reads a date, which may hold
-//! commas itself. [`clean`] and [`trimmed`] remove what does not belong to a member.
+//! Members of an X-Robots-Tag line, which are separated by commas. [`parse_split_date`] parses a
+//! date, which may contain commas itself; [`unfold`] removes control characters.
 
-use super::date::moment;
+use super::date::parse_date;
 use crate::time::Timestamp;
 
-/// A date that commas may have cut: `value` and as many of the following parts, at most four, as
-/// make the longest date. Returns it with the number of parts that it used; `None` where no date
-/// can be read.
-pub fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
-    let mut found = moment(trimmed(value)).map(|moment| (moment, 0));
-    let mut text = trimmed(value).to_owned();
-    // `Tuesday, June 25, 2030, 3:00 PM` holds three commas; no form holds more than four.
+/// Parses a date that was split at its commas: `value` and as many of the following parts, at most
+/// four, as make the longest date. Returns it with the number of parts used.
+pub fn parse_split_date(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
+    let mut found = parse_date(trim_blanks(value)).map(|moment| (moment, 0));
+    let mut text = trim_blanks(value).to_owned();
+    // `Tuesday, June 25, 2030, 3:00 PM` has three commas; no form has more than four.
     for (used, part) in following.iter().take(4).enumerate() {
         text.push_str(", ");
-        text.push_str(&clean(part));
-        // An empty member is no piece of a date.
-        if !trimmed(part).is_empty()
-            && let Some(moment) = moment(trimmed(&text))
+        text.push_str(&unfold(part));
+        // An empty member is no part of a date.
+        if !trim_blanks(part).is_empty()
+            && let Some(moment) = parse_date(trim_blanks(&text))
         {
             found = Some((moment, used + 1));
         }
@@ -24,16 +23,16 @@ pub fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     found
 }
 
-/// Without the blanks of a field (RFC 9110 section 5.6.3). A character that only looks like a blank
+/// The text without the blanks of a field around it (RFC 9110 section 5.6.3). Other white space
 /// stays.
-pub fn trimmed(text: &str) -> &str {
+pub fn trim_blanks(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-/// The member with a blank for each control character, so unfolded (RFC 9112 section 5.2), and
+/// The member with a blank for each control character, which unfolds it (RFC 9112 section 5.2), and
 /// trimmed.
-pub fn clean(part: &str) -> String {
-    trimmed(&part.replace(|sign: char| sign.is_ascii_control(), " ")).to_owned()
+pub fn unfold(part: &str) -> String {
+    trim_blanks(&part.replace(|c: char| c.is_ascii_control(), " ")).to_owned()
 }
 
 /// Whether a text is a token (RFC 9110 section 5.6.2) of 1 to 64 characters.

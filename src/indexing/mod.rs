@@ -1,7 +1,6 @@
-//! X-Robots-Tag: the field is read as origins send it, and its directives are combined and written.
-//!
-//! [`Directives`]: a set of directives. [`Tags`]: the directives of several lines, by the crawlers
-//! that they are for.
+//! The response header X-Robots-Tag: parsing of what origins send, merging, and rendering.
+//! [`Directives`] is a set of directives; [`RobotsTags`] has one set for all crawlers, and one for
+//! each named crawler.
 //!
 //! ```
 //! use crawlgate::indexing::parse_lines;
@@ -13,7 +12,7 @@
 
 mod date;
 mod directive;
-pub(crate) mod engines;
+pub(crate) mod documented_bots;
 mod field;
 mod member;
 mod names;
@@ -21,13 +20,13 @@ mod tags;
 
 pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview};
 pub use field::parse_lines;
-pub use tags::{Scope, Tags};
+pub use tags::{RobotsTags, TagScope};
 
 pub(crate) use directive::is_directive_name;
-pub(crate) use field::{parse_whole, place_of};
-pub(crate) use names::is_bots_name;
+pub(crate) use field::{line_order, parse_lines_complete};
+pub(crate) use names::is_bot_name;
 #[cfg(test)]
-pub(crate) use names::names_known;
+pub(crate) use names::known_bot_names;
 
 #[cfg(test)]
 mod tests;

@@ -1,22 +1,21 @@
-//! [`is_bots_name`] tells whether a name in a line is a crawler's. The module `indexing` does not
-//! import the registry of crawlers, so the list is repeated here; a test compares the two.
+//! [`is_bot_name`] tells whether a name in an X-Robots-Tag line is a crawler's. `indexing` does not
+//! import the registry of crawlers, so `names.txt` repeats its tokens; a test compares the two.
 
-/// Product tokens that do not say by themselves that they are a crawler's, in lower case, one a
-/// line.
-const KNOWN: &str = include_str!("names.txt");
+/// Product tokens without `bot`, `spider` or `crawler`, in lower case, one a line.
+const KNOWN_NAMES: &str = include_str!("names.txt");
 
-/// Whether a name is that of a crawler, without regard to case: it contains `bot`, `spider` or
-/// `crawler`, or it is in the list of known names.
-pub fn is_bots_name(name: &str) -> bool {
+/// Whether a name is a crawler's, without regard to case: it contains `bot`, `spider` or `crawler`,
+/// or is in the list.
+pub fn is_bot_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     ["bot", "spider", "crawler"]
         .iter()
         .any(|part| lower.contains(part))
-        || KNOWN.lines().any(|known| known == lower)
+        || KNOWN_NAMES.lines().any(|known| known == lower)
 }
 
-/// The names that are known.
+/// The names of the list.
 #[cfg(test)]
-pub fn names_known() -> impl Iterator<Item = &'static str> {
-    KNOWN.lines()
+pub fn known_bot_names() -> impl Iterator<Item = &'static str> {
+    KNOWN_NAMES.lines()
 }

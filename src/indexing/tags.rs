@@ -1,62 +1,68 @@
-//! [`Tags`]: directives by [`Scope`], for every crawler or for one.
+//! [`RobotsTags`]: the directives of X-Robots-Tag by [`TagScope`], which is every crawler or a
+//! named one. They are merged so that the result is as restrictive as each source.
 
-use super::directive::{CACHED, EMBEDDED};
+use super::directive::{ARCHIVE_SOFTENER, INDEX_SOFTENER};
 use super::{Directives, Flag};
 
-/// The crawlers that a line is for. Unscoped sorts first: it is emitted first (a sticky scope would
-/// swallow it otherwise).
+/// The crawlers that a line is for. `All` sorts and is emitted first: in a joined line it would
+/// belong to the bot named before it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// Every crawler: a line without a name, `*` in a policy.
+pub enum TagScope {
+    /// Every crawler: a line without a bot's name, `*` in a policy.
     All,
     /// One crawler, in lower case.
     Bot(Box<str>),
 }
 
-impl Scope {
+impl TagScope {
     /// The scope of a bot's name, or of `*`.
-    pub fn named(name: &str) -> Scope {
+    pub fn from_name(name: &str) -> TagScope {
         if name == "*" {
-            Scope::All
+            TagScope::All
         } else {
-            Scope::Bot(name.to_ascii_lowercase().into())
+            TagScope::Bot(name.to_ascii_lowercase().into())
         }
     }
 }
 
-/// Directives by scope: at most one set per scope, in the order of emission.
+/// Directives by scope: one set per scope at most, in the order of emission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tags {
-    scopes: Vec<(Scope, Directives)>,
+pub struct RobotsTags {
+    scopes: Vec<(TagScope, Directives)>,
 }
 
-impl Tags {
-    /// Adds directives to those of a scope; of each kind the most restrictive stays. Without
-    /// directives nothing is added.
-    pub fn add(&mut self, scope: Scope, directives: &Directives) {
+impl RobotsTags {
+    /// Adds directives to a scope. Of each kind the most restrictive value stays.
+    pub fn add(&mut self, scope: TagScope, directives: &Directives) {
         if directives.is_empty() {
             return;
         }
-        match self.scopes.binary_search_by(|(have, _)| have.cmp(&scope)) {
+        match self
+            .scopes
+            .binary_search_by(|(existing, _)| existing.cmp(&scope))
+        {
             Ok(index) => self.scopes[index].1.extend(directives),
             Err(index) => self.scopes.insert(index, (scope, directives.clone())),
         }
     }
 
-    /// Adds the directives of another source: per scope united, the most restrictive value wins. A
-    /// directive that softens a stricter one stays only where both sources say so, or the other
-    /// does not say the stricter one. That is indexifembedded beside noindex, for every bot, and
-    /// nocache beside noarchive, for Bing, which then obeys nocache alone.
-    pub fn merge(&mut self, other: &Tags) {
+    /// Adds the directives of another source. In each scope the most restrictive value wins. A
+    /// directive that softens a stricter one (`indexifembedded` beside `noindex` for every bot,
+    /// `nocache` beside `noarchive` for Bing) is dropped if one source has the stricter one without
+    /// it.
+    pub fn merge(&mut self, other: &RobotsTags) {
         let both = [&*self, other];
-        let scopes = [Scope::All]
+        let scopes = [TagScope::All]
             .into_iter()
-            .chain(both.into_iter().flat_map(Tags::named));
-        let embedded = scopes.map(|scope| (scope, EMBEDDED));
-        let cached = (Scope::Bot("bingbot".into()), CACHED);
-        let mut softer: Vec<(Scope, Flag)> = Vec::new();
+            .chain(both.into_iter().flat_map(RobotsTags::bot_scopes));
+        let embedded = scopes.map(|scope| (scope, INDEX_SOFTENER));
+        let cached = (TagScope::Bot("bingbot".into()), ARCHIVE_SOFTENER);
+        let mut softer: Vec<(TagScope, Flag)> = Vec::new();
         for (scope, pair) in embedded.chain([cached]) {
-            if both.iter().any(|tags| tags.to(&scope).is_unsoftened(pair)) {
+            if both
+                .iter()
+                .any(|tags| tags.directives_for(&scope).lacks_softener(pair))
+            {
                 softer.push((scope, pair.1));
             }
         }
@@ -64,77 +70,77 @@ impl Tags {
             self.add(scope.clone(), directives);
         }
         for (scope, flag) in softer {
-            let said = self
+            let softened = self
                 .scopes
                 .iter_mut()
-                .filter(|(have, _)| *have == Scope::All || *have == scope);
-            said.for_each(|(_, directives)| directives.remove(flag));
+                .filter(|(existing, _)| *existing == TagScope::All || *existing == scope);
+            softened.for_each(|(_, directives)| directives.remove(flag));
         }
         self.scopes.retain(|(_, directives)| !directives.is_empty());
     }
 
-    /// Removes from `said`, which another source says in `scope`, each directive that softens what
-    /// these tags say without softening it: indexifembedded, and nocache for Bing.
-    /// [`merge`](Tags::merge) removes the same ones. This function is for a source that comes in
-    /// pieces, whose other scopes are not known yet.
-    pub(crate) fn harden(&self, scope: &Scope, said: &mut Directives) {
-        let is_for_all = *scope == Scope::All;
-        let others = self.named().filter(|_| is_for_all);
+    /// Removes from the directives of another source in `scope` those that would soften a directive
+    /// of these tags, as [`merge`](RobotsTags::merge) does. For a source that arrives in parts, whose
+    /// other scopes are not known yet.
+    pub(crate) fn remove_softeners_from(&self, scope: &TagScope, directives: &mut Directives) {
+        let is_for_all = *scope == TagScope::All;
+        let others = self.bot_scopes().filter(|_| is_for_all);
         let mut bots = std::iter::once(scope.clone()).chain(others);
-        if bots.any(|bot| self.to(&bot).is_unsoftened(EMBEDDED)) {
-            said.remove(EMBEDDED.1);
+        if bots.any(|bot| self.directives_for(&bot).lacks_softener(INDEX_SOFTENER)) {
+            directives.remove(INDEX_SOFTENER.1);
         }
-        let bing = Scope::Bot("bingbot".into());
-        if (is_for_all || *scope == bing) && self.to(&bing).is_unsoftened(CACHED) {
-            said.remove(CACHED.1);
+        let bing = TagScope::Bot("bingbot".into());
+        if (is_for_all || *scope == bing)
+            && self.directives_for(&bing).lacks_softener(ARCHIVE_SOFTENER)
+        {
+            directives.remove(ARCHIVE_SOFTENER.1);
         }
     }
 
     /// The scopes of bots.
-    fn named(&self) -> impl Iterator<Item = Scope> + '_ {
+    fn bot_scopes(&self) -> impl Iterator<Item = TagScope> + '_ {
         self.scopes
             .iter()
             .map(|(scope, _)| scope.clone())
-            .filter(|scope| *scope != Scope::All)
+            .filter(|scope| *scope != TagScope::All)
     }
 
-    /// The directives of exactly one scope, without those for every bot; `None` where it has none.
-    pub(crate) fn of(&self, scope: &Scope) -> Option<&Directives> {
+    /// The directives of exactly this scope, without those for every bot.
+    pub(crate) fn get(&self, scope: &TagScope) -> Option<&Directives> {
         self.iter()
-            .find(|(have, _)| *have == scope)
-            .map(|(_, said)| said)
+            .find(|(existing, _)| *existing == scope)
+            .map(|(_, directives)| directives)
     }
 
-    /// The directives that bind the bots of a scope: for one bot also those for every bot.
-    fn to(&self, scope: &Scope) -> Directives {
+    /// The directives that bind the bots of a scope: those of one bot include those for every bot.
+    fn directives_for(&self, scope: &TagScope) -> Directives {
         match scope {
-            Scope::Bot(name) => self.effective(name),
-            Scope::All => self.of(scope).cloned().unwrap_or_default(),
+            TagScope::Bot(name) => self.effective(name),
+            TagScope::All => self.get(scope).cloned().unwrap_or_default(),
         }
     }
 
     /// Scopes and their directives, unscoped first, then by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&Scope, &Directives)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&TagScope, &Directives)> {
         self.scopes
             .iter()
             .map(|(scope, directives)| (scope, directives))
     }
 
-    /// The directives that bind a bot, as Google computes them: the unscoped ones and those of its
-    /// own scope, united.
+    /// The directives that bind a bot, as Google computes them: those for every bot and its own.
     pub fn effective(&self, bot: &str) -> Directives {
         let mut directives = Directives::default();
-        for (scope, said) in &self.scopes {
+        for (scope, scoped) in &self.scopes {
             match scope {
-                Scope::All => directives.extend(said),
-                Scope::Bot(name) if name.eq_ignore_ascii_case(bot) => directives.extend(said),
-                Scope::Bot(_) => {}
+                TagScope::All => directives.extend(scoped),
+                TagScope::Bot(name) if name.eq_ignore_ascii_case(bot) => directives.extend(scoped),
+                TagScope::Bot(_) => {}
             }
         }
         directives
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no directives.
     pub fn is_empty(&self) -> bool {
         self.scopes.is_empty()
     }

@@ -1,10 +1,10 @@
-//! Lines of X-Robots-Tag as real servers send them (`wild_tags.txt`): each is read, written and
-//! read again.
+//! Tests with lines of X-Robots-Tag that real servers send (`wild_tags.txt`): each is parsed,
+//! rendered and parsed again.
 
 use super::*;
 
-/// Lines, and what they come to for Googlebot, Bingbot and any other.
-pub fn table() -> Vec<(Vec<Vec<u8>>, [String; 3])> {
+/// Lines, and the directives that they give Googlebot, Bingbot and any other bot.
+pub fn wild_lines() -> Vec<(Vec<Vec<u8>>, [String; 3])> {
     let text = include_str!("wild_tags.txt");
     let blocks = text
         .split("\n\n")
@@ -13,13 +13,13 @@ pub fn table() -> Vec<(Vec<Vec<u8>>, [String; 3])> {
         let lines = block
             .lines()
             .filter_map(|line| line.strip_prefix('>'))
-            .map(|line| octets(line.trim_matches(' ')));
+            .map(|line| unescape(line.trim_matches(' ')));
         let of = |bot: &str| {
             let said = block
                 .lines()
                 .find_map(|line| line.strip_prefix(bot))
                 .unwrap_or_else(|| panic!("{bot}: {block}"));
-            let said = String::from_utf8(octets(said.trim())).expect("UTF-8");
+            let said = String::from_utf8(unescape(said.trim())).expect("UTF-8");
             if said == "-" { String::new() } else { said }
         };
         (
@@ -30,19 +30,19 @@ pub fn table() -> Vec<(Vec<Vec<u8>>, [String; 3])> {
     rows.collect()
 }
 
-fn octets(text: &str) -> Vec<u8> {
+fn unescape(text: &str) -> Vec<u8> {
     let mut parts = text.split("\\x");
-    let mut octets = parts.next().unwrap_or_default().as_bytes().to_vec();
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        octets.push(u8::from_str_radix(&part[..2], 16).expect("two hexadecimal digits"));
-        octets.extend(&part.as_bytes()[2..]);
+        bytes.push(u8::from_str_radix(&part[..2], 16).expect("two hexadecimal digits"));
+        bytes.extend(&part.as_bytes()[2..]);
     }
-    octets
+    bytes
 }
 
 #[test]
-fn values_as_they_are_found_bind_each_bot_as_they_should() {
-    let table = table();
+fn wild_lines_bind_each_bot_as_listed() {
+    let table = wild_lines();
     assert!(table.len() >= 40, "{}", table.len());
     for (lines, expected) in table {
         let read = parse_lines(lines.iter().map(Vec::as_slice));

@@ -1,10 +1,10 @@
-//! [`PeerConfirmation`]: records of violations that wait for other instances of crawlgate in front
-//! of the same sites. A record waits until all instances have told which versions of robots.txt
-//! they served; then the request is judged once more, and the record is written. A record that
-//! waits too long, or for which there is no room, is written as `unproven`.
+//! [`PeerConfirmation`] delays the record of a violation until the peers (other instances of
+//! crawlgate in front of the same sites) have reported which versions of robots.txt they served: a
+//! peer may have served one that allows the request. Then the request is judged again and recorded.
+//! A violation that waits too long, or that comes when too many wait, is recorded as `unproven`.
 
 use crate::locks::lock;
-use crate::peers::{CONFIRM_WITHIN, Gauge};
+use crate::peers::{CONFIRM_TIMEOUT, ExchangeProgress};
 use crate::record::RequestRecord;
 use crate::time::Timestamp;
 use std::collections::VecDeque;
@@ -15,69 +15,69 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Records that wait at most. One more is `unproven`.
+/// The most records that wait. Further ones are `unproven`.
 const MAX_WAITING: usize = 4_096;
 
-/// A record that waits.
-struct Waiting {
-    /// The entry of the log that every other instance must have read.
-    ticket: u64,
-    /// When it has waited for too long, by the time lived through.
+/// A record of a violation that the peers have not confirmed yet.
+struct UnconfirmedRecord {
+    /// The entry of the exchange log that every peer must have read.
+    log_position: u64,
+    /// When it has waited for too long, by the monotonic time.
     deadline: Duration,
     record: RequestRecord,
 }
 
-/// What became of records that waited.
+/// The numbers of records that waited, by outcome.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Settled {
-    /// Violations, as confirmed.
+pub struct ConfirmationCounts {
+    /// Violations that the peers confirmed.
     pub confirmed: u64,
-    /// What another instance served allowed the request, or may have.
+    /// A version that a peer served allowed the request, or may have.
     pub refuted: u64,
     /// Not confirmed in time.
     pub unconfirmed: u64,
 }
 
-/// Other instances, as requests know them.
+/// The state of the peers for the requests of this instance.
 #[derive(Default)]
 pub struct PeerConfirmation {
     /// What the exchange knows of the other instances.
-    pub gauge: Arc<Gauge>,
-    waiting: Mutex<VecDeque<Waiting>>,
-    /// Whether nothing waits any more. Written under the lock of the records.
+    pub progress: Arc<ExchangeProgress>,
+    waiting: Mutex<VecDeque<UnconfirmedRecord>>,
+    /// Whether further records do not wait. Written while the records are locked.
     is_closed: AtomicBool,
 }
 
 impl PeerConfirmation {
-    /// Whether this instance may not answer requests for robots.txt: the others may have published
-    /// something else since they last heard of it, and would not know what it served.
-    pub fn is_silent(&self, now: Timestamp) -> bool {
-        self.gauge.speaks_until.load(Relaxed) <= now.0
+    /// Whether this instance must not serve robots.txt: the peers have not heard of it for so long
+    /// that they may have published another version without it.
+    pub fn withholds_robots_txt(&self, now: Timestamp) -> bool {
+        self.progress.robots_txt_until.load(Relaxed) <= now.0
     }
 
-    /// Sets whether no instance confirms records any more. Then no further record waits; those that
+    /// Sets whether no peer confirms records any more. Then no further record waits; those that
     /// wait already stay.
     pub fn set_closed(&self, is_closed: bool) {
         let _waiting = lock(&self.waiting);
         self.is_closed.store(is_closed, Relaxed);
     }
 
-    /// How many records wait.
-    pub fn waiting(&self) -> usize {
+    /// The number of records that wait.
+    pub fn waiting_count(&self) -> usize {
         lock(&self.waiting).len()
     }
 
-    /// Keeps a record until the other instances confirm it, at most `CONFIRM_WITHIN` from the
-    /// arrival of the request. Returns false, and keeps nothing, if too many wait or no instance
+    /// Adds a record that waits until the peers confirm it, at most `CONFIRM_TIMEOUT` from the
+    /// arrival of the request. Returns false, and adds nothing, if too many wait or no peer
     /// confirms any more.
-    pub(super) fn wait(&self, record: &RequestRecord) -> bool {
+    pub(super) fn enqueue(&self, record: &RequestRecord) -> bool {
         let mut waiting = lock(&self.waiting);
         if waiting.len() >= MAX_WAITING || self.is_closed.load(Relaxed) {
             return false;
         }
-        waiting.push_back(Waiting {
-            ticket: self.gauge.next_entry.load(SeqCst),
-            deadline: record.request.arrival.lived + CONFIRM_WITHIN,
+        waiting.push_back(UnconfirmedRecord {
+            log_position: self.progress.next_entry.load(SeqCst),
+            deadline: record.request.arrival.monotonic + CONFIRM_TIMEOUT,
             record: record.clone(),
         });
         true
@@ -85,22 +85,22 @@ impl PeerConfirmation {
 
     /// Takes out the records that all other instances have confirmed, and those that waited for too
     /// long. Each is returned with whether it is confirmed. `confirmed` is the last entry of the
-    /// log that all of them have read (`None`: no entry), `lived` the elapsed time.
-    pub(super) fn take(
+    /// log that all of them have read (`None`: no entry), `monotonic` the monotonic time.
+    pub(super) fn take_resolved(
         &self,
         confirmed: Option<u64>,
-        lived: Duration,
+        monotonic: Duration,
     ) -> Vec<(bool, RequestRecord)> {
         let mut waiting = lock(&self.waiting);
-        let mut over = Vec::new();
-        for one in std::mem::take(&mut *waiting) {
-            let is_confirmed = confirmed.is_some_and(|confirmed| one.ticket <= confirmed);
-            if is_confirmed || lived >= one.deadline {
-                over.push((is_confirmed, one.record));
+        let mut resolved = Vec::new();
+        for record in std::mem::take(&mut *waiting) {
+            let is_confirmed = confirmed.is_some_and(|confirmed| record.log_position <= confirmed);
+            if is_confirmed || monotonic >= record.deadline {
+                resolved.push((is_confirmed, record.record));
             } else {
-                waiting.push_back(one);
+                waiting.push_back(record);
             }
         }
-        over
+        resolved
     }
 }

@@ -1,5 +1,5 @@
-//! `judge` and `explain` agree, and `explain` changes nothing: over policies, crawlers, addresses,
-//! paths and time.
+//! Tests that `judge` and `explain` come to the same decision about a request, and that `explain`
+//! changes nothing. They vary policies, crawlers, addresses, paths and time.
 
 use super::*;
 use crate::clock::{Clock, Moment};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A judge, and what is recorded beside it.
+/// A judge with its recorder.
 struct World {
     judge: Judge,
     recorder: Recorder,
@@ -48,7 +48,7 @@ const TARGETS: [&str; 6] = [
 const ADDRESSES: [&str; 3] = ["192.0.2.1", "192.0.2.2", "198.51.100.1"];
 const HOSTS: [&str; 3] = ["shop.example", "fresh.example", "elsewhere.example"];
 
-fn judge(directory: &Path, policy: &str) -> World {
+fn judge_with_policy(directory: &Path, policy: &str) -> World {
     let text = format!("hosts: [shop.example, fresh.example]\n{policy}");
     std::fs::write(directory.join("shop.yaml"), text).expect("a policy");
     let clock = Clock::default();
@@ -62,14 +62,14 @@ fn judge(directory: &Path, policy: &str) -> World {
     };
     let registry = Registry::builtin();
     let sites =
-        SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
+        SiteManager::start(options, &store, &remembered, clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(
         vec!["shop.example".into()],
         &sites.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(Proofs::none(registry));
-    let recorder = Recorder::new(Metrics::new(), Arc::default(), Logs::off());
+    let proofs = Arc::new(IdentityProofs::policy_only(registry));
+    let recorder = Recorder::new(Metrics::new(), Arc::default(), RequestLogs::off());
     let judge = Judge::new(sites, ledger, proofs, Arc::default(), registry, None);
     World {
         judge,
@@ -88,7 +88,7 @@ struct Step {
     after: u64,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn any_step() -> impl Strategy<Value = Step> {
     let places = (
         0..HOSTS.len(),
         0..AGENTS.len(),
@@ -114,20 +114,20 @@ fn head(step: Step) -> HeadFields<'static> {
     }
 }
 
-fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts {
-    arriving(&head(step), ADDRESSES[step.address], start, seconds)
+fn request(step: Step, start: Moment, seconds: u64) -> RequestCopy {
+    request_at(&head(step), ADDRESSES[step.address], start, seconds)
 }
 
-fn arriving(head: &HeadFields<'_>, address: &str, start: Moment, seconds: u64) -> RequestFacts {
+fn request_at(head: &HeadFields<'_>, address: &str, start: Moment, seconds: u64) -> RequestCopy {
     let now = u64::try_from(start.now.0).expect("after 1970") + seconds;
     let arrived = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
-    let mut request = RequestFacts::of(head, address.parse().ok(), arrived);
-    request.arrival.lived = start.lived + Duration::from_secs(seconds);
+    let mut request = RequestCopy::for_test(head, address.parse().ok(), arrived);
+    request.arrival.monotonic = start.monotonic + Duration::from_secs(seconds);
     request
 }
 
-/// What a judgement and an explanation must agree on.
-type Said = (
+/// The facts that a judgement and an explanation must agree on.
+type JudgedFacts = (
     &'static str,
     Kind,
     &'static str,
@@ -136,7 +136,7 @@ type Said = (
     Identity,
 );
 
-fn judged(judgement: &Judgement) -> Said {
+fn judged_facts(judgement: &Judgement) -> JudgedFacts {
     let Some(judged) = judgement.judged() else {
         return (
             "not_a_crawler",
@@ -165,7 +165,7 @@ fn judged(judgement: &Judgement) -> Said {
     )
 }
 
-fn explained(explanation: &Explanation) -> Said {
+fn explained_facts(explanation: &Explanation) -> JudgedFacts {
     let would = explanation.action.would.as_ref().map(|would| would.kind);
     let Explanation {
         verdict,
@@ -184,23 +184,23 @@ fn explained(explanation: &Explanation) -> Said {
     )
 }
 
-fn record(world: &World, request: &RequestFacts, judgement: &Judgement) {
+fn record_judged(world: &World, request: &RequestCopy, judgement: &Judgement) {
     let mut record = RequestRecord::unjudged(request.clone());
     record.judgement = judgement.clone();
     record.response.status = 200;
-    world.judge.served(&record, world.clock.now().into());
+    world.judge.record_served(&record, world.clock.now().into());
     world.recorder.record(&record);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// One judge explains each request twice before it judges it, the other only judges: all four
-    /// say the same.
+    /// One judge explains each request twice before it judges it, another one only judges. All four
+    /// results are equal.
     #[test]
-    fn judge_and_explain_agree_and_explaining_changes_nothing(policy in 0..POLICIES.len(), steps in prop::collection::vec(step(), 1..40)) {
+    fn judge_and_explain_agree_and_explaining_changes_nothing(policy in 0..POLICIES.len(), steps in prop::collection::vec(any_step(), 1..40)) {
         let (asked, plain) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-        let (asked, plain) = (judge(asked.path(), POLICIES[policy]), judge(plain.path(), POLICIES[policy]));
+        let (asked, plain) = (judge_with_policy(asked.path(), POLICIES[policy]), judge_with_policy(plain.path(), POLICIES[policy]));
         let starts = [asked.clock.moment(), plain.clock.moment()];
         let mut seconds = 0;
         for step in steps {
@@ -210,20 +210,20 @@ proptest! {
             let (first, second) = (asked.judge.explain(&one, &response), asked.judge.explain(&one, &response));
             prop_assert_eq!(&first, &second);
             let (judgement, unasked) = (asked.judge.judge(&one), plain.judge.judge(&other));
-            prop_assert_eq!(explained(&first), judged(&judgement), "{:?} after {} s", step, seconds);
-            prop_assert_eq!(judged(&judgement), judged(&unasked), "{:?} after {} s", step, seconds);
-            record(&asked, &one, &judgement);
-            record(&plain, &other, &unasked);
+            prop_assert_eq!(explained_facts(&first), judged_facts(&judgement), "{:?} after {} s", step, seconds);
+            prop_assert_eq!(judged_facts(&judgement), judged_facts(&unasked), "{:?} after {} s", step, seconds);
+            record_judged(&asked, &one, &judgement);
+            record_judged(&plain, &other, &unasked);
         }
-        let marks = [&asked, &plain].map(|world| world.judge.behaviours.traps.len());
+        let marks = [&asked, &plain].map(|world| world.judge.behaviours.marked_clients.len());
         prop_assert_eq!(marks[0], marks[1]);
     }
 }
 
 #[test]
-fn networks_that_a_policy_lists_are_evidence() {
+fn listed_networks_of_a_policy_are_evidence() {
     let directory = tempfile::tempdir().expect("a directory");
-    let world = judge(directory.path(), POLICIES[2]);
+    let world = judge_with_policy(directory.path(), POLICIES[2]);
     let evidence = |agent, address| {
         let request = request(
             Step {
@@ -252,9 +252,9 @@ fn networks_that_a_policy_lists_are_evidence() {
 }
 
 #[test]
-fn explaining_alone_leaves_no_trace() {
+fn explaining_changes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
-    let world = judge(directory.path(), POLICIES[0]);
+    let world = judge_with_policy(directory.path(), POLICIES[0]);
     let judge = &world.judge;
     let start = world.clock.moment();
     for target in 0..TARGETS.len() {
@@ -274,8 +274,8 @@ fn explaining_alone_leaves_no_trace() {
             assert_eq!(one, judge.explain(&request, &ResponseFacts::default()));
         }
     }
-    assert!(judge.ledger.copies("shop").is_empty());
-    assert!(judge.behaviours.traps.is_empty());
+    assert!(judge.ledger.crawler_copies("shop").is_empty());
+    assert!(judge.behaviours.marked_clients.is_empty());
     assert!(
         !world
             .recorder
@@ -287,9 +287,9 @@ fn explaining_alone_leaves_no_trace() {
 }
 
 #[test]
-fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered() {
+fn judging_marks_trapped_clients_and_records_fetches() {
     let directory = tempfile::tempdir().expect("a directory");
-    let world = judge(directory.path(), POLICIES[0]);
+    let world = judge_with_policy(directory.path(), POLICIES[0]);
     let judge = &world.judge;
     let start = world.clock.moment();
     let at = |target| {
@@ -307,11 +307,11 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     };
     let fetch = at(4);
     let judgement = judge.judge(&fetch);
-    record(&world, &fetch, &judgement);
-    assert_eq!(judge.ledger.copies("shop").len(), 1);
-    assert_eq!(judged(&judge.judge(&at(3))).1, Kind::Trapped);
-    assert_eq!(judge.behaviours.traps.len(), 1);
-    assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);
+    record_judged(&world, &fetch, &judgement);
+    assert_eq!(judge.ledger.crawler_copies("shop").len(), 1);
+    assert_eq!(judged_facts(&judge.judge(&at(3))).1, Kind::Trapped);
+    assert_eq!(judge.behaviours.marked_clients.len(), 1);
+    assert_eq!(judged_facts(&judge.judge(&at(0))).1, Kind::Trapped);
     let metrics = world.recorder.metrics.render();
     for name in ["crawlgate_requests_total{", "crawlgate_robots_txt_total{"] {
         let counts: Vec<&str> = metrics
@@ -326,13 +326,13 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     assert!(start.now > Timestamp(0));
 }
 
-/// Bingbot and GPTBot, which share no cache.
-fn through(
+/// Judges a request of a crawler that came through these proxies.
+fn judge_through(
     world: &World,
     user_agent: &'static str,
     target: &'static str,
     proxies: Option<ProxyPath>,
-) -> Judged {
+) -> SiteJudgement {
     let moment = world.clock.moment();
     let head = HeadFields {
         host: HOSTS[0].as_bytes(),
@@ -341,11 +341,11 @@ fn through(
         user_agent: Some(user_agent.as_bytes()),
         ..HeadFields::default()
     };
-    let mut request = arriving(&head, ADDRESSES[0], moment, 0);
+    let mut request = request_at(&head, ADDRESSES[0], moment, 0);
     request.proxies = proxies;
     let mut record = RequestRecord::unjudged(request);
     record.judgement = world.judge.judge(&record.request);
-    world.judge.served(&record, moment.now);
+    world.judge.record_served(&record, moment.now);
     record.judged().expect("a site").clone()
 }
 
@@ -355,11 +355,11 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through() {
     const GPTBOT: &str = "GPTBot/1.2";
     let directory = tempfile::tempdir().expect("a directory");
     let rules = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n";
-    let world = judge(directory.path(), rules);
+    let world = judge_with_policy(directory.path(), rules);
     let near = Some(ProxyPath::from_addresses([[10, 0, 0, 1].into()]));
     let other = Some(ProxyPath::from_addresses([[10, 0, 0, 2].into()]));
     let found = |proxies| {
-        let judged = through(&world, BINGBOT, "/cart/1", proxies);
+        let judged = judge_through(&world, BINGBOT, "/cart/1", proxies);
         (judged.decision.kind, judged.basis)
     };
     let doubted = (Kind::Unproven, HistoryBasis::PerhapsCached);
@@ -379,26 +379,25 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through() {
         until: None,
     };
     assert_eq!(unproven(), Some(vec![doubt]));
-    through(&world, BINGBOT, "/robots.txt", near);
-    through(&world, BINGBOT, "/robots.txt", near);
-    through(&world, GPTBOT, "/robots.txt", other);
+    judge_through(&world, BINGBOT, "/robots.txt", near);
+    judge_through(&world, BINGBOT, "/robots.txt", near);
+    judge_through(&world, GPTBOT, "/robots.txt", other);
     assert_eq!((found(near), found(other)), (doubted, doubted));
     assert_eq!(
-        asked(&world, 0),
+        explain_cart(&world, 0),
         (Kind::Unproven, Some(HistoryBasis::PerhapsCached), None)
     );
-    through(&world, GPTBOT, "/robots.txt", near);
+    judge_through(&world, GPTBOT, "/robots.txt", near);
     assert_eq!(
-        (unproven(), asked(&world, 0)),
+        (unproven(), explain_cart(&world, 0)),
         (None, (Kind::Violation, None, None)),
         "at once"
     );
     assert_eq!((found(near), found(other)), (certain, doubted));
 }
 
-/// What `explain` says of a request of Bingbot for `/cart/1`, from nowhere in particular: kind,
-/// history and end.
-fn asked(world: &World, host: usize) -> (Kind, Option<HistoryBasis>, Option<Timestamp>) {
+/// Explains a request of Bingbot for `/cart/1` without proxies: kind, history and end of the doubt.
+fn explain_cart(world: &World, host: usize) -> (Kind, Option<HistoryBasis>, Option<Timestamp>) {
     let request = request(
         Step {
             host,
@@ -420,9 +419,9 @@ fn asked(world: &World, host: usize) -> (Kind, Option<HistoryBasis>, Option<Time
 }
 
 #[test]
-fn end_of_the_first_day_is_the_same_everywhere() {
+fn doubt_ends_at_the_same_time_everywhere() {
     let directory = tempfile::tempdir().expect("a directory");
-    let world = judge(
+    let world = judge_with_policy(
         directory.path(),
         "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n",
     );
@@ -440,7 +439,7 @@ fn end_of_the_first_day_is_the_same_everywhere() {
             seconds,
         )
     };
-    let judged = |seconds| {
+    let judged_at = |seconds| {
         world
             .judge
             .judge(&at(1, seconds))
@@ -448,9 +447,9 @@ fn end_of_the_first_day_is_the_same_everywhere() {
             .map(|found| (found.decision.kind, found.older_until))
     };
     let until = start.now.plus(Duration::from_secs(86_400));
-    assert_eq!(judged(0), Some((Kind::Unproven, Some(until))));
+    assert_eq!(judged_at(0), Some((Kind::Unproven, Some(until))));
     assert_eq!(
-        asked(&world, 1),
+        explain_cart(&world, 1),
         (Kind::Unproven, Some(HistoryBasis::Unknown), Some(until))
     );
     let hosts = |now| {
@@ -466,30 +465,30 @@ fn end_of_the_first_day_is_the_same_everywhere() {
         until: Some(until),
     };
     assert_eq!(hosts(start.now), Some(vec![doubt]));
-    judged(50_000);
+    judged_at(50_000);
     assert_eq!(
-        judged(86_400),
+        judged_at(86_400),
         Some((Kind::Unproven, Some(until))),
         "to its last second"
     );
-    assert_eq!(judged(86_401), Some((Kind::Violation, None)));
+    assert_eq!(judged_at(86_401), Some((Kind::Violation, None)));
     assert_eq!(hosts(until.plus(Duration::from_secs(1))), None);
 }
 
 #[test]
-fn policy_that_says_behind_cache_leaves_no_doubt() {
+fn behind_cache_setting_ends_the_doubt() {
     for (setting, kind, basis) in [
         ("no", Kind::Violation, HistoryBasis::Observed),
         ("yes", Kind::Violation, HistoryBasis::Observed),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
         let rules = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n";
-        let world = judge(
+        let world = judge_with_policy(
             directory.path(),
             &format!("{rules}enforcement: {{ behind_cache: {setting} }}\n"),
         );
         let near = Some(ProxyPath::from_addresses([[10, 0, 0, 1].into()]));
-        let judged = through(&world, "bingbot/2.0", "/cart/1", near);
+        let judged = judge_through(&world, "bingbot/2.0", "/cart/1", near);
         assert_eq!(
             (judged.decision.kind, judged.basis),
             (kind, basis),
@@ -499,9 +498,9 @@ fn policy_that_says_behind_cache_leaves_no_doubt() {
 }
 
 #[test]
-fn explaining_names_the_hosts_that_crawlers_requested() {
+fn explanation_has_the_requested_hosts() {
     let directory = tempfile::tempdir().expect("a directory");
-    let world = judge(directory.path(), POLICIES[0]);
+    let world = judge_with_policy(directory.path(), POLICIES[0]);
     let step = Step {
         host: 0,
         agent: 0,
@@ -515,7 +514,7 @@ fn explaining_names_the_hosts_that_crawlers_requested() {
             host: host.as_bytes(),
             ..head(Step { agent, ..step })
         };
-        let request = arriving(&head, ADDRESSES[0], moment, 0);
+        let request = request_at(&head, ADDRESSES[0], moment, 0);
         world
             .judge
             .explain(&request, &ResponseFacts::default())
@@ -526,7 +525,9 @@ fn explaining_names_the_hosts_that_crawlers_requested() {
         host: b"shop.example:8080",
         ..head(step)
     };
-    world.judge.judge(&arriving(&head, ADDRESSES[0], moment, 0));
+    world
+        .judge
+        .judge(&request_at(&head, ADDRESSES[0], moment, 0));
     assert_eq!(
         requested("shop.example", 0),
         Some(BTreeSet::from(["shop.example:8080".to_owned()]))
@@ -536,15 +537,15 @@ fn explaining_names_the_hosts_that_crawlers_requested() {
 }
 
 #[test]
-fn each_signed_request_says_what_became_of_its_signature() {
+fn every_signed_request_has_a_signature_result() {
     let directory = tempfile::tempdir().expect("a directory");
-    let world = judge(directory.path(), POLICIES[2]);
+    let world = judge_with_policy(directory.path(), POLICIES[2]);
     let fields = SignatureFields {
         input: "a=()",
         signature: "a=:AA==:",
         agent: "\"https://bot.example\"",
     };
-    let mut said = Vec::new();
+    let mut results = Vec::new();
     for (agent, address) in [(0, 0), (1, 0), (1, 2), (2, 0), (3, 0)] {
         let step = Step {
             host: 0,
@@ -560,14 +561,14 @@ fn each_signed_request_says_what_became_of_its_signature() {
                     ..head(step)
                 };
                 let moment = world.clock.moment();
-                let mut request = arriving(&head, ADDRESSES[address], moment, 0);
+                let mut request = request_at(&head, ADDRESSES[address], moment, 0);
                 request.client = request.client.filter(|_| is_known);
                 let judgement = world.judge.judge(&request);
                 judgement.judged().and_then(|judged| judged.signature)
             };
             assert_eq!(signature(SignatureFields::default()), None);
-            said.push(signature(fields));
+            results.push(signature(fields));
         }
     }
-    assert!(said.iter().all(Option::is_some), "{said:?}");
+    assert!(results.iter().all(Option::is_some), "{results:?}");
 }

@@ -1,19 +1,21 @@
-//! The crawl rates, the marks of clients that requested a trap, and the proven fetches, over time.
+//! Tests of what crawlgate remembers about clients over time: crawl rates, marks of clients that
+//! requested a trap, and which clients certainly got the present robots.txt.
 
 use super::proven_fetches::{ProvenFetch, ProvenFetches};
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::{
-    HostHistories, HostHistory, ParsedVersion, SiteEntry, Snapshot, SupersededVersion, Version,
+    HostHistories, HostHistory, ParsedVersion, RobotsVersion, SiteEntry, Snapshot,
+    SupersededVersion,
 };
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind, Scratch,
-    decide_for, load,
+    CachedVersions, Claimant, Decision, DecisionScratch, HistoryBasis, Identity, Kind,
+    RequestFacts, RequestToJudge, decide_for, load_site,
 };
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -31,7 +33,7 @@ fn milliseconds(number: u64) -> Duration {
 proptest! {
     /// Whatever its delay and the moment it begins at, and however much longer it sometimes waits.
     #[test]
-    fn a_crawler_that_keeps_its_delay_is_never_refused(
+    fn crawler_that_keeps_its_delay_is_never_too_fast(
         delay in 1_u64..1_000_000, start in 0_u64..2_000_000_000_000, more in prop::collection::vec(0_u64..500_000, 1..50),
     ) {
         let (mut expected, mut now) = (None, milliseconds(start));
@@ -45,7 +47,7 @@ proptest! {
 
     /// Who is told to wait is in time after exactly that long, and a nanosecond sooner is not.
     #[test]
-    fn waiting_exactly_as_long_as_told_is_in_time(
+    fn request_after_the_exact_wait_is_in_time(
         delay in 1_u64..1_000_000, steps in prop::collection::vec(0_u64..2_000_000, 1..50),
     ) {
         let delay = milliseconds(delay);
@@ -65,7 +67,7 @@ proptest! {
 
     /// However it crowds its requests, no more pass than the delay has room for.
     #[test]
-    fn in_the_long_run_no_more_pass_than_the_delay_lets(
+    fn crowded_requests_pass_no_faster_than_the_delay(
         delay in 100_u64..10_000, steps in prop::collection::vec(0_u64..2_000, 100..300),
     ) {
         let (mut expected, mut now, mut passed) = (None, Duration::ZERO, 0_u64);
@@ -81,7 +83,7 @@ proptest! {
 }
 
 #[test]
-fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
+fn clock_set_back_or_shorter_delay_locks_no_client_out() {
     let delay = Duration::from_secs(10);
     let next = gcra(None, Duration::from_secs(1_000_000), delay).expect("the first");
     let next = gcra(Some(next), Duration::from_secs(1_000), delay).expect("the clock was set back");
@@ -110,45 +112,45 @@ fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
 }
 
 #[test]
-fn each_host_has_its_own_crawl_rate_however_it_is_written() {
+fn host_in_other_spellings_has_one_crawl_rate() {
     let (crawl_rate, delay, now) = (
-        CrawlRate::default(),
+        CrawlRates::default(),
         Duration::from_secs(10),
         Duration::from_secs(100),
     );
     let ask = |host: &str| {
-        let place = super::proven_fetches::place("shop", host.as_bytes()).expect("a host");
+        let place = super::proven_fetches::site_host_key("shop", host.as_bytes()).expect("a host");
         let party = RateKey {
             place,
             crawler: "bingbot",
             identity: Identity::Unverified,
             address: None,
         };
-        crawl_rate.ask(party, delay, now).is_none()
+        crawl_rate.count_request(party, delay, now).is_none()
     };
     assert!(ask("shop.example") && ask("www.shop.example") && ask("shop.example:8443"));
     assert!(!ask("Shop.Example.:443") && !ask("WWW.shop.example"));
 }
 
-fn party<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> RateKey<'a> {
-    let place = super::proven_fetches::place(site, b"shop.example").expect("a host");
+fn rate_key<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> RateKey<'a> {
+    let place = super::proven_fetches::site_host_key(site, b"shop.example").expect("a host");
     RateKey {
         place,
         crawler,
         identity,
-        address: Some(address(from)),
+        address: Some(parse_address(from)),
     }
 }
 
 #[test]
-fn each_crawler_has_its_own_crawl_rate_on_each_site_and_a_verified_one_its_own() {
+fn crawlers_sites_and_verified_clients_have_own_rates() {
     let (crawl_rate, delay, now) = (
-        CrawlRate::default(),
+        CrawlRates::default(),
         Duration::from_secs(10),
         Duration::from_secs(100),
     );
     let ask = |site: &str, crawler: &str, identity| {
-        crawl_rate.ask(party(site, crawler, identity, "192.0.2.1"), delay, now)
+        crawl_rate.count_request(rate_key(site, crawler, identity, "192.0.2.1"), delay, now)
     };
     assert_eq!(ask("shop", "bingbot", Identity::Unverified), None);
     assert_eq!(
@@ -162,33 +164,36 @@ fn each_crawler_has_its_own_crawl_rate_on_each_site_and_a_verified_one_its_own()
         None,
         "nobody who takes its name uses its crawl_rate up"
     );
-    let verified = party("shop", "bingbot", Identity::Verified, "192.0.2.2");
+    let verified = rate_key("shop", "bingbot", Identity::Verified, "192.0.2.2");
     assert_eq!(
-        crawl_rate.look(verified.clone(), delay, now),
+        crawl_rate.check_request(verified.clone(), delay, now),
         Some(Duration::from_secs(9)),
         "it is one crawler, wherever it is"
     );
     let later = now + Duration::from_secs(10);
-    assert_eq!(crawl_rate.look(verified.clone(), delay, later), None);
     assert_eq!(
-        crawl_rate.look(verified, delay, later),
+        crawl_rate.check_request(verified.clone(), delay, later),
+        None
+    );
+    assert_eq!(
+        crawl_rate.check_request(verified, delay, later),
         None,
         "to look is not to ask"
     );
 }
 
 #[test]
-fn who_takes_a_crawler_s_name_uses_up_the_crawl_rate_of_its_own_address_only() {
-    let (crawl_rate, delay) = (CrawlRate::default(), Duration::from_secs(10));
+fn forger_uses_up_the_rate_of_its_own_address_only() {
+    let (crawl_rate, delay) = (CrawlRates::default(), Duration::from_secs(10));
     let (mut now, mut refused) = (Duration::from_secs(100), 0);
     for second in 0..1_000 {
-        let forger = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::1");
-        refused += u32::from(crawl_rate.ask(forger, delay, now).is_some());
+        let forger = rate_key("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::1");
+        refused += u32::from(crawl_rate.count_request(forger, delay, now).is_some());
         if second % 10 == 0 {
             for own in ["192.0.2.1", "2001:db8:1:3::1"] {
-                let crawler = party("shop", "bingbot", Identity::Unverified, own);
+                let crawler = rate_key("shop", "bingbot", Identity::Unverified, own);
                 assert_eq!(
-                    crawl_rate.ask(crawler, delay, now),
+                    crawl_rate.count_request(crawler, delay, now),
                     None,
                     "{own} keeps the delay"
                 );
@@ -197,24 +202,24 @@ fn who_takes_a_crawler_s_name_uses_up_the_crawl_rate_of_its_own_address_only() {
         now += Duration::from_secs(1);
     }
     assert!(refused > 800, "{refused}");
-    let neighbour = party(
+    let neighbour = rate_key(
         "shop",
         "bingbot",
         Identity::Unverified,
         "2001:db8:1:2::ffff",
     );
     assert!(
-        crawl_rate.look(neighbour, delay, now).is_some(),
+        crawl_rate.check_request(neighbour, delay, now).is_some(),
         "one machine has the whole /64"
     );
 }
 
 #[test]
-fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_last_ones() {
-    let (crawl_rate, delay) = (CrawlRate::default(), Duration::from_secs(1_000_000));
+fn million_addresses_leave_the_rate_table_bounded() {
+    let (crawl_rate, delay) = (CrawlRates::default(), Duration::from_secs(1_000_000));
     let from = |number: u64| {
         let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
-        let place = super::proven_fetches::place("shop", b"shop.example").expect("a host");
+        let place = super::proven_fetches::site_host_key("shop", b"shop.example").expect("a host");
         RateKey {
             place,
             crawler: "bingbot",
@@ -223,48 +228,50 @@ fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_l
         }
     };
     for number in 0..1_000_000_u64 {
-        crawl_rate.ask(from(number), delay, milliseconds(number));
+        crawl_rate.count_request(from(number), delay, milliseconds(number));
     }
     assert!(crawl_rate.len() <= 65_536, "{}", crawl_rate.len());
     assert!(
         crawl_rate
-            .look(from(999_999), delay, milliseconds(1_000_001))
+            .check_request(from(999_999), delay, milliseconds(1_000_001))
             .is_some(),
         "it was just here"
     );
 }
 
 #[test]
-fn next_process_goes_on_with_crawl_rates_and_proven_fetches() {
+fn next_process_keeps_crawl_rates_and_proven_fetches() {
     let (before, delay, now) = (
-        Behaviours::default(),
+        BehaviourTables::default(),
         Duration::from_secs(10),
         Duration::from_secs(103),
     );
-    let from = |address| party("shop", "bingbot", Identity::Unverified, address);
+    let from = |address| rate_key("shop", "bingbot", Identity::Unverified, address);
     assert_eq!(
         before
             .crawl_rates
-            .ask(from("192.0.2.1"), delay, Duration::from_secs(100)),
+            .count_request(from("192.0.2.1"), delay, Duration::from_secs(100)),
         None
     );
     assert_eq!(
         before
             .crawl_rates
-            .ask(from("192.0.2.2"), delay, Duration::from_secs(80)),
+            .count_request(from("192.0.2.2"), delay, Duration::from_secs(80)),
         None
     );
-    let passed = serde_json::to_string(&before.pass(now)).expect("JSON");
+    let passed = serde_json::to_string(&before.export(now)).expect("JSON");
     let passed = serde_json::from_str(&passed).expect("what was passed");
-    let next = Behaviours::with(Traps::default(), Some(passed), now);
+    let next = BehaviourTables::restore(MarkedClients::default(), Some(passed), now);
     assert_eq!(
-        next.crawl_rates.ask(from("192.0.2.1"), delay, now),
+        next.crawl_rates
+            .count_request(from("192.0.2.1"), delay, now),
         Some(Duration::from_secs(6))
     );
     assert_eq!(
         (
             next.crawl_rates.len(),
-            next.crawl_rates.ask(from("192.0.2.2"), delay, now)
+            next.crawl_rates
+                .count_request(from("192.0.2.2"), delay, now)
         ),
         (1, None)
     );
@@ -273,49 +280,49 @@ fn next_process_goes_on_with_crawl_rates_and_proven_fetches() {
     let fetch = ProvenFetch {
         key: b"shop",
         crawler: "bingbot",
-        version: Version([7; 8]),
+        version: RobotsVersion([7; 8]),
     };
-    fetches.add(
+    fetches.record(
         fetch,
         Identity::Unverified,
-        Some(address("192.0.2.1")),
+        Some(parse_address("192.0.2.1")),
         Timestamp(1_000),
     );
     let (next, span) = (
-        ProvenFetches::passed(fetches.pass()),
+        ProvenFetches::restore(fetches.export()),
         Timestamp(0)..=Timestamp(2_000),
     );
-    assert!(next.within(fetch, Some(address("192.0.2.1")), span.clone()));
-    assert!(!next.within(fetch, Some(address("192.0.2.2")), span));
+    assert!(next.was_served_within(fetch, Some(parse_address("192.0.2.1")), span.clone()));
+    assert!(!next.was_served_within(fetch, Some(parse_address("192.0.2.2")), span));
 }
 
 // ---- traps
 
 /// A clock that nobody set.
-fn at(seconds: i64) -> Moment {
-    moment(seconds, 0)
+fn moment_at(seconds: i64) -> Moment {
+    moment_after_step(seconds, 0)
 }
 
 /// One that somebody set, after so many seconds.
-fn moment(lived: i64, set: i64) -> Moment {
+fn moment_after_step(monotonic: i64, set: i64) -> Moment {
     Moment {
-        now: Timestamp(lived + set),
-        lived: Duration::from_secs(lived.unsigned_abs()),
+        now: Timestamp(monotonic + set),
+        monotonic: Duration::from_secs(monotonic.unsigned_abs()),
     }
 }
 
-fn address(text: &str) -> IpAddr {
+fn parse_address(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
 #[test]
-fn a_mark_is_for_an_address_a_name_and_a_site_and_ends_with_its_time() {
-    let (traps, start) = (Traps::default(), at(1_000));
+fn mark_is_for_one_address_name_and_site_until_its_end() {
+    let (traps, start) = (MarkedClients::default(), moment_at(1_000));
     let is_marked = |site, crawler, from, at| {
-        traps.is_marked(site, crawler, address(from), Duration::from_secs(at))
+        traps.is_marked(site, crawler, parse_address(from), Duration::from_secs(at))
     };
     assert!(!is_marked("shop", "gptbot", "192.0.2.1", 1_000));
-    traps.mark("shop", "gptbot", address("192.0.2.1"), start, HOUR);
+    traps.mark_client("shop", "gptbot", parse_address("192.0.2.1"), start, HOUR);
     assert!(
         is_marked("shop", "gptbot", "192.0.2.1", 1_000)
             && is_marked("shop", "gptbot", "192.0.2.1", 4_599)
@@ -327,35 +334,76 @@ fn a_mark_is_for_an_address_a_name_and_a_site_and_ends_with_its_time() {
     assert!(!is_marked("shop", "bingbot", "192.0.2.1", 1_001));
     assert!(!is_marked("blog", "gptbot", "192.0.2.1", 1_001));
     assert!(!is_marked("shop", "gptbot", "192.0.2.2", 1_001));
-    traps.mark("shop", "gptbot", address("192.0.2.1"), at(4_000), HOUR);
+    traps.mark_client(
+        "shop",
+        "gptbot",
+        parse_address("192.0.2.1"),
+        moment_at(4_000),
+        HOUR,
+    );
     assert!(
         is_marked("shop", "gptbot", "192.0.2.1", 7_599),
         "who does it again is marked anew"
     );
     assert_eq!(traps.len(), 1);
-    assert_eq!(traps.list(at(7_599))[0].since, Timestamp(4_000));
-    assert!(traps.list(at(7_600)).is_empty());
+    assert_eq!(
+        traps.active_marks(moment_at(7_599))[0].since,
+        Timestamp(4_000)
+    );
+    assert!(traps.active_marks(moment_at(7_600)).is_empty());
 }
 
 #[test]
-fn of_ipv6_a_mark_is_for_the_whole_64_and_a_mapped_address_is_its_ipv4() {
-    let (traps, now) = (Traps::default(), at(0));
-    traps.mark("shop", "other", address("2001:db8:1:2:3:4:5:6"), now, HOUR);
-    assert!(traps.is_marked("shop", "other", address("2001:db8:1:2::9"), now.lived));
-    assert!(!traps.is_marked("shop", "other", address("2001:db8:1:3::9"), now.lived));
-    traps.mark("shop", "other", address("::ffff:192.0.2.7"), now, HOUR);
-    assert!(traps.is_marked("shop", "other", address("192.0.2.7"), now.lived));
-    assert_eq!(traps.release(network("2001:db8:1:2::1/128"), now).len(), 1);
-    assert!(!traps.is_marked("shop", "other", address("2001:db8:1:2::9"), now.lived));
+fn ipv6_mark_covers_the_64_and_mapped_address_is_ipv4() {
+    let (traps, now) = (MarkedClients::default(), moment_at(0));
+    traps.mark_client(
+        "shop",
+        "other",
+        parse_address("2001:db8:1:2:3:4:5:6"),
+        now,
+        HOUR,
+    );
+    assert!(traps.is_marked(
+        "shop",
+        "other",
+        parse_address("2001:db8:1:2::9"),
+        now.monotonic
+    ));
+    assert!(!traps.is_marked(
+        "shop",
+        "other",
+        parse_address("2001:db8:1:3::9"),
+        now.monotonic
+    ));
+    traps.mark_client(
+        "shop",
+        "other",
+        parse_address("::ffff:192.0.2.7"),
+        now,
+        HOUR,
+    );
+    assert!(traps.is_marked("shop", "other", parse_address("192.0.2.7"), now.monotonic));
+    assert_eq!(
+        traps
+            .release_network(parse_network("2001:db8:1:2::1/128"), now)
+            .len(),
+        1
+    );
+    assert!(!traps.is_marked(
+        "shop",
+        "other",
+        parse_address("2001:db8:1:2::9"),
+        now.monotonic
+    ));
 }
 
-fn network(text: &str) -> ipnet::IpNet {
+fn parse_network(text: &str) -> ipnet::IpNet {
     text.parse().expect("a network")
 }
 
 #[test]
-fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
-    let (traps, now) = (Traps::default(), at(0));
+fn release_within_a_64_removes_all_marks_of_it() {
+    let (traps, now) = (MarkedClients::default(), moment_at(0));
     for marked in [
         "192.0.2.1",
         "192.0.2.200",
@@ -363,7 +411,7 @@ fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
         "2001:db8:1:2::3",
         "2001:db8:1:4::",
     ] {
-        traps.mark("shop", "other", address(marked), now, HOUR);
+        traps.mark_client("shop", "other", parse_address(marked), now, HOUR);
     }
     for (released, count) in [
         ("2001:db8:1:2::/64", 1),
@@ -376,7 +424,7 @@ fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
         ("0.0.0.0/0", 0),
     ] {
         assert_eq!(
-            traps.release(network(released), now).len(),
+            traps.release_network(parse_network(released), now).len(),
             count,
             "{released}"
         );
@@ -385,97 +433,121 @@ fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
 }
 
 #[test]
-fn release_forgets_an_address_under_every_name() {
-    let (traps, now) = (Traps::default(), at(0));
+fn release_removes_marks_under_every_name() {
+    let (traps, now) = (MarkedClients::default(), moment_at(0));
     for crawler in ["gptbot", "other"] {
-        traps.mark("shop", crawler, address("192.0.2.1"), now, HOUR);
+        traps.mark_client("shop", crawler, parse_address("192.0.2.1"), now, HOUR);
     }
-    traps.mark("shop", "gptbot", address("192.0.2.2"), now, HOUR);
-    assert_eq!(traps.release(network("192.0.2.1/32"), now).len(), 2);
-    assert!(traps.release(network("192.0.2.1/32"), now).is_empty());
-    assert_eq!((traps.len(), traps.list(now).len()), (1, 1));
+    traps.mark_client("shop", "gptbot", parse_address("192.0.2.2"), now, HOUR);
+    assert_eq!(
+        traps
+            .release_network(parse_network("192.0.2.1/32"), now)
+            .len(),
+        2
+    );
+    assert!(
+        traps
+            .release_network(parse_network("192.0.2.1/32"), now)
+            .is_empty()
+    );
+    assert_eq!((traps.len(), traps.active_marks(now).len()), (1, 1));
 }
 
 #[test]
-fn a_million_addresses_leave_the_table_of_marks_bounded_and_hold_the_last_ones() {
-    let traps = Traps::default();
+fn million_addresses_leave_the_mark_table_bounded() {
+    let traps = MarkedClients::default();
     for number in 0..1_000_000_u32 {
-        let now = at(i64::from(number / 10_000));
+        let now = moment_at(i64::from(number / 10_000));
         let address = match number % 2 {
             0 => IpAddr::V4(Ipv4Addr::from(number)),
             _ => IpAddr::V6(Ipv6Addr::from(u128::from(number) << 64)),
         };
-        traps.mark("shop", "other", address, now, HOUR);
+        traps.mark_client("shop", "other", address, now, HOUR);
     }
-    let now = at(100);
+    let now = moment_at(100);
     assert!(traps.len() <= 65_536, "{}", traps.len());
-    assert_eq!(traps.list(now).len(), traps.len());
+    assert_eq!(traps.active_marks(now).len(), traps.len());
     assert!(traps.is_marked(
         "shop",
         "other",
         IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)),
-        now.lived
+        now.monotonic
     ));
 }
 
 /// Marks in a state directory, at a start at this moment.
-fn opened(directory: &std::path::Path, moment: Moment) -> (Traps, StateStore) {
+fn open_marks(directory: &std::path::Path, moment: Moment) -> (MarkedClients, StateStore) {
     let (store, remembered) =
         StateStore::open(Some(directory), Arc::new(move || moment)).expect("opened");
     store.begin(Vec::new()).expect("begun");
     (
-        Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
+        MarkedClients::restore(&remembered.facts.marked_clients, store.clone(), moment),
         store,
     )
 }
 
 /// The end of such a run.
-fn closed((traps, store): (Traps, StateStore), moment: Moment) {
-    traps.keep(moment);
+fn close_marks((traps, store): (MarkedClients, StateStore), moment: Moment) {
+    traps.flush(moment);
     store.close().expect("closed");
 }
 
 #[test]
 fn marks_survive_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (traps, store) = opened(directory.path(), at(0));
-    traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
-    traps.mark(
+    let (traps, store) = open_marks(directory.path(), moment_at(0));
+    traps.mark_client(
         "shop",
         "gptbot",
-        address("2001:db8::1"),
-        at(0),
+        parse_address("192.0.2.1"),
+        moment_at(0),
+        HOUR,
+    );
+    traps.mark_client(
+        "shop",
+        "gptbot",
+        parse_address("2001:db8::1"),
+        moment_at(0),
         Duration::from_secs(10),
     );
-    closed((traps, store), at(0));
-    let (again, _store) = opened(directory.path(), at(100));
-    assert!(again.is_marked("shop", "gptbot", address("192.0.2.1"), at(100).lived));
-    assert_eq!(again.list(at(100)).len(), 1, "the other one's time is over");
+    close_marks((traps, store), moment_at(0));
+    let (again, _store) = open_marks(directory.path(), moment_at(100));
+    assert!(again.is_marked(
+        "shop",
+        "gptbot",
+        parse_address("192.0.2.1"),
+        moment_at(100).monotonic
+    ));
+    assert_eq!(
+        again.active_marks(moment_at(100)).len(),
+        1,
+        "the other one's time is over"
+    );
 }
 
 #[test]
-fn the_store_is_told_what_changed_and_what_is_gone() {
+fn flush_stores_new_marks_and_removes_released_ones() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (traps, store) = opened(directory.path(), at(0));
+    let (traps, store) = open_marks(directory.path(), moment_at(0));
     for client in ["192.0.2.1", "192.0.2.2"] {
-        traps.mark("shop", "gptbot", address(client), at(0), HOUR);
+        traps.mark_client("shop", "gptbot", parse_address(client), moment_at(0), HOUR);
     }
-    traps.keep(at(1));
+    traps.flush(moment_at(1));
     assert_eq!(
         traps
-            .release("192.0.2.1/32".parse().expect("a network"), at(2))
+            .release_network("192.0.2.1/32".parse().expect("a network"), moment_at(2))
             .len(),
         1
     );
-    closed((traps, store), at(3));
-    let (again, _store) = opened(directory.path(), at(4));
+    close_marks((traps, store), moment_at(3));
+    let (again, _store) = open_marks(directory.path(), moment_at(4));
     assert_eq!(
         again
-            .list(at(4))
+            .active_marks(moment_at(4))
             .iter()
             .map(|mark| mark.address)
             .collect::<Vec<_>>(),
-        [address("192.0.2.2")]
+        [parse_address("192.0.2.2")]
     );
 }
 
@@ -494,8 +566,8 @@ crawlers:
 "#;
 
 /// A version that another took the place of at the beginning.
-fn held(policy: String) -> SupersededVersion {
-    let parsed = Arc::new(ParsedVersion::read(
+fn superseded_version(policy: String) -> SupersededVersion {
+    let parsed = Arc::new(ParsedVersion::parse(
         site(&policy).robots_txt.body.clone(),
         Registry::builtin(),
     ));
@@ -506,32 +578,32 @@ fn held(policy: String) -> SupersededVersion {
     }
 }
 
-struct Timeline {
-    behaviours: Behaviours,
+struct BehaviourWorld {
+    behaviours: BehaviourTables,
     snapshot: Snapshot,
     /// Versions that may be held besides the one in force.
-    held: Vec<SupersededVersion>,
+    cached: Vec<SupersededVersion>,
     /// Whether the host was watched for long enough.
     watched: bool,
 }
 
-impl Timeline {
-    fn new(policy: &str) -> Timeline {
+impl BehaviourWorld {
+    fn new(policy: &str) -> BehaviourWorld {
         let snapshot = Snapshot::new(vec![SiteEntry::new(site(policy), Timestamp(0))], 1);
-        Timeline {
-            behaviours: Behaviours::default(),
+        BehaviourWorld {
+            behaviours: BehaviourTables::default(),
             snapshot,
-            held: Vec::new(),
+            cached: Vec::new(),
             watched: true,
         }
     }
 
     /// `client` is empty where the client is not known.
-    fn ask(&self, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
-        self.ask_as(Identity::Unverified, seconds, client, user_agent, target)
+    fn request(&self, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
+        self.request_as(Identity::Unverified, seconds, client, user_agent, target)
     }
 
-    fn ask_as(
+    fn request_as(
         &self,
         identity: Identity,
         seconds: f64,
@@ -539,28 +611,29 @@ impl Timeline {
         user_agent: &str,
         target: &str,
     ) -> Decision {
-        let facts = Facts {
+        let facts = RequestFacts {
             host: b"shop.example",
             target: target.as_bytes(),
             method: b"GET",
             user_agent: user_agent.as_bytes(),
-            client: (!client.is_empty()).then(|| address(client)),
+            client: (!client.is_empty()).then(|| parse_address(client)),
             identity,
             now: Timestamp(seconds as i64),
         };
         let registry = Registry::builtin();
-        let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
+        let claimant =
+            Claimant::find(&self.snapshot, registry, &facts).expect("a site has the host");
         let now = Duration::from_secs_f64(seconds);
-        let is_cached = |held: &SupersededVersion| facts.now.since(held.superseded_at) <= DAY;
+        let is_cached = |version: &SupersededVersion| facts.now.since(version.superseded_at) <= DAY;
         let places = self
-            .held
+            .cached
             .iter()
             .enumerate()
-            .filter(|(_, held)| is_cached(held));
-        let held = places.fold(0, |bits, (place, _)| bits | 1 << place);
+            .filter(|(_, version)| is_cached(version));
+        let cached = places.fold(0, |bits, (place, _)| bits | 1 << place);
         let cached_versions = CachedVersions {
-            versions: &self.held,
-            cached: held,
+            versions: &self.cached,
+            cached,
             basis: if self.watched {
                 HistoryBasis::Observed
             } else {
@@ -569,44 +642,44 @@ impl Timeline {
             has_version_in_force: true,
             ..CachedVersions::default()
         };
-        let case = Case {
+        let case = RequestToJudge {
             registry,
             facts,
             claimant,
             cached_versions,
         };
-        let peeked = self.behaviours.look(&case, now, RateStep::Looks);
-        let behaviour = self.behaviours.look(&case, now, RateStep::Counts);
+        let peeked = self.behaviours.evaluate(&case, now, RateMode::Check);
+        let behaviour = self.behaviours.evaluate(&case, now, RateMode::Count);
         assert_eq!(peeked, behaviour, "to look says what counting says");
-        let decision = decide_for(&case, behaviour, &mut Scratch::default());
+        let decision = decide_for(&case, behaviour, &mut DecisionScratch::default());
         if decision.trap_hit {
-            self.behaviours.mark(&case, now);
+            self.behaviours.mark_client(&case, now);
         }
         decision
     }
 
     /// The version in force is served to somebody under this name.
-    fn fetch(&self, identity: Identity, client: &str, user_agent: &str) {
-        let facts = Facts {
+    fn fetch_robots_txt(&self, identity: Identity, client: &str, user_agent: &str) {
+        let facts = RequestFacts {
             host: b"shop.example",
             target: b"/robots.txt",
             method: b"GET",
             user_agent: user_agent.as_bytes(),
-            client: Some(address(client)),
+            client: Some(parse_address(client)),
             identity,
             now: Timestamp(500),
         };
-        let claimant =
-            Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site has the host");
+        let claimant = Claimant::find(&self.snapshot, Registry::builtin(), &facts)
+            .expect("a site has the host");
         self.behaviours
-            .served(Registry::builtin(), claimant, &facts);
+            .record_served(Registry::builtin(), claimant, &facts);
     }
 }
 
 fn site(policy: &str) -> Arc<crate::policy::Site> {
-    let (site, findings) = load(
+    let (site, findings) = load_site(
         "shop",
-        &Source {
+        &SourceFile {
             name: "shop.yaml".into(),
             text: policy.into(),
         },
@@ -619,34 +692,37 @@ const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.co
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
 #[test]
-fn who_steps_into_a_trap_is_refused_everywhere_until_its_time_is_over() {
-    let time = Timeline::new(POLICY);
-    assert_eq!(time.ask(0.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed);
+fn client_of_a_trap_is_blocked_everywhere_until_its_end() {
+    let time = BehaviourWorld::new(POLICY);
     assert_eq!(
-        time.ask(10.0, "192.0.2.1", BINGBOT, "/trap/x").kind,
+        time.request(0.0, "192.0.2.1", BINGBOT, "/").kind,
+        Kind::Allowed
+    );
+    assert_eq!(
+        time.request(10.0, "192.0.2.1", BINGBOT, "/trap/x").kind,
         Kind::Trapped
     );
     assert_eq!(
-        time.ask(20.0, "192.0.2.1", BINGBOT, "/").kind,
+        time.request(20.0, "192.0.2.1", BINGBOT, "/").kind,
         Kind::Trapped
     );
     assert_eq!(
-        time.ask(20.0, "192.0.2.1", BINGBOT, "/robots.txt").kind,
+        time.request(20.0, "192.0.2.1", BINGBOT, "/robots.txt").kind,
         Kind::Allowed,
         "robots.txt is free"
     );
     assert_eq!(
-        time.ask(20.0, "192.0.2.1", BROWSER, "/").kind,
+        time.request(20.0, "192.0.2.1", BROWSER, "/").kind,
         Kind::NotACrawler,
         "people share its address"
     );
     assert_eq!(
-        time.ask(20.0, "192.0.2.2", BINGBOT, "/").kind,
+        time.request(20.0, "192.0.2.2", BINGBOT, "/").kind,
         Kind::Allowed,
         "the crawler has other addresses"
     );
     assert_eq!(
-        time.ask(3_611.0, "192.0.2.1", BINGBOT, "/").kind,
+        time.request(3_611.0, "192.0.2.1", BINGBOT, "/").kind,
         Kind::Allowed,
         "the hour is over"
     );
@@ -654,46 +730,46 @@ fn who_steps_into_a_trap_is_refused_everywhere_until_its_time_is_over() {
 
 #[test]
 fn unknown_client_has_no_mark_and_no_crawl_rate() {
-    let time = Timeline::new(POLICY);
+    let time = BehaviourWorld::new(POLICY);
     assert_eq!(
-        time.ask(1.0, "", "GPTBot/1.2", "/trap/").kind,
+        time.request(1.0, "", "GPTBot/1.2", "/trap/").kind,
         Kind::Trapped,
         "the request itself"
     );
     for second in [2.0, 2.1, 2.2] {
         assert_eq!(
-            time.ask(second, "", "GPTBot/1.2", "/page").kind,
+            time.request(second, "", "GPTBot/1.2", "/page").kind,
             Kind::Allowed
         );
     }
     assert_eq!(
         (
-            time.behaviours.traps.len(),
+            time.behaviours.marked_clients.len(),
             time.behaviours.crawl_rates.len()
         ),
         (0, 0)
     );
     // One whose network the policy has is proven, and is one crawler wherever it comes from.
     assert_eq!(
-        time.ask_as(Identity::Verified, 3.0, "", "ShopBot/1", "/page")
+        time.request_as(Identity::Verified, 3.0, "", "ShopBot/1", "/page")
             .kind,
         Kind::Allowed
     );
     assert_eq!(
-        time.ask_as(Identity::Verified, 3.1, "", "ShopBot/1", "/page")
+        time.request_as(Identity::Verified, 3.1, "", "ShopBot/1", "/page")
             .kind,
         Kind::TooFast
     );
 }
 
 #[test]
-fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_reported_only() {
-    let time = Timeline::new(POLICY);
+fn trap_marks_no_person_exempt_or_verified_client() {
+    let time = BehaviourWorld::new(POLICY);
     for user_agent in [BROWSER, "curl/8.9.1", "HouseBot/1.0"] {
-        time.ask(0.0, "192.0.2.1", user_agent, "/trap/");
+        time.request(0.0, "192.0.2.1", user_agent, "/trap/");
     }
-    assert!(time.behaviours.traps.is_empty());
-    let reported = time.ask_as(
+    assert!(time.behaviours.marked_clients.is_empty());
+    let reported = time.request_as(
         Identity::Verified,
         0.0,
         "198.51.100.1",
@@ -701,8 +777,8 @@ fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_rep
         "/trap/",
     );
     assert_eq!((reported.kind, reported.trap_hit), (Kind::Trapped, true));
-    assert!(time.behaviours.traps.is_empty());
-    let impostor = time.ask_as(
+    assert!(time.behaviours.marked_clients.is_empty());
+    let impostor = time.request_as(
         Identity::Impostor,
         0.0,
         "192.0.2.1",
@@ -713,52 +789,52 @@ fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_rep
 }
 
 #[test]
-fn who_may_hold_a_version_without_the_trap_is_not_marked() {
-    let mut time = Timeline::new(POLICY);
-    time.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
+fn client_with_a_cached_version_without_trap_is_unmarked() {
+    let mut time = BehaviourWorld::new(POLICY);
+    time.cached = vec![superseded_version(POLICY.replace("traps: [/trap/], ", ""))];
     assert_eq!(
-        time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind,
+        time.request(100.0, "192.0.2.1", BINGBOT, "/trap/").kind,
         Kind::StaleCopy
     );
     // It was disallowed by another rule: against the rules, but of the trap it could not know.
-    time.held = vec![held(
+    time.cached = vec![superseded_version(
         POLICY
             .replace("traps: [/trap/], ", "")
             .replace("/cart/", "/tra"),
     )];
     assert_eq!(
-        time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind,
+        time.request(110.0, "192.0.2.1", BINGBOT, "/trap/").kind,
         Kind::Violation
     );
-    assert!(time.behaviours.traps.is_empty());
+    assert!(time.behaviours.marked_clients.is_empty());
     assert_eq!(
-        time.ask(90_000.0, "192.0.2.1", BINGBOT, "/trap/").kind,
+        time.request(90_000.0, "192.0.2.1", BINGBOT, "/trap/").kind,
         Kind::Trapped,
         "a day later it has the new one"
     );
-    time.held = vec![held(POLICY.replace("/cart/", "/other/"))];
+    time.cached = vec![superseded_version(POLICY.replace("/cart/", "/other/"))];
     assert_eq!(
-        time.ask(90_010.0, "192.0.2.9", BINGBOT, "/trap/").kind,
+        time.request(90_010.0, "192.0.2.9", BINGBOT, "/trap/").kind,
         Kind::Trapped,
         "both have it"
     );
 }
 
 #[test]
-fn an_ambiguous_url_springs_no_trap() {
-    let time = Timeline::new(POLICY);
+fn ambiguous_url_hits_no_trap() {
+    let time = BehaviourWorld::new(POLICY);
     assert_eq!(
-        time.ask(0.0, "192.0.2.1", BINGBOT, "/x/../trap/").kind,
+        time.request(0.0, "192.0.2.1", BINGBOT, "/x/../trap/").kind,
         Kind::Ambiguous
     );
-    assert!(time.behaviours.traps.is_empty());
+    assert!(time.behaviours.marked_clients.is_empty());
 }
 
 #[test]
-fn pace_is_for_those_who_honour_it_or_are_named() {
-    let time = Timeline::new(POLICY);
+fn delay_binds_crawlers_that_honour_it_or_are_named() {
+    let time = BehaviourWorld::new(POLICY);
     let kinds = |user_agent: &str, target: &str| {
-        let ask = |seconds| time.ask(seconds, "192.0.2.1", user_agent, target).kind;
+        let ask = |seconds| time.request(seconds, "192.0.2.1", user_agent, target).kind;
         [ask(1_000.0), ask(1_001.0)]
     };
     assert_eq!(
@@ -779,53 +855,55 @@ fn pace_is_for_those_who_honour_it_or_are_named() {
     assert_eq!(kinds(BROWSER, "/")[1], Kind::NotACrawler);
     assert_eq!(kinds(BINGBOT, "/robots.txt?x"), [Kind::Allowed; 2]);
     assert_eq!(
-        time.ask(1_002.1, "192.0.2.1", "GPTBot/1.2", "/").kind,
+        time.request(1_002.1, "192.0.2.1", "GPTBot/1.2", "/").kind,
         Kind::Allowed,
         "two seconds after the first"
     );
 }
 
 #[test]
-fn the_retry_after_is_kept_by_who_waits_that_long() {
-    let time = Timeline::new(POLICY);
-    time.ask(1_000.0, "192.0.2.1", "ShopBot/1.0", "/");
+fn request_after_retry_after_is_allowed() {
+    let time = BehaviourWorld::new(POLICY);
+    time.request(1_000.0, "192.0.2.1", "ShopBot/1.0", "/");
     let mut now = 1_000.25;
     let crate::verdict::Action::Slow { retry_after, .. } =
-        time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").action
+        time.request(now, "192.0.2.1", "ShopBot/1.0", "/").action
     else {
         panic!("too fast");
     };
     assert_eq!(retry_after, 9, "whole seconds, up");
     now += f64::from(retry_after);
     assert_eq!(
-        time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").kind,
+        time.request(now, "192.0.2.1", "ShopBot/1.0", "/").kind,
         Kind::Allowed
     );
 }
 
 #[test]
-fn a_delay_that_was_raised_or_introduced_counts_when_nobody_may_hold_the_version_before() {
+fn raised_delay_counts_once_no_older_version_is_cached() {
     let bot = "ShopBot/1.0";
-    let mut time = Timeline::new(POLICY);
-    time.held = vec![held(POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"))];
+    let mut time = BehaviourWorld::new(POLICY);
+    time.cached = vec![superseded_version(
+        POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"),
+    )];
     for seconds in [1_000.0, 1_002.0, 1_004.0] {
         assert_eq!(
-            time.ask(seconds, "192.0.2.1", bot, "/").kind,
+            time.request(seconds, "192.0.2.1", bot, "/").kind,
             Kind::Allowed,
             "it keeps the delay that it knows"
         );
     }
     assert_eq!(
-        time.ask(1_005.0, "192.0.2.1", bot, "/").kind,
+        time.request(1_005.0, "192.0.2.1", bot, "/").kind,
         Kind::TooFast,
         "nor did any version allow this"
     );
     assert_eq!(
-        time.ask(90_000.0, "192.0.2.1", bot, "/").kind,
+        time.request(90_000.0, "192.0.2.1", bot, "/").kind,
         Kind::Allowed
     );
     assert_eq!(
-        time.ask(90_002.0, "192.0.2.1", bot, "/").kind,
+        time.request(90_002.0, "192.0.2.1", bot, "/").kind,
         Kind::TooFast,
         "a day later it has the new one"
     );
@@ -839,44 +917,44 @@ fn a_delay_that_was_raised_or_introduced_counts_when_nobody_may_hold_the_version
         } else {
             ""
         };
-        let mut time = Timeline::new(POLICY);
-        time.held = vec![held(
+        let mut time = BehaviourWorld::new(POLICY);
+        time.cached = vec![superseded_version(
             POLICY
                 .replace(before, after)
                 .replace("traps: [/trap/], ", ""),
         )];
         for seconds in [1_000.0, 1_000.5, 1_001.0] {
             assert_eq!(
-                time.ask(seconds, "192.0.2.1", bot, "/").kind,
+                time.request(seconds, "192.0.2.1", bot, "/").kind,
                 Kind::Allowed,
                 "there was none"
             );
         }
     }
-    let mut time = Timeline::new(&POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"));
-    time.held = vec![held(POLICY.to_owned())];
-    time.ask(1_000.0, "192.0.2.1", bot, "/");
+    let mut time = BehaviourWorld::new(&POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"));
+    time.cached = vec![superseded_version(POLICY.to_owned())];
+    time.request(1_000.0, "192.0.2.1", bot, "/");
     assert_eq!(
-        time.ask(1_002.0, "192.0.2.1", bot, "/").kind,
+        time.request(1_002.0, "192.0.2.1", bot, "/").kind,
         Kind::Allowed,
         "the shorter one is in force at once"
     );
 }
 
 #[test]
-fn on_a_host_just_started_nobody_is_called_too_fast() {
-    let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
+fn crawler_of_an_unobserved_host_is_never_too_fast() {
+    let (bot, mut time) = ("ShopBot/1.0", BehaviourWorld::new(POLICY));
     time.watched = false;
     for seconds in [1_000.0, 1_000.5] {
         assert_eq!(
-            time.ask(seconds, "192.0.2.1", bot, "/").kind,
+            time.request(seconds, "192.0.2.1", bot, "/").kind,
             Kind::Allowed,
             "it may never have heard of a delay"
         );
     }
-    time.fetch(Identity::Unverified, "192.0.2.1", bot);
-    time.ask(2_000.0, "192.0.2.1", bot, "/");
-    let slowed = time.ask(2_001.0, "192.0.2.1", bot, "/");
+    time.fetch_robots_txt(Identity::Unverified, "192.0.2.1", bot);
+    time.request(2_000.0, "192.0.2.1", bot, "/");
+    let slowed = time.request(2_001.0, "192.0.2.1", bot, "/");
     assert_eq!(
         (slowed.kind, slowed.action.name()),
         (Kind::Unproven, "slow"),
@@ -885,40 +963,41 @@ fn on_a_host_just_started_nobody_is_called_too_fast() {
 }
 
 #[test]
-fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before() {
-    let mut time = Timeline::new(POLICY);
+fn trap_of_an_unobserved_host_marks_no_client() {
+    let mut time = BehaviourWorld::new(POLICY);
     time.watched = false;
     assert_eq!(
-        time.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
+        time.request(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
             .kind,
         Kind::Unproven
     );
     assert_eq!(
-        time.ask(1_001.0, "192.0.2.1", "Googlebot/2.1", "/").kind,
+        time.request(1_001.0, "192.0.2.1", "Googlebot/2.1", "/")
+            .kind,
         Kind::Allowed,
         "it is not shut out"
     );
-    assert!(time.behaviours.traps.is_empty());
-    time.fetch(Identity::Unverified, "192.0.2.1", "Googlebot/2.1");
+    assert!(time.behaviours.marked_clients.is_empty());
+    time.fetch_robots_txt(Identity::Unverified, "192.0.2.1", "Googlebot/2.1");
     // The line was shown to it, and it may go by what it held before all the same.
     assert_eq!(
-        time.ask(1_002.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
+        time.request(1_002.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
             .kind,
         Kind::Unproven
     );
-    assert!(time.behaviours.traps.is_empty());
-    let mut later = Timeline::new(POLICY);
+    assert!(time.behaviours.marked_clients.is_empty());
+    let mut later = BehaviourWorld::new(POLICY);
     assert_eq!(
         later
-            .ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
+            .request(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
             .kind,
         Kind::Trapped,
         "no copy is unknown"
     );
-    later.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
+    later.cached = vec![superseded_version(POLICY.replace("traps: [/trap/], ", ""))];
     assert_eq!(
         later
-            .ask(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/")
+            .request(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/")
             .kind,
         Kind::StaleCopy
     );
@@ -926,51 +1005,52 @@ fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before
 
 /// A forger took its name, and the file: it itself was shown nothing.
 #[test]
-fn on_a_host_just_started_nobody_is_held_to_what_only_a_forger_was_served() {
-    let mut time = Timeline::new(POLICY);
+fn fetch_of_a_forger_binds_only_its_own_address() {
+    let mut time = BehaviourWorld::new(POLICY);
     time.watched = false;
     for bot in ["ShopBot/1.0", "bingbot/2.0", "GPTBot/1.2"] {
-        time.fetch(Identity::Unverified, "203.0.113.66", bot);
-        time.fetch(Identity::Impostor, "203.0.113.66", bot);
+        time.fetch_robots_txt(Identity::Unverified, "203.0.113.66", bot);
+        time.fetch_robots_txt(Identity::Impostor, "203.0.113.66", bot);
         for seconds in [1_000.0, 1_000.5] {
             assert_eq!(
-                time.ask(seconds, "192.0.2.1", bot, "/").kind,
+                time.request(seconds, "192.0.2.1", bot, "/").kind,
                 Kind::Allowed,
                 "{bot}"
             );
         }
-        let trap = time.ask(1_001.0, "192.0.2.1", bot, "/trap/");
+        let trap = time.request(1_001.0, "192.0.2.1", bot, "/trap/");
         assert!(
             !trap.trap_hit && trap.kind != Kind::Trapped,
             "{bot}: {trap:?}"
         );
         // The forger is held to what it was given.
         assert_eq!(
-            time.ask(1_000.0, "203.0.113.66", bot, "/").kind,
+            time.request(1_000.0, "203.0.113.66", bot, "/").kind,
             Kind::Allowed
         );
         assert_eq!(
-            time.ask(1_000.5, "203.0.113.66", bot, "/").action.name(),
+            time.request(1_000.5, "203.0.113.66", bot, "/")
+                .action
+                .name(),
             "slow",
             "{bot}"
         );
     }
-    assert!(time.behaviours.traps.is_empty());
+    assert!(time.behaviours.marked_clients.is_empty());
 }
 
 #[test]
-fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawler_and_another_version_for_none()
- {
-    let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
+fn verified_fetch_counts_for_every_address_of_the_crawler() {
+    let (bot, mut time) = ("ShopBot/1.0", BehaviourWorld::new(POLICY));
     time.watched = false;
-    let slow = |time: &Timeline, start: f64, client: &str| {
-        time.ask(start, client, bot, "/");
-        time.ask(start + 0.5, client, bot, "/").action.name() == "slow"
+    let slow = |time: &BehaviourWorld, start: f64, client: &str| {
+        time.request(start, client, bot, "/");
+        time.request(start + 0.5, client, bot, "/").action.name() == "slow"
     };
-    time.fetch(Identity::Verified, "198.51.100.1", bot);
+    time.fetch_robots_txt(Identity::Verified, "198.51.100.1", bot);
     assert!(slow(&time, 1_000.0, "198.51.100.1") && slow(&time, 1_000.0, "192.0.2.1"));
     // The owner changes the file: nobody was shown the new one.
-    let parsed = held(POLICY.to_owned());
+    let parsed = superseded_version(POLICY.to_owned());
     time.snapshot = Snapshot::new(
         vec![SiteEntry::new(
             site(&POLICY.replace("/cart/", "/carts/")),
@@ -978,9 +1058,9 @@ fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawl
         )],
         2,
     );
-    time.held = vec![parsed];
+    time.cached = vec![parsed];
     assert!(!slow(&time, 2_000.0, "198.51.100.1"));
-    time.fetch(Identity::Unverified, "2001:db8:0:1::1", bot);
+    time.fetch_robots_txt(Identity::Unverified, "2001:db8:0:1::1", bot);
     assert!(
         slow(&time, 3_000.0, "2001:db8:0:1:ffff::2"),
         "one machine has the whole /64"
@@ -1000,16 +1080,19 @@ fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawl
 }
 
 #[test]
-fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
+fn million_fetches_leave_the_fetch_table_bounded() {
     use super::proven_fetches::{ProvenFetch, ProvenFetches};
-    let (shown, version) = (ProvenFetches::default(), crate::policy::Version([0; 8]));
+    let (shown, version) = (
+        ProvenFetches::default(),
+        crate::policy::RobotsVersion([0; 8]),
+    );
     let showing = ProvenFetch {
         key: b"shop\0shop.example",
         crawler: "bingbot",
         version,
     };
     for number in 0..1_000_000_u32 {
-        shown.add(
+        shown.record(
             showing,
             Identity::Unverified,
             Some(Ipv4Addr::from(number).into()),
@@ -1018,7 +1101,7 @@ fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
     }
     assert!(shown.len() <= 65_536, "{}", shown.len());
     let was_shown = |number: u32, now: i64| {
-        shown.within(
+        shown.was_served_within(
             showing,
             Some(Ipv4Addr::from(number).into()),
             Timestamp(0)..=Timestamp(now),
@@ -1033,35 +1116,41 @@ fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
 }
 
 #[test]
-fn bots_that_no_list_knows_answer_for_themselves_at_one_address() {
-    let time = Timeline::new(POLICY);
+fn unknown_bots_at_one_address_are_marked_separately() {
+    let time = BehaviourWorld::new(POLICY);
     let [one, other] = [
         "OneBot/1.0 (+http://one.example)",
         "OtherBot/2.0 (+http://other.example)",
     ];
     assert_eq!(
-        time.ask(0.0, "192.0.2.1", one, "/trap/").kind,
+        time.request(0.0, "192.0.2.1", one, "/trap/").kind,
         Kind::Trapped
     );
-    assert_eq!(time.ask(10.0, "192.0.2.1", one, "/").kind, Kind::Trapped);
-    assert_eq!(time.ask(10.0, "192.0.2.1", other, "/").kind, Kind::Allowed);
+    assert_eq!(
+        time.request(10.0, "192.0.2.1", one, "/").kind,
+        Kind::Trapped
+    );
+    assert_eq!(
+        time.request(10.0, "192.0.2.1", other, "/").kind,
+        Kind::Allowed
+    );
     let nameless = "Mozilla/5.0 (compatible; +http://a.example)";
     assert_eq!(
-        time.ask(20.0, "192.0.2.2", nameless, "/trap/").kind,
+        time.request(20.0, "192.0.2.2", nameless, "/trap/").kind,
         Kind::Trapped
     );
     assert_eq!(
-        time.behaviours.traps.len(),
+        time.behaviours.marked_clients.len(),
         1,
         "who has no name is refused, and not marked"
     );
 }
 
 #[test]
-fn the_exempt_are_called_so() {
-    let time = Timeline::new(POLICY);
+fn exempt_crawler_has_the_kind_exempt() {
+    let time = BehaviourWorld::new(POLICY);
     for target in ["/cart/", "/trap/", "/x/../cart/"] {
-        let decision = time.ask(0.0, "192.0.2.1", "HouseBot/1.0", target);
+        let decision = time.request(0.0, "192.0.2.1", "HouseBot/1.0", target);
         assert_eq!(
             (decision.kind, decision.action.name(), decision.would),
             (Kind::Exempt, "pass", None),
@@ -1069,13 +1158,13 @@ fn the_exempt_are_called_so() {
         );
     }
     assert_eq!(
-        time.ask(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind,
+        time.request(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind,
         Kind::Allowed
     );
 }
 
 #[test]
-fn a_mark_lasts_for_its_time_whatever_the_clock_on_the_wall_says() {
+fn mark_keeps_its_duration_when_the_clock_is_set() {
     for set in [
         -365 * 86_400,
         -7_000,
@@ -1088,23 +1177,41 @@ fn a_mark_lasts_for_its_time_whatever_the_clock_on_the_wall_says() {
         3_600,
         365 * 86_400,
     ] {
-        let traps = Traps::default();
-        traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
-        let is_marked =
-            |lived| traps.is_marked("shop", "gptbot", address("192.0.2.1"), at(lived).lived);
+        let traps = MarkedClients::default();
+        traps.mark_client(
+            "shop",
+            "gptbot",
+            parse_address("192.0.2.1"),
+            moment_at(1_000_000),
+            HOUR,
+        );
+        let is_marked = |monotonic| {
+            traps.is_marked(
+                "shop",
+                "gptbot",
+                parse_address("192.0.2.1"),
+                moment_at(monotonic).monotonic,
+            )
+        };
         assert!(
             is_marked(1_000_001)
                 && is_marked(1_003_599)
                 && !is_marked(1_003_600)
                 && !is_marked(1_007_000)
         );
-        let (last, over) = (moment(1_003_590, set), moment(1_003_600, set));
+        let (last, over) = (
+            moment_after_step(1_003_590, set),
+            moment_after_step(1_003_600, set),
+        );
         assert_eq!(
-            (traps.in_force(last.lived), traps.list(last).len()),
+            (
+                traps.active_count(last.monotonic),
+                traps.active_marks(last).len()
+            ),
             (1, 1),
             "{set}"
         );
-        let listed = &traps.list(last)[0];
+        let listed = &traps.active_marks(last)[0];
         // A correction is none of the list's business.
         let until = if set.abs() <= 5 {
             last.now.0 - set + 10
@@ -1117,7 +1224,10 @@ fn a_mark_lasts_for_its_time_whatever_the_clock_on_the_wall_says() {
             "{set}"
         );
         assert_eq!(
-            (traps.in_force(over.lived), traps.list(over).len()),
+            (
+                traps.active_count(over.monotonic),
+                traps.active_marks(over).len()
+            ),
             (0, 0),
             "{set}"
         );
@@ -1125,8 +1235,8 @@ fn a_mark_lasts_for_its_time_whatever_the_clock_on_the_wall_says() {
 }
 
 #[test]
-fn what_is_left_of_a_mark_outlasts_a_restart_and_a_clock_that_is_set() {
-    for (lived, set, away, left) in [
+fn remaining_mark_outlasts_a_restart_and_a_set_clock() {
+    for (monotonic, set, away, left) in [
         (1_800, 0, 0, 1_800),
         (1_800, 0, 1_000, 800),
         (1_800, 0, 1_800, 0),
@@ -1139,49 +1249,67 @@ fn what_is_left_of_a_mark_outlasts_a_restart_and_a_clock_that_is_set() {
         (1_800, 0, -100_000, 3_600),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let (traps, store) = opened(directory.path(), at(1_000_000));
-        traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
-        let stop = moment(1_000_000 + lived, set);
-        closed((traps, store), stop);
+        let (traps, store) = open_marks(directory.path(), moment_at(1_000_000));
+        traps.mark_client(
+            "shop",
+            "gptbot",
+            parse_address("192.0.2.1"),
+            moment_at(1_000_000),
+            HOUR,
+        );
+        let stop = moment_after_step(1_000_000 + monotonic, set);
+        close_marks((traps, store), stop);
         let start = Moment {
             now: Timestamp(stop.now.0 + away),
-            lived: Duration::from_secs(7),
+            monotonic: Duration::from_secs(7),
         };
-        let (again, _store) = opened(directory.path(), start);
+        let (again, _store) = open_marks(directory.path(), start);
         let is_marked = |after: u64| {
             again.is_marked(
                 "shop",
                 "gptbot",
-                address("192.0.2.1"),
-                start.lived + Duration::from_secs(after),
+                parse_address("192.0.2.1"),
+                start.monotonic + Duration::from_secs(after),
             )
         };
-        let case = (lived, set, away);
+        let case = (monotonic, set, away);
         assert!(left == 0 || is_marked(left - 1), "{case:?}");
         assert!(!is_marked(left), "{case:?}");
     }
 }
 
 #[test]
-fn a_mark_that_is_over_is_gone_from_the_disk() {
+fn expired_mark_is_removed_from_the_disk() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (traps, store) = opened(directory.path(), at(1_000_000));
-    traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
-    traps.mark(
+    let (traps, store) = open_marks(directory.path(), moment_at(1_000_000));
+    traps.mark_client(
         "shop",
         "gptbot",
-        address("192.0.2.2"),
-        at(1_000_000),
+        parse_address("192.0.2.1"),
+        moment_at(1_000_000),
+        HOUR,
+    );
+    traps.mark_client(
+        "shop",
+        "gptbot",
+        parse_address("192.0.2.2"),
+        moment_at(1_000_000),
         2 * HOUR,
     );
-    traps.keep(at(1_000_000));
-    closed((traps, store), at(1_003_600));
+    traps.flush(moment_at(1_000_000));
+    close_marks((traps, store), moment_at(1_003_600));
     // By a clock that is an hour back it would count again.
-    let (again, store) = opened(directory.path(), at(1_000_000));
-    assert_eq!(again.in_force(at(1_000_000).lived), 1);
+    let (again, store) = open_marks(directory.path(), moment_at(1_000_000));
+    assert_eq!(again.active_count(moment_at(1_000_000).monotonic), 1);
     drop(again);
     store.close().expect("closed");
     // What was over while crawlgate was away goes from the disk, too.
-    closed(opened(directory.path(), at(1_010_000)), at(1_010_000));
-    assert_eq!(opened(directory.path(), at(1_000_000)).0.len(), 0);
+    close_marks(
+        open_marks(directory.path(), moment_at(1_010_000)),
+        moment_at(1_010_000),
+    );
+    assert_eq!(
+        open_marks(directory.path(), moment_at(1_000_000)).0.len(),
+        0
+    );
 }

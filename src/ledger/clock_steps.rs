@@ -1,62 +1,65 @@
-//! [`ClockSteps`] notices that the clock was set, or that the machine slept: it compares the wall
-//! clock with the elapsed time. The times of what was served are then unreliable, and observation
-//! begins anew.
+//! [`ClockStepDetector`] detects that the clock was set or that the machine slept, by comparing the
+//! wall clock with the monotonic clock. Times in the ledger are then unreliable, so crawlgate
+//! begins anew to observe which robots.txt crawlers are served.
 //!
-//! A request that sees a step makes the clock unsettled; [`ClockSteps::note_settled`] makes it
-//! settled again.
+//! A request that detects a step makes the clock unsettled. [`ClockStepDetector::mark_settled`]
+//! makes it settled again.
 
 use crate::clock::Moment;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-/// How far the clock may be from the time that was lived through: corrections over the network are
+/// How far the clock may be from the monotonic time: corrections over the network are
 /// smaller, and slow.
-pub const TOLERANCE: i64 = 5;
+pub const MAX_CLOCK_DRIFT: i64 = 5;
 
-/// The difference of wall clock and time lived through, as it was last settled.
+/// The difference of wall clock and monotonic time, as it was last settled.
 #[derive(Debug)]
-pub struct ClockSteps {
-    /// Seconds between the clock on the wall and the time lived through.
-    apart: AtomicI64,
-    /// Whether a request saw that the clock was set, and [`ClockSteps::note_settled`] was not
-    /// called since.
+pub struct ClockStepDetector {
+    /// Seconds between the clock on the wall and the monotonic time.
+    offset: AtomicI64,
+    /// Whether a request saw that the clock was set, and [`ClockStepDetector::mark_settled`] was
+    /// not called since.
     is_unsettled: AtomicBool,
 }
 
-impl ClockSteps {
+impl ClockStepDetector {
     /// A settled clock, which goes as it does at this moment.
-    pub fn new(moment: Moment) -> ClockSteps {
-        ClockSteps {
-            apart: AtomicI64::new(moment.ahead()),
+    pub fn new(moment: Moment) -> ClockStepDetector {
+        ClockStepDetector {
+            offset: AtomicI64::new(moment.wall_clock_offset()),
             is_unsettled: AtomicBool::new(false),
         }
     }
 
     /// By how many seconds the clock was set since it was last settled: forward is positive. `None`
-    /// for corrections up to `TOLERANCE`. If the clock was set, it counts as unsettled from now on.
-    pub fn set_by(&self, moment: Moment) -> Option<i64> {
-        let set_by = moment.ahead().saturating_sub(self.apart.load(Relaxed));
-        let is_set = set_by.abs() > TOLERANCE;
+    /// for corrections up to `MAX_CLOCK_DRIFT`. If the clock was set, it counts as unsettled from
+    /// now on.
+    pub fn detect_step(&self, moment: Moment) -> Option<i64> {
+        let set_by = moment
+            .wall_clock_offset()
+            .saturating_sub(self.offset.load(Relaxed));
+        let is_set = set_by.abs() > MAX_CLOCK_DRIFT;
         if is_set {
             self.is_unsettled.store(true, Relaxed);
         }
         is_set.then_some(set_by)
     }
 
-    /// Whether no request saw since `ClockSteps::note_settled` that the clock was set.
+    /// Whether no request saw since `ClockStepDetector::mark_settled` that the clock was set.
     pub fn is_settled(&self) -> bool {
         !self.is_unsettled.load(Relaxed)
     }
 
     /// Goes by the clock as it is now. Returns by how many seconds it was set since it was last
-    /// settled (forward is positive); `None` for corrections up to `TOLERANCE`.
-    pub fn settle(&self, moment: Moment) -> Option<i64> {
-        let now = moment.ahead();
-        let set_by = now.saturating_sub(self.apart.swap(now, Relaxed));
-        (set_by.abs() > TOLERANCE).then_some(set_by)
+    /// settled (forward is positive); `None` for corrections up to `MAX_CLOCK_DRIFT`.
+    pub fn accept_step(&self, moment: Moment) -> Option<i64> {
+        let now = moment.wall_clock_offset();
+        let set_by = now.saturating_sub(self.offset.swap(now, Relaxed));
+        (set_by.abs() > MAX_CLOCK_DRIFT).then_some(set_by)
     }
 
     /// Notes that everything goes by the clock as it is now.
-    pub fn note_settled(&self) {
+    pub fn mark_settled(&self) {
         self.is_unsettled.store(false, Relaxed);
     }
 }

@@ -1,27 +1,26 @@
-//! [`CrawlRate`] finds crawlers that request faster than their crawl delay allows, by the generic
-//! cell rate algorithm (ITU-T I.371). It keeps one rate for each crawler on each host, and for an
-//! unproven crawler one for each of its addresses. A rate is the moment at which the last request
-//! was due. [`gcra`] computes from it whether the next request comes too soon. Once the delay after
-//! that moment is over, the rate may be forgotten.
+//! [`CrawlRates`] detects crawlers that request faster than their crawl delay allows, by the
+//! generic cell rate algorithm (ITU-T I.371), which [`gcra`] implements. It keeps a [`RateState`]
+//! for each verified crawler on each host, and for an unverified one for each of its addresses. A
+//! state may be forgotten when the delay after its last request is over.
 
-use super::observations::Key;
-use super::traps::network;
-use crate::bounded::{Bounded, Ends, Seed};
+use super::host_table::HostKey;
+use super::marked_clients::client_network;
+use crate::bounded::{BoundedTable, Expires, HashSeed};
 use crate::verdict::Identity;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Networks deliver what was sent at a steady crawl rate a little closer together: a quarter of the
-/// delay is let pass, and at most this.
+/// The most that a request may come too soon, at most a quarter of the delay. Networks deliver
+/// steady requests at slightly uneven times.
 const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Whether a request is in time. `last` is when the request before it was due, as this function
-/// returned it; `None` for the first request. Returns when this request was due, or for how long it
-/// comes too soon. After exactly that long it is in time.
+/// Decides whether a request comes too soon. `last` is the result for the previous request; `None`
+/// for the first one. Returns when this request was due, or an error with how long it must wait.
+/// After exactly that wait it is in time.
 ///
-/// A crawler that keeps its delay is never refused, whenever it begins and whatever the delay was
-/// before. A `last` that lies farther ahead than a request can have put it comes from a clock that
+/// A crawler that keeps its delay never comes too soon, whenever it begins and whatever the delay
+/// was before. A `last` farther in the future than a request can cause comes from before the clock
 /// was set back, and is ignored.
 ///
 /// ```
@@ -35,8 +34,8 @@ const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 /// ```
 pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
     let tolerance = (delay / 4).min(MAX_TOLERANCE);
-    // One tolerance for a request that came early, one for workers that look at the clock one after
-    // the other.
+    // One tolerance for an early request, and one for threads that read the clock at different
+    // times.
     let farthest = now.saturating_add(tolerance * 2);
     let expected = last
         .filter(|last| *last <= farthest)
@@ -51,12 +50,12 @@ pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Du
     }
 }
 
-/// The client and the place that a crawl rate is for.
+/// The client and the host that a crawl rate is for.
 #[derive(Clone, Debug)]
 pub struct RateKey<'a> {
-    /// The site's name and the host, as the ledger has them: a robots.txt is for a host, and so is
-    /// the delay in it.
-    pub place: Key,
+    /// The site and the host (see `site_host_key`), because a robots.txt and its delay are for a
+    /// host.
+    pub place: HostKey,
     /// The claimed identity.
     pub crawler: &'a str,
     /// What is proven of the claim.
@@ -65,60 +64,57 @@ pub struct RateKey<'a> {
     pub address: Option<IpAddr>,
 }
 
-/// A request that was in time.
+/// The last request in time of a crawler.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
-    /// When it was to come at the soonest.
-    at: Duration,
-    /// When its delay is over.
-    over: Duration,
+struct RateState {
+    /// When it was due.
+    due_at: Duration,
+    /// When the delay after it ends.
+    delay_ends: Duration,
 }
 
-impl Ends for Arrival {
-    type Moment = Duration;
+impl Expires for RateState {
+    type Time = Duration;
 
-    fn ends(&self) -> Duration {
-        self.over
+    fn expires_at(&self) -> Duration {
+        self.delay_ends
     }
 }
 
-/// The crawl rates of one process for the next one, which counts the time lived through from the
-/// same moment on.
+/// The crawl rates of one process for the next one, which goes on with the monotonic time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedRates {
-    seed: Seed,
+pub struct CrawlRateTransfer {
+    seed: HashSeed,
     /// Hash, and both moments of an arrival in milliseconds.
     arrivals: Vec<(u64, u64, u64)>,
 }
 
-/// The crawl rate of every crawler on every host, of each address by itself where the client is not
-/// verified. Where there are too many, those whose delay is over are as good as forgotten; of
-/// others each may come once too soon.
+/// The crawl rate of each crawler on each host, and of each address if the client is not verified.
+/// A crawler whose state was dropped from the full table may come too soon once.
 #[derive(Default)]
-pub struct CrawlRate(Bounded<Arrival>);
+pub struct CrawlRates(BoundedTable<RateState>);
 
-impl CrawlRate {
+impl CrawlRates {
     /// Continues the crawl rates of the previous process. `now` is the elapsed time.
-    pub fn passed(passed: PassedRates, now: Duration) -> CrawlRate {
-        let table = Bounded::seeded(passed.seed);
+    pub fn restore(passed: CrawlRateTransfer, now: Duration) -> CrawlRates {
+        let table = BoundedTable::seeded(passed.seed);
         for (hash, at, over) in passed.arrivals {
-            let arrival = Arrival {
-                at: Duration::from_millis(at),
-                over: Duration::from_millis(over),
+            let arrival = RateState {
+                due_at: Duration::from_millis(at),
+                delay_ends: Duration::from_millis(over),
             };
             table.insert(hash, arrival, now);
         }
-        CrawlRate(table)
+        CrawlRates(table)
     }
 
-    /// What the next process needs: the arrivals whose delay is not over. Less than a millisecond
-    /// of each is left out.
-    pub fn pass(&self, now: Duration) -> PassedRates {
-        let arrivals = self.0.collect_hashed(|hash, last| {
-            let at = last.at.as_millis() as u64;
-            (last.over > now).then_some((hash, at, last.over.as_millis() as u64))
+    /// Exports the states whose delay has not ended, for the next process, in milliseconds.
+    pub fn export(&self, now: Duration) -> CrawlRateTransfer {
+        let arrivals = self.0.collect_with_hash(|hash, last| {
+            let at = last.due_at.as_millis() as u64;
+            (last.delay_ends > now).then_some((hash, at, last.delay_ends.as_millis() as u64))
         });
-        PassedRates {
+        CrawlRateTransfer {
             seed: self.0.seed(),
             arrivals,
         }
@@ -126,29 +122,34 @@ impl CrawlRate {
 
     /// Counts a request, and returns `None`, if it is in time. Otherwise returns for how long it
     /// comes too soon, and does not count it. `now` is the elapsed time.
-    pub fn ask(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
-        let taken_in = self.0.change(self.hash(party), now, |last| {
-            let at = gcra(last.map(|last| last.at), now, delay)?;
-            Ok(Arrival {
-                at,
-                over: at.saturating_add(delay),
+    pub fn count_request(
+        &self,
+        party: RateKey<'_>,
+        delay: Duration,
+        now: Duration,
+    ) -> Option<Duration> {
+        let taken_in = self.0.try_update(self.hash_key(party), now, |last| {
+            let at = gcra(last.map(|last| last.due_at), now, delay)?;
+            Ok(RateState {
+                due_at: at,
+                delay_ends: at.saturating_add(delay),
             })
         });
         taken_in.err()
     }
 
-    /// Undoes the last counted request, which counted for this `delay`: the next one is in time
-    /// from the moment on at which that one was. Of two requests at once this may take back the
-    /// other one, which is milder.
-    pub fn take_back(&self, party: RateKey<'_>, delay: Duration, now: Duration) {
-        let hash = self.hash(party);
-        let before = self.0.look(hash, |last| last.at.checked_sub(delay));
+    /// Undoes the last counted request, which counted for this `delay`: the next one may come as
+    /// early as that one. Of two simultaneous requests this may undo the other one, which is
+    /// lenient.
+    pub fn undo_request(&self, party: RateKey<'_>, delay: Duration, now: Duration) {
+        let hash = self.hash_key(party);
+        let before = self.0.get_with(hash, |last| last.due_at.checked_sub(delay));
         match before {
             Some(at) => self.0.insert(
                 hash,
-                Arrival {
-                    at,
-                    over: at.saturating_add(delay),
+                RateState {
+                    due_at: at,
+                    delay_ends: at.saturating_add(delay),
                 },
                 now,
             ),
@@ -157,15 +158,20 @@ impl CrawlRate {
         }
     }
 
-    /// For how long a request would come too soon, without counting it; `None` if it would be in
+    /// Returns how long a request would have to wait, without counting it. `None` if it would be in
     /// time.
-    pub fn look(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
-        self.0.look(self.hash(party), |last| {
-            gcra(Some(last.at), now, delay).err()
+    pub fn check_request(
+        &self,
+        party: RateKey<'_>,
+        delay: Duration,
+        now: Duration,
+    ) -> Option<Duration> {
+        self.0.get_with(self.hash_key(party), |last| {
+            gcra(Some(last.due_at), now, delay).err()
         })
     }
 
-    /// Crawlers that are remembered.
+    /// The number of states.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
@@ -173,11 +179,11 @@ impl CrawlRate {
 
     /// The hash of the place and the crawler; for a client that is not verified also of its address
     /// (of IPv6 the /64).
-    fn hash(&self, party: RateKey<'_>) -> u64 {
-        // A verified crawler is one, wherever it comes from. Of every other client only the address
-        // tells it from clients under the same name.
+    fn hash_key(&self, party: RateKey<'_>) -> u64 {
+        // A verified crawler is one client at all its addresses. Other clients under the same name
+        // are told apart by their address.
         let verified = party.identity == Identity::Verified;
-        let address = party.address.filter(|_| !verified).map(network);
+        let address = party.address.filter(|_| !verified).map(client_network);
         self.0.hash((party.place, party.crawler, verified, address))
     }
 }

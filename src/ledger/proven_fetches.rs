@@ -1,35 +1,36 @@
-//! [`ProvenFetches`]: the clients that were certainly served the robots.txt that is now in force. A
-//! fetch by a verified crawler counts for that crawler at every address. Any other fetch counts for
-//! its own address only, because another client may have used the crawler's name. In an upgrade the
-//! next process takes the fetches over; a restart forgets them, and other instances do not learn of
-//! them. crawlgate judges a client without a proven fetch more mildly.
+//! [`ProvenFetches`]: which clients were certainly served the present robots.txt. A fetch by a
+//! verified crawler counts for that crawler at every address. Any other fetch counts for its own
+//! address only, because another client may have used the crawler's name. The fetches survive an
+//! upgrade but not a restart, and other instances do not learn of them: a forgotten fetch only
+//! makes crawlgate more lenient.
 
-use super::observations::{Key, key};
-use super::traps::network;
-use crate::bounded::{Bounded, Ends, Seed};
-use crate::policy::Version;
+use super::host_table::{HostKey, host_key};
+use super::marked_clients::client_network;
+use crate::bounded::{BoundedTable, Expires, HashSeed};
+use crate::policy::RobotsVersion;
 use crate::time::Timestamp;
 use crate::verdict::Identity;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-/// What was fetched, and for which crawler.
+/// A fetch of robots.txt: what was fetched, by which crawler.
 #[derive(Clone, Copy, Debug)]
 pub struct ProvenFetch<'a> {
-    /// The site's name and the host, as the ledger has them.
+    /// The site and the host (see [`site_host_key`]).
     pub key: &'a [u8],
     /// The name of the crawler's cache.
     pub crawler: &'a str,
     /// The version.
-    pub version: Version,
+    pub version: RobotsVersion,
 }
 
-/// A key of the site and the host, with a zero byte between them. The usual ports are one host
-/// here, but may belong to different sites. `None` for a host that is no valid name.
-pub fn place(site: &str, host: &[u8]) -> Option<Key> {
-    let host = key(host)?;
-    let mut place = Key::from_slice(site.as_bytes());
+/// Builds a key of the site and the host, with a zero byte between them. The site is a part,
+/// because the usual ports count as one host, but may belong to different sites. `None` for an
+/// invalid host name.
+pub fn site_host_key(site: &str, host: &[u8]) -> Option<HostKey> {
+    let host = host_key(host)?;
+    let mut place = HostKey::from_slice(site.as_bytes());
     place.push(0);
     place.extend_from_slice(&host);
     Some(place)
@@ -37,33 +38,32 @@ pub fn place(site: &str, host: &[u8]) -> Option<Key> {
 
 /// When a version was served last. A fetch has no end: the claimant decides how far back it counts.
 /// The oldest is forgotten first.
-impl Ends for Timestamp {
-    type Moment = Timestamp;
+impl Expires for Timestamp {
+    type Time = Timestamp;
 
-    fn ends(&self) -> Timestamp {
+    fn expires_at(&self) -> Timestamp {
         *self
     }
 }
 
-/// The fetches that one process remembers, for the next one.
+/// The fetches of one process, for the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedFetches {
-    seed: Seed,
+pub struct ProvenFetchTransfer {
+    seed: HashSeed,
     /// Hash, and when the version was served last.
     fetches: Vec<(u64, i64)>,
 }
 
-/// The fetches that are remembered. Where there are too many the oldest go: the client that made
-/// them is held to less.
+/// The table of fetches. When it is full the oldest are dropped, which is lenient to their clients.
 #[derive(Default)]
 pub struct ProvenFetches {
-    table: Bounded<Timestamp>,
+    table: BoundedTable<Timestamp>,
 }
 
 impl ProvenFetches {
     /// Continues the fetches of another process.
-    pub fn passed(passed: PassedFetches) -> ProvenFetches {
-        let table = Bounded::seeded(passed.seed);
+    pub fn restore(passed: ProvenFetchTransfer) -> ProvenFetches {
+        let table = BoundedTable::seeded(passed.seed);
         for (hash, at) in passed.fetches {
             // A fetch never ends: by this `now` none is over, and a full table drops the oldest.
             table.insert(hash, Timestamp(at), Timestamp(i64::MIN));
@@ -72,20 +72,20 @@ impl ProvenFetches {
     }
 
     /// All of them, for the next process.
-    pub fn pass(&self) -> PassedFetches {
+    pub fn export(&self) -> ProvenFetchTransfer {
         let fetches = self
             .table
-            .collect_hashed(|hash, served| Some((hash, served.0)));
-        PassedFetches {
+            .collect_with_hash(|hash, served| Some((hash, served.0)));
+        ProvenFetchTransfer {
             seed: self.table.seed(),
             fetches,
         }
     }
 
-    /// Records that a version was served whole. The fetch of a verified crawler counts at every
-    /// address, any other at its own address alone (of IPv6 the /64). The later moment counts. Does
-    /// nothing for a client that is not verified and whose address is not known.
-    pub fn add(
+    /// Records that a version was served completely. The fetch of a verified crawler counts at
+    /// every address, any other at its own address (for IPv6 the /64). Does nothing for an
+    /// unverified client without an address.
+    pub fn record(
         &self,
         fetch: ProvenFetch<'_>,
         identity: Identity,
@@ -94,27 +94,27 @@ impl ProvenFetches {
     ) {
         let proven = match (identity, address) {
             (Identity::Verified, _) => None,
-            (_, Some(address)) => Some(network(address)),
+            (_, Some(address)) => Some(client_network(address)),
             (_, None) => return,
         };
-        let hash = self.hash(fetch, proven);
-        let _ = self.table.change(hash, Timestamp(i64::MIN), |known| {
+        let hash = self.hash_fetch(fetch, proven);
+        let _ = self.table.try_update(hash, Timestamp(i64::MIN), |known| {
             Ok::<_, ()>(now.max(known.copied().unwrap_or(now)))
         });
     }
 
-    /// Whether this version was last served within a span of time, to a client at this address or
-    /// to the verified crawler anywhere.
-    pub fn within(
+    /// Whether this version was last served within `span`, to a client at this address or to the
+    /// verified crawler at any address.
+    pub fn was_served_within(
         &self,
         fetch: ProvenFetch<'_>,
         address: Option<IpAddr>,
         span: RangeInclusive<Timestamp>,
     ) -> bool {
-        let proven = [None, address.map(network)];
+        let proven = [None, address.map(client_network)];
         proven.into_iter().any(|proven| {
             self.table
-                .look(self.hash(fetch, proven), |served| {
+                .get_with(self.hash_fetch(fetch, proven), |served| {
                     span.contains(served).then_some(())
                 })
                 .is_some()
@@ -127,8 +127,8 @@ impl ProvenFetches {
         self.table.len()
     }
 
-    /// The hash of a fetch and of the network that it is proven for; `None`: every address.
-    fn hash(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>) -> u64 {
+    /// The hash of a fetch and the address that it counts for; `None` for every address.
+    fn hash_fetch(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>) -> u64 {
         self.table
             .hash((fetch.key, fetch.crawler, fetch.version.0, proven))
     }

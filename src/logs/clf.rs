@@ -1,35 +1,38 @@
-//! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without
-//! a leading virtual host or X-Forwarded-For. It ignores what follows the user agent, so lines of
-//! Traefik and of most extended formats are read, too. Quoted columns right behind the user agent
-//! must be lists of addresses, or the user agent is another column.
+//! [`parse_clf_line`] parses a line of an access log in the Common or Combined format of Apache and
+//! nginx, with or without a leading virtual host or X-Forwarded-For. Columns after the user agent
+//! are ignored, so lines of Traefik and of most extended formats are parsed, too. But quoted
+//! columns right after the user agent must have addresses; otherwise it would not be certain which
+//! column is the user agent.
 
-use super::client::{is_client, is_ipv4, is_socket_address, split_column};
-use super::{Asked, Line, Octets, Reading, Record, Unreadable, fields, moment, request, unescape};
+use super::client::{is_client_list, is_ipv4, is_socket_address, split_column};
+use super::{
+    FieldBytes, LineResult, LogLine, LogRecord, RequestLine, UnreadableReason, fields, request,
+    timestamps, unescape,
+};
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// Reads a line.
-pub fn read(line: &[u8]) -> Reading<'_> {
-    let (head, time, rest) = split_at_time(line).ok_or(Unreadable::OtherFormat)?;
-    let time = moment::clf(time).ok_or(Unreadable::BadTime)?;
-    let columns = Columns::read(head)?;
-    let (request, rest) = quoted(rest).ok_or(Unreadable::CutOff)?;
-    let (status, rest) = word(rest).ok_or(Unreadable::CutOff)?;
-    let (bytes, rest) = word(rest).ok_or(Unreadable::CutOff)?;
-    let status = fields::status(fields::number(status)?)?;
-    let bytes = fields::number(bytes)?;
-    let (user_agent, rest) = user_agent(rest.trim_ascii_start())?;
-    let forwarded = columns.forwarded.or(forwarded(rest)?);
+pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
+    let (head, time, rest) = split_at_time(line).ok_or(UnreadableReason::OtherFormat)?;
+    let time = timestamps::parse_clf_time(time).ok_or(UnreadableReason::BadTime)?;
+    let columns = LeadingColumns::parse(head)?;
+    let (request, rest) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
+    let (status, rest) = split_word(rest).ok_or(UnreadableReason::CutOff)?;
+    let (bytes, rest) = split_word(rest).ok_or(UnreadableReason::CutOff)?;
+    let status = fields::check_status(fields::parse_number(status)?)?;
+    let bytes = fields::parse_number(bytes)?;
+    let (user_agent, rest) = split_user_agent(rest.trim_ascii_start())?;
+    let forwarded = columns.forwarded.or(find_forwarded_for(rest)?);
     let request = unescape(request);
-    let Some(asked) = Asked::line(&request) else {
-        return request::none(&request, status);
+    let Some(parsed) = RequestLine::parse(&request) else {
+        return request::classify_bad_request(&request, status);
     };
-    Ok(Line::Request(Record {
-        host: asked.host.or(columns.host.map(Into::into)),
+    Ok(LogLine::Request(LogRecord {
+        host: parsed.host.or(columns.host.map(Into::into)),
         client: columns.client.map(Into::into),
-        forwarded: forwarded.map(Into::into),
+        x_forwarded_for: forwarded.map(Into::into),
         time,
-        method: asked.method,
-        target: asked.target,
+        method: parsed.method,
+        target: parsed.target,
         status: status.unwrap_or(0),
         bytes: bytes.unwrap_or(0),
         content_type: None,
@@ -37,13 +40,13 @@ pub fn read(line: &[u8]) -> Reading<'_> {
     }))
 }
 
-/// Splits a line into what stands before the time, the time without its brackets, and the request
-/// with what follows. `None` if there is no text of the right length in square brackets with a
-/// quote behind it. The first one counts: a user name may hold a `[`, and no quote.
+/// Splits a line into the columns before the time, the time without its brackets, and the rest from
+/// the request on. The time is the first text of the right length in square brackets with a quote
+/// after it: a user name may have a `[`, but no quote.
 fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     memchr_iter(b'[', line).find_map(|place| {
         let text = line.get(place + 1..)?;
-        let (time, rest) = text.split_at_checked(moment::CLF_LENGTH)?;
+        let (time, rest) = text.split_at_checked(timestamps::CLF_LENGTH)?;
         let rest = rest
             .strip_prefix(b"] ")
             .filter(|rest| rest.starts_with(b"\""))?;
@@ -51,49 +54,49 @@ fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     })
 }
 
-/// Reads the referer, which is ignored, and the user agent behind it. Returns the user agent and
-/// what follows; `None` in the Common format, which ends before.
+/// Skips the referer, and returns the user agent and the rest. `None` in the Common format, which
+/// ends before the referer.
 ///
 /// # Errors
-/// Something else stands there, or the line ends within it.
-fn user_agent(rest: &[u8]) -> Result<(Option<Octets<'_>>, &[u8]), Unreadable> {
+/// The next column is not quoted, or the line ends within it.
+fn split_user_agent(rest: &[u8]) -> Result<(Option<FieldBytes<'_>>, &[u8]), UnreadableReason> {
     if rest.is_empty() {
         return Ok((None, rest));
     }
     if !rest.starts_with(b"\"") {
-        return Err(Unreadable::OtherFormat);
+        return Err(UnreadableReason::OtherFormat);
     }
-    let (_, rest) = quoted(rest).ok_or(Unreadable::CutOff)?;
-    let (user_agent, rest) = quoted(rest.trim_ascii_start()).ok_or(Unreadable::CutOff)?;
-    Ok((Some(fields::user_agent(unescape(user_agent))?), rest))
+    let (_, rest) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
+    let (user_agent, rest) =
+        split_quoted(rest.trim_ascii_start()).ok_or(UnreadableReason::CutOff)?;
+    Ok((Some(fields::check_user_agent(unescape(user_agent))?), rest))
 }
 
-/// X-Forwarded-For, which the format `main` of nginx's packages has behind the user agent: the
-/// first quoted column with addresses, `None` without one. Ends at the first column without quotes.
+/// Finds X-Forwarded-For, which the format `main` of nginx's packages has after the user agent: the
+/// first quoted column with addresses. Stops at the first column without quotes.
 ///
 /// # Errors
 /// A quoted column is neither a list of addresses nor `-`, or is cut off.
-fn forwarded(mut rest: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
+fn find_forwarded_for(mut rest: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
     let mut forwarded = None;
     loop {
         rest = rest.trim_ascii_start();
         if !rest.starts_with(b"\"") {
             return Ok(forwarded);
         }
-        let (column, behind) = quoted(rest).ok_or(Unreadable::CutOff)?;
-        if is_client(column) {
+        let (column, behind) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
+        if is_client_list(column) {
             forwarded = forwarded.or(Some(column));
         } else if column != b"-" {
-            return Err(Unreadable::OtherFormat);
+            return Err(UnreadableReason::OtherFormat);
         }
         rest = behind;
     }
 }
 
-/// Splits a text that begins with a quote into what stands between the quotes, and what follows.
-/// `None` if there is no quote or no end. A backslash escapes the sign behind it: nginx and Apache
-/// write none that does not.
-fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits a text that begins with a quote into the quoted text and the rest. `None` if a quote is
+/// missing. A backslash escapes the byte after it, as nginx and Apache write it.
+fn split_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b"\"")?;
     let mut from = 0;
     loop {
@@ -105,30 +108,30 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// The word behind a blank, and what follows it, with its blank. `None` if there is none.
-fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits off the word after a blank. `None` if there is none.
+fn split_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b" ")?;
     let (word, rest) = text.split_at(memchr(b' ', text).unwrap_or(text.len()));
     (!word.is_empty()).then_some((word, rest))
 }
 
 /// The columns before the time.
-struct Columns<'a> {
+struct LeadingColumns<'a> {
     host: Option<&'a [u8]>,
     client: Option<&'a [u8]>,
     forwarded: Option<&'a [u8]>,
 }
 
-impl<'a> Columns<'a> {
-    /// Reads `client identity user`, `host client identity user` or
-    /// `forwarded client identity user`. User names may have blanks in them, so an address in front
-    /// is the client's, unless another address follows.
+impl<'a> LeadingColumns<'a> {
+    /// Parses `client identity user`, `host client identity user` or
+    /// `forwarded client identity user`. User names may have blanks, so an address in front is the
+    /// client's, unless another address follows.
     ///
     /// # Errors
-    /// The columns are other ones.
-    fn read(head: &'a [u8]) -> Result<Columns<'a>, Unreadable> {
+    /// The columns do not have one of these forms.
+    fn parse(head: &'a [u8]) -> Result<LeadingColumns<'a>, UnreadableReason> {
         if let Some(client) = head.strip_suffix(b" - -").filter(|client| is_ipv4(client)) {
-            return Ok(Columns {
+            return Ok(LeadingColumns {
                 host: None,
                 client: Some(client),
                 forwarded: None,
@@ -136,16 +139,16 @@ impl<'a> Columns<'a> {
         }
         let (first, rest) = split_column(head);
         let (second, third) = split_column(rest);
-        let begins_with_client = is_client(first);
-        if begins_with_client && !is_client(second) {
-            is_identity_and_user(second, third)?;
-            return Ok(Columns {
+        let begins_with_client = is_client_list(first);
+        if begins_with_client && !is_client_list(second) {
+            check_identity_and_user(second, third)?;
+            return Ok(LeadingColumns {
                 host: None,
                 client: Some(first),
                 forwarded: None,
             });
         }
-        // The name of a client, or nothing: `name - user`.
+        // `name - user`: the host is missing, and the client is a name or `-`.
         let is_host_missing = second == b"-" && !third.starts_with(b"- ");
         let (client, identity, user) = if is_host_missing {
             (first, second, third)
@@ -157,15 +160,15 @@ impl<'a> Columns<'a> {
         let host = if is_host_missing || forwarded.is_some() {
             None
         } else {
-            virtual_host(first)?
+            check_virtual_host(first)?
         };
-        let client = fields::client(client)?;
-        // Who has a name in place of an address has no identity but `-`.
+        let client = fields::check_client(client)?;
+        // After a name in place of an address, only `-` is certain to be the identity.
         if client.is_none() && identity != b"-" {
-            return Err(Unreadable::BadColumns);
+            return Err(UnreadableReason::BadColumns);
         }
-        is_identity_and_user(identity, user)?;
-        Ok(Columns {
+        check_identity_and_user(identity, user)?;
+        Ok(LeadingColumns {
             host,
             client,
             forwarded,
@@ -174,22 +177,21 @@ impl<'a> Columns<'a> {
 }
 
 /// Checks a host, and returns it if it has a dot or a colon or is `localhost`. `None` for a single
-/// label: it is the name of a machine, which a collector of logs put in front.
-fn virtual_host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
-    Ok(fields::host(field)?.filter(|host| {
+/// label: it is the name of a machine, which a log collector wrote.
+fn check_virtual_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
+    Ok(fields::check_host(field)?.filter(|host| {
         host.iter().any(|byte| b".:".contains(byte)) || host.eq_ignore_ascii_case(b"localhost")
     }))
 }
 
-/// Checks that these can be the identity (RFC 1413), which is nearly always `-`, and the user; both
-/// may be missing.
+/// Checks the identity (RFC 1413), which is nearly always `-`, and the user. Both may be missing.
 ///
 /// # Errors
-/// They cannot: the identity looks like a host, or one of the two is missing.
-fn is_identity_and_user(identity: &[u8], user: &[u8]) -> Result<(), Unreadable> {
+/// The identity looks like a host, or one of the two is missing.
+fn check_identity_and_user(identity: &[u8], user: &[u8]) -> Result<(), UnreadableReason> {
     let is_host = identity.iter().any(|byte| b".:|".contains(byte));
     if is_host || identity.is_empty() != user.is_empty() {
-        Err(Unreadable::BadColumns)
+        Err(UnreadableReason::BadColumns)
     } else {
         Ok(())
     }

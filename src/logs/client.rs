@@ -1,30 +1,32 @@
-//! The client's column of a log: an address, or a list of addresses as in X-Forwarded-For, which
-//! may also stand in a column of its own. [`Record::client_address`] says which of them is the
-//! client's.
+//! [`LogRecord::client_address`] finds the address of the client in a line of an access log. The
+//! client's column has one address, or a list as in X-Forwarded-For. X-Forwarded-For may also have
+//! a column of its own.
 
-use super::Record;
-use crate::crawlers::written_address;
+use super::LogRecord;
+use crate::crawlers::parse_address;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
-impl Record<'_> {
-    /// The address of the client, which logs write with or without port, brackets or quotes. Read
-    /// from the right, through the client's column and then X-Forwarded-For, it is the first
-    /// address that is no trusted proxy's, or the last one if all are. `None` where the client is
-    /// not certain: among different addresses without trusted proxies, and where a proxy names
-    /// nobody.
+impl LogRecord<'_> {
+    /// The address of the client. Addresses are read from the right, first in the client's column,
+    /// then in X-Forwarded-For, until one is not a trusted proxy's. If all are, it is the last one
+    /// read. `None` where the client is not certain: with several addresses and no trusted proxies,
+    /// or where an entry has no address.
     pub fn client_address(&self, trusted: &[IpNet]) -> Option<IpAddr> {
         let column = self.client.as_deref()?;
-        let forwarded = self.forwarded.as_deref();
+        let forwarded = self.x_forwarded_for.as_deref();
         if trusted.is_empty() {
-            let client = address(column)?;
-            let is_alone = forwarded
-                .is_none_or(|list| entries(list).all(|entry| address(entry) == Some(client)));
+            let client = parse_log_address(column)?;
+            let is_alone = forwarded.is_none_or(|list| {
+                addresses_from_right(list).all(|entry| parse_log_address(entry) == Some(client))
+            });
             return is_alone.then_some(client);
         }
         let mut client = None;
-        for entry in entries(column).chain(forwarded.into_iter().flat_map(entries)) {
-            let address = address(entry)?;
+        for entry in
+            addresses_from_right(column).chain(forwarded.into_iter().flat_map(addresses_from_right))
+        {
+            let address = parse_log_address(entry)?;
             client = Some(address);
             if !trusted.iter().any(|network| network.contains(&address)) {
                 break;
@@ -34,26 +36,26 @@ impl Record<'_> {
     }
 }
 
-/// The entries of a list, the last first.
-fn entries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The entries of a comma-separated list, the last first.
+fn addresses_from_right(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.rsplit(|byte| *byte == b',')
 }
 
-/// Reads an address as logs write it, with or without port, brackets, quotes and blanks.
-fn address(entry: &[u8]) -> Option<IpAddr> {
+/// Parses an address as logs write it, with or without port, brackets, quotes and blanks.
+fn parse_log_address(entry: &[u8]) -> Option<IpAddr> {
     let entry = entry.trim_ascii();
     let entry = entry
         .strip_prefix(b"\"")
         .and_then(|entry| entry.strip_suffix(b"\""))
         .unwrap_or(entry);
-    // Nearly all words of a log that are no address end here.
+    // A quick test: most words of a log are no address.
     if !entry
         .first()
         .is_some_and(|first| first.is_ascii_hexdigit() || b"[:".contains(first))
     {
         return None;
     }
-    written_address(std::str::from_utf8(entry).ok()?)
+    parse_address(std::str::from_utf8(entry).ok()?)
 }
 
 /// Whether this is an address like `192.0.2.7`, without a port. A quick test: nearly every column
@@ -78,7 +80,7 @@ pub fn is_ipv4(word: &[u8]) -> bool {
 
 /// Whether this is one address.
 pub fn is_address(word: &[u8]) -> bool {
-    address(word).is_some()
+    parse_log_address(word).is_some()
 }
 
 /// Whether this is one address with a port.
@@ -86,9 +88,9 @@ pub fn is_socket_address(word: &[u8]) -> bool {
     std::str::from_utf8(word).is_ok_and(|word| word.parse::<SocketAddr>().is_ok())
 }
 
-/// Whether this names clients by their addresses: one, or a list in which proxies may have written
-/// `unknown` or nothing for some (RFC 7239 section 6.2).
-pub fn is_client(column: &[u8]) -> bool {
+/// Whether this is an address or a list of addresses. In a list, some entries may be empty or
+/// `unknown` (RFC 7239 section 6.2).
+pub fn is_client_list(column: &[u8]) -> bool {
     // Nearly every column is one address, or `-`.
     if memchr::memchr(b',', column).is_none() {
         return is_address(column);
@@ -103,8 +105,8 @@ pub fn is_client(column: &[u8]) -> bool {
     is_whole && has_address
 }
 
-/// The first column of a text, without its quotes, and what follows it without blanks in front. A
-/// column ends at a blank, unless a comma stands before that: a list goes on.
+/// Splits off the first column, without its quotes, and skips the blanks after it. A column ends at
+/// a blank that does not follow a comma.
 pub fn split_column(text: &[u8]) -> (&[u8], &[u8]) {
     if let Some(quoted) = text.strip_prefix(b"\"")
         && let Some(end) = memchr::memchr(b'"', quoted)

@@ -1,59 +1,62 @@
-//! Which keys name a field ([`named`]), and what it must look like. A field that looks otherwise is
-//! that of another column, and the line is not read.
+//! The fields of a request in an access log, such as time and user agent. [`field_for_key`] finds
+//! the field for the name that a server gives it: a JSON key, or a variable of nginx's
+//! `log_format`. The other functions check values: a user agent that looks like a number or an
+//! address shows that the columns were misread, so the line is rejected.
 
-use super::{Asked, Field, Octets, Unreadable, client, moment, or_empty, request};
+use super::{
+    FieldBytes, LogField, RequestLine, UnreadableReason, client, dash_to_empty, request, timestamps,
+};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What keys mean, without regard to case. Of the keys of one field the first counts; a bar stands
-/// between keys of the same rank.
-const KEYS: [(Field, &str); 16] = [
+/// The keys of each field, best rank first, in any case. A bar separates keys of the same rank.
+const FIELD_KEYS: [(LogField, &str); 16] = [
     (
-        Field::Time,
+        LogField::Time,
         "StartUTC time_iso8601 msec|ts time timestamp @timestamp|time_local",
     ),
-    (Field::Request, "request request_line"),
-    (Field::Method, "request_method|RequestMethod method"),
-    (Field::Target, "request_uri|RequestPath|target"),
-    (Field::Path, "uri url path|document_uri"),
-    (Field::Arguments, "args query_string"),
+    (LogField::Request, "request request_line"),
+    (LogField::Method, "request_method|RequestMethod method"),
+    (LogField::Target, "request_uri|RequestPath|target"),
+    (LogField::Path, "uri url path|document_uri"),
+    (LogField::Arguments, "args query_string"),
     (
-        Field::Host,
+        LogField::Host,
         "http_host|RequestHost host vhost|virtual_host server_name",
     ),
     (
-        Field::Client,
+        LogField::Client,
         "client_ip|ClientHost|remote_addr remote_ip|client",
     ),
     (
-        Field::Forwarded,
+        LogField::Forwarded,
         "http_x_forwarded_for|request_X-Forwarded-For X-Forwarded-For|x_forwarded_for proxy_add_x_forwarded_for",
     ),
-    (Field::Status, "status|DownstreamStatus status_code"),
+    (LogField::Status, "status|DownstreamStatus status_code"),
     (
-        Field::Bytes,
+        LogField::Bytes,
         "body_bytes_sent|DownstreamContentSize bytes|size bytes_sent",
     ),
     (
-        Field::ContentType,
+        LogField::ContentType,
         "sent_http_content_type|downstream_Content-Type",
     ),
     (
-        Field::UserAgent,
+        LogField::UserAgent,
         "http_user_agent|request_User-Agent user_agent|User-Agent useragent agent",
     ),
-    (Field::Headers, "headers"),
-    (Field::Logger, "logger"),
-    (Field::Message, "level msg"),
+    (LogField::Headers, "headers"),
+    (LogField::Logger, "logger"),
+    (LogField::Message, "level msg"),
 ];
 
-/// The field that a key of JSON or a variable of nginx names, and its rank among the keys of that
-/// field: zero is the best. `None` for an unknown key.
-pub fn named(key: &str) -> Option<(Field, usize)> {
-    static FIELDS: LazyLock<HashMap<String, (Field, usize)>> = LazyLock::new(|| {
+/// The field of a JSON key or a variable of nginx, and the rank of the key, of which 0 is the best.
+/// `None` for an unknown key.
+pub fn field_for_key(key: &str) -> Option<(LogField, usize)> {
+    static FIELDS: LazyLock<HashMap<String, (LogField, usize)>> = LazyLock::new(|| {
         let mut fields = HashMap::new();
-        for (field, ranks) in KEYS {
+        for (field, ranks) in FIELD_KEYS {
             for (rank, keys) in ranks.split(' ').enumerate() {
                 for key in keys.split('|') {
                     fields.insert(key.to_ascii_lowercase(), (field, rank));
@@ -65,12 +68,12 @@ pub fn named(key: &str) -> Option<(Field, usize)> {
     FIELDS.get(&key.to_ascii_lowercase()).copied()
 }
 
-/// Checks a host, which may be followed by a port, and returns it with the port. `None` for `-`,
-/// nginx's `_`, and nothing.
+/// Checks a host, which may have a port, and returns it with the port. `None` for `-`, nginx's `_`,
+/// and an empty field.
 ///
 /// # Errors
 /// It is neither a name with a letter nor an address.
-pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
+pub fn check_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
     let colon = field.iter().rposition(|byte| *byte == b':');
     let name = match colon {
         Some(colon)
@@ -91,47 +94,46 @@ pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
             Ok(Some(field))
         }
         _ if client::is_address(name) || client::is_address(field) => Ok(Some(field)),
-        _ => Err(Unreadable::BadHost),
+        _ => Err(UnreadableReason::BadHost),
     }
 }
 
 /// Bytes of a name in the DNS (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
 
-/// Checks the client's column, and returns it if it is an address or a list of them. `None` where
-/// the log has its name, `-`, or `unix:` (nginx, for who comes through a socket of the machine).
+/// Checks the client's column, and returns it if it is an address or a list of addresses. `None`
+/// for a host name, `-`, or `unix:`.
 ///
 /// # Errors
-/// It is neither.
-pub fn client(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
-    if client::is_client(field) {
+/// It is none of these.
+pub fn check_client(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
+    if client::is_client_list(field) {
         return Ok(Some(field));
     }
-    // nginx writes `unix:` for who comes through a socket of the machine.
+    // nginx writes `unix:` for a client of a Unix socket.
     if field == b"unix:" {
         return Ok(None);
     }
-    host(field).map(|_| None).map_err(|_| Unreadable::BadClient)
+    check_host(field)
+        .map(|_| None)
+        .map_err(|_| UnreadableReason::BadClient)
 }
 
-/// The number as a status.
-///
 /// # Errors
-/// It has more than three digits.
-pub fn status(number: Option<u64>) -> Result<Option<u16>, Unreadable> {
+/// The number has more than three digits.
+pub fn check_status(number: Option<u64>) -> Result<Option<u16>, UnreadableReason> {
     match number {
         Some(status @ 0..=999) => Ok(Some(status as u16)),
-        Some(_) => Err(Unreadable::BadNumber),
+        Some(_) => Err(UnreadableReason::BadNumber),
         None => Ok(None),
     }
 }
 
-/// Reads a status or a number of bytes; `None` for `-`. A number that is too large becomes the
-/// largest.
+/// Parses a status or a number of bytes; `None` for `-`. Saturates.
 ///
 /// # Errors
-/// It is empty, or has another sign than digits.
-pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
+/// The field is empty, or has another byte than digits.
+pub fn parse_number(field: &[u8]) -> Result<Option<u64>, UnreadableReason> {
     if field == b"-" {
         return Ok(None);
     }
@@ -140,11 +142,11 @@ pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
         let digit = byte
             .checked_sub(b'0')
             .filter(|digit| *digit < 10)
-            .ok_or(Unreadable::BadNumber)?;
+            .ok_or(UnreadableReason::BadNumber)?;
         number = number.saturating_mul(10).saturating_add(u64::from(digit));
     }
     if field.is_empty() {
-        Err(Unreadable::BadNumber)
+        Err(UnreadableReason::BadNumber)
     } else {
         Ok(Some(number))
     }
@@ -153,33 +155,35 @@ pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
 /// Checks the user agent, and returns it; `-` becomes empty.
 ///
 /// # Errors
-/// It is a number, a time, an address, a URL or a request line, and so the value of another column.
-pub fn user_agent(field: Octets<'_>) -> Result<Octets<'_>, Unreadable> {
-    let field = or_empty(field);
+/// The value is of another column: a number, a time, an address, a URL or a request line.
+pub fn check_user_agent(field: FieldBytes<'_>) -> Result<FieldBytes<'_>, UnreadableReason> {
+    let field = dash_to_empty(field);
     let is_other = match field.first() {
         None => false,
         Some(first) if first.is_ascii_digit() || b"[.:-+".contains(first) => {
-            is_number_or_moment(&field)
+            is_number_time_or_address(&field)
         }
-        Some(first) if first.is_ascii_hexdigit() && client::is_client(&field) => true,
-        Some(_) => request::authority_start(&field).is_some() || is_request(&field),
+        Some(first) if first.is_ascii_hexdigit() && client::is_client_list(&field) => true,
+        Some(_) => request::authority_start(&field).is_some() || is_request_line(&field),
     };
     if is_other {
-        Err(Unreadable::BadUserAgent)
+        Err(UnreadableReason::BadUserAgent)
     } else {
         Ok(field)
     }
 }
 
-/// Whether the field is a number, a time, or an address or a list of them.
-fn is_number_or_moment(field: &[u8]) -> bool {
+/// Whether the field is a number, a time, an address, or a list of addresses.
+fn is_number_time_or_address(field: &[u8]) -> bool {
     let text = std::str::from_utf8(field).unwrap_or_default();
-    text.parse::<f64>().is_ok() || moment::any(text).is_some() || client::is_client(field)
+    text.parse::<f64>().is_ok()
+        || timestamps::parse_any_time(text).is_some()
+        || client::is_client_list(field)
 }
 
 /// Whether the field is a request line with a method, a target and a version like ` HTTP/1.1`.
-fn is_request(field: &[u8]) -> bool {
+fn is_request_line(field: &[u8]) -> bool {
     let version = &field[field.len().saturating_sub(b" HTTP/1.1".len())..];
     version.starts_with(b" HTTP/")
-        && Asked::line(&Cow::Borrowed(field)).is_some_and(|asked| !asked.method.is_empty())
+        && RequestLine::parse(&Cow::Borrowed(field)).is_some_and(|parsed| !parsed.method.is_empty())
 }

@@ -1,191 +1,193 @@
-//! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual
-//! names ([`named`]). If a line has several keys for one field, the one with the lowest rank
-//! counts. Values inside `request` and `headers` (Caddy) replace the line's own.
+//! [`parse_json_line`] parses a JSON line of an access log, from crawlgate, Caddy, Traefik, or
+//! nginx with usual names in its `log_format` ([`field_for_key`]). If a line has several keys for
+//! the same field, the key with the lowest rank counts. Caddy nests values in the objects `request`
+//! and `headers`; these replace values of the line itself.
 
-use super::fields::named;
+use super::fields::field_for_key;
 use super::{
-    Asked, FIELDS, Field, Line, Octets, Reading, Record, Unreadable, fields, moment, not_empty,
-    or_empty, request,
+    FIELD_COUNT, FieldBytes, LineResult, LogField, LogLine, LogRecord, RequestLine,
+    UnreadableReason, dash_to_empty, fields, non_empty, request, timestamps,
 };
 use serde_json::{Map, Value};
 
-/// Reads a line. In a line that is not UTF-8 throughout, replacement characters stand for what is
-/// not.
-pub fn read(line: &[u8]) -> Reading<'static> {
+/// Parses a line. Bytes that are not UTF-8 become replacement characters.
+pub fn parse_json_line(line: &[u8]) -> LineResult<'static> {
     match serde_json::from_str(&String::from_utf8_lossy(line)) {
-        Ok(object) => Slots::of(object).line(),
-        Err(_) => Err(Unreadable::CutOff),
+        Ok(object) => FieldSlots::from_object(object).into_line(),
+        Err(_) => Err(UnreadableReason::CutOff),
     }
 }
 
 /// The best value of each field, with its rank.
 #[derive(Default)]
-struct Slots([Option<(usize, Value)>; FIELDS]);
+struct FieldSlots([Option<(usize, Value)>; FIELD_COUNT]);
 
-impl Slots {
-    /// Sorts the values of a line into its fields. For one field the key with the lowest rank
-    /// counts, and values in the objects `request` and `headers` count before the line's own.
-    /// Unknown keys and values without text are left out.
-    fn of(object: Map<String, Value>) -> Slots {
-        let mut slots = Slots::default();
+impl FieldSlots {
+    /// Collects the values of a line. Unknown keys and values without text are left out.
+    fn from_object(object: Map<String, Value>) -> FieldSlots {
+        let mut slots = FieldSlots::default();
         let mut inner = Vec::new();
         for (key, value) in object {
-            let Some((field, rank)) = named(&key) else {
+            let Some((field, rank)) = field_for_key(&key) else {
                 continue;
             };
             match (field, value) {
                 // Caddy's `request` and its `headers` are objects.
-                (Field::Request | Field::Headers, Value::Object(object)) => {
+                (LogField::Request | LogField::Headers, Value::Object(object)) => {
                     inner.push((field, object))
                 }
-                (Field::Headers, _) => {}
-                // That a request had no user agent is known, too.
-                (Field::UserAgent, value) if text(&value).is_none() => slots.set_headers(),
+                (LogField::Headers, _) => {}
+                // A null user agent means that the request had none.
+                (LogField::UserAgent, value) if value_text(&value).is_none() => {
+                    slots.mark_headers_present()
+                }
                 (field, value) => {
                     let slot = &mut slots.0[field as usize];
                     let is_better = slot.as_ref().is_none_or(|(known, _)| rank < *known);
-                    if is_better && text(&value).is_some() {
+                    if is_better && value_text(&value).is_some() {
                         *slot = Some((rank, value));
                     }
                 }
             }
         }
         for (field, object) in inner {
-            for (own, theirs) in slots.0.iter_mut().zip(Slots::of(object).0) {
-                // What stands deeper says more of the request than the line's own keys do.
+            for (own, theirs) in slots.0.iter_mut().zip(FieldSlots::from_object(object).0) {
+                // The inner objects describe the request more exactly than the line's own keys.
                 *own = theirs.or(own.take());
             }
-            if field == Field::Headers {
-                slots.set_headers();
+            if field == LogField::Headers {
+                slots.mark_headers_present();
             }
         }
         slots
     }
 
-    /// Records that the line has fields of the request's head: then no user agent among them means
+    /// Records that the line has the fields of the request's head. Then a missing user agent means
     /// that the request had none.
-    fn set_headers(&mut self) {
-        self.0[Field::Headers as usize] = Some((0, Value::Null));
+    fn mark_headers_present(&mut self) {
+        self.0[LogField::Headers as usize] = Some((0, Value::Null));
     }
 
-    /// Takes the value of a field out, as text.
-    fn take(&mut self, field: Field) -> Option<String> {
+    fn take_text(&mut self, field: LogField) -> Option<String> {
         self.0[field as usize]
             .take()
-            .and_then(|(_, value)| text(&value))
+            .and_then(|(_, value)| value_text(&value))
     }
 
-    /// Takes the value of a field out, as bytes.
-    fn text(&mut self, field: Field) -> Option<Octets<'static>> {
-        self.take(field).map(|text| text.into_bytes().into())
+    fn take_bytes(&mut self, field: LogField) -> Option<FieldBytes<'static>> {
+        self.take_text(field).map(|text| text.into_bytes().into())
     }
 
-    /// Takes the value of a field out, as a number; `None` if the line has none.
+    /// # Errors
+    /// The value is no number.
+    fn take_number(&mut self, field: LogField) -> Result<Option<u64>, UnreadableReason> {
+        self.take_text(field)
+            .map_or(Ok(None), |text| fields::parse_number(text.as_bytes()))
+    }
+
+    /// Makes a line of its values. A request must have a time, and a user agent or the object that
+    /// would have one.
     ///
     /// # Errors
-    /// It is no number.
-    fn number(&mut self, field: Field) -> Result<Option<u64>, Unreadable> {
-        self.take(field)
-            .map_or(Ok(None), |text| fields::number(text.as_bytes()))
-    }
-
-    /// Makes a line of its values. A line without a request is a message of the server if it looks
-    /// like one. A request must have a time and a user agent, or the object that would hold one; a
-    /// missing status or number of bytes is zero.
-    ///
-    /// # Errors
-    /// It cannot be read for certain.
-    fn line(mut self) -> Reading<'static> {
-        // Caddy writes its errors and what its handlers do with the request that they are about.
-        let logger = self.text(Field::Logger).unwrap_or_default();
+    /// The line cannot be read for certain.
+    fn into_line(mut self) -> LineResult<'static> {
+        // Caddy also writes requests into lines about errors and handlers.
+        let logger = self.take_bytes(LogField::Logger).unwrap_or_default();
         if logger.starts_with(b"http.") && !logger.starts_with(b"http.log.access") {
-            return Ok(Line::ServerMessage);
+            return Ok(LogLine::ServerMessage);
         }
-        let line = self.text(Field::Request);
-        let path = self.text(Field::Path);
-        let url = self.text(Field::Target).or(path);
+        let line = self.take_bytes(LogField::Request);
+        let path = self.take_bytes(LogField::Path);
+        let url = self.take_bytes(LogField::Target).or(path);
         if line.is_none() && url.is_none() {
-            return if self.is_message() {
-                Ok(Line::ServerMessage)
+            return if self.is_server_message() {
+                Ok(LogLine::ServerMessage)
             } else {
-                Err(Unreadable::BadRequest)
+                Err(UnreadableReason::BadRequest)
             };
         }
         let time = self
-            .take(Field::Time)
-            .and_then(|time| moment::any(&time))
-            .ok_or(Unreadable::BadTime)?;
-        let status = fields::status(self.number(Field::Status)?)?;
-        let bytes = self.number(Field::Bytes)?.unwrap_or(0);
+            .take_text(LogField::Time)
+            .and_then(|time| timestamps::parse_any_time(&time))
+            .ok_or(UnreadableReason::BadTime)?;
+        let status = fields::check_status(self.take_number(LogField::Status)?)?;
+        let bytes = self.take_number(LogField::Bytes)?.unwrap_or(0);
         let line = line.unwrap_or_default();
-        let Some(asked) = self.asked(&line, url) else {
-            return request::none(&line, status);
+        let Some(parsed) = self.request_line(&line, url) else {
+            return request::classify_bad_request(&line, status);
         };
-        let user_agent = match self.text(Field::UserAgent) {
-            Some(user_agent) => fields::user_agent(user_agent)?,
-            None if self.0[Field::Headers as usize].is_some() => Octets::default(),
-            None => return Err(Unreadable::NoUserAgent),
+        let user_agent = match self.take_bytes(LogField::UserAgent) {
+            Some(user_agent) => fields::check_user_agent(user_agent)?,
+            None if self.0[LogField::Headers as usize].is_some() => FieldBytes::default(),
+            None => return Err(UnreadableReason::NoUserAgent),
         };
-        Ok(Line::Request(Record {
-            host: asked
-                .host
-                .or_else(|| not_empty(self.text(Field::Host)).filter(|host| **host != *b"_")),
-            client: not_empty(self.text(Field::Client)),
-            forwarded: not_empty(self.text(Field::Forwarded)),
+        Ok(LogLine::Request(LogRecord {
+            host: parsed.host.or_else(|| {
+                non_empty(self.take_bytes(LogField::Host)).filter(|host| **host != *b"_")
+            }),
+            client: non_empty(self.take_bytes(LogField::Client)),
+            x_forwarded_for: non_empty(self.take_bytes(LogField::Forwarded)),
             time,
-            method: asked.method,
-            target: asked.target,
+            method: parsed.method,
+            target: parsed.target,
             status: status.unwrap_or(0),
             bytes,
-            content_type: not_empty(self.text(Field::ContentType)),
+            content_type: non_empty(self.take_bytes(LogField::ContentType)),
             user_agent: Some(user_agent),
         }))
     }
 
-    /// Whether a line without a request is a message of the server: it has a level or a text for
-    /// people, and nothing of a request, because an application may write its own access log with a
-    /// level.
-    fn is_message(&self) -> bool {
+    /// Whether a line without a request is a message of a server: it has a level or a text for
+    /// people. It must not have any field of a request, because the access logs of some applications
+    /// have a level.
+    fn is_server_message(&self) -> bool {
         let of_requests = [
-            Field::Method,
-            Field::Status,
-            Field::Client,
-            Field::UserAgent,
-            Field::Headers,
+            LogField::Method,
+            LogField::Status,
+            LogField::Client,
+            LogField::UserAgent,
+            LogField::Headers,
         ];
         let is_of_request = of_requests
             .iter()
             .any(|field| self.0[*field as usize].is_some());
-        !is_of_request && matches!(self.0[Field::Message as usize], Some((_, Value::String(_))))
+        !is_of_request
+            && matches!(
+                self.0[LogField::Message as usize],
+                Some((_, Value::String(_)))
+            )
     }
 
-    /// What was asked for: by the request line if it has a method, else by `url` (or the line) with
-    /// the method and the query in fields of their own. nginx may have rewritten `uri`. `None` if
-    /// neither can be read.
-    fn asked(
+    /// The request: from the request line if it has a method, else from `url` (or the line) and the
+    /// separate fields for method and query. The request line goes first, because nginx may have
+    /// rewritten `uri`.
+    fn request_line(
         &mut self,
-        line: &Octets<'static>,
-        url: Option<Octets<'static>>,
-    ) -> Option<Asked<'static>> {
-        let by_line = Asked::line(line);
+        line: &FieldBytes<'static>,
+        url: Option<FieldBytes<'static>>,
+    ) -> Option<RequestLine<'static>> {
+        let by_line = RequestLine::parse(line);
         if by_line
             .as_ref()
-            .is_some_and(|asked| !asked.method.is_empty())
+            .is_some_and(|parsed| !parsed.method.is_empty())
         {
             return by_line;
         }
-        let method = self.text(Field::Method).unwrap_or_default();
+        let method = self.take_bytes(LogField::Method).unwrap_or_default();
         let query = self
-            .text(Field::Arguments)
-            .map(or_empty)
+            .take_bytes(LogField::Arguments)
+            .map(dash_to_empty)
             .unwrap_or_default();
-        Some(Asked::url(method, url.unwrap_or_else(|| line.clone()))?.with_query(&query))
+        Some(
+            RequestLine::from_target(method, url.unwrap_or_else(|| line.clone()))?
+                .with_query(&query),
+        )
     }
 }
 
 /// A value as text; `None` for null, a boolean, an object or an empty list. Caddy writes the lines
 /// of a header field as a list: together they are one value (RFC 9110 section 5.3).
-fn text(value: &Value) -> Option<String> {
+fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -1,8 +1,8 @@
-//! Reads access logs of web servers for `audit` and `diff`. [`LineFormat`] reads a line, and
-//! [`Record`] is what the line says about one request. It recognises Combined, Common, and the JSON
-//! of crawlgate, nginx, Caddy and Traefik. [`FormatString`] is any that nginx's `log_format`
-//! describes. A line that cannot be read for certain is [`Unreadable`], because a line that is read
-//! wrongly hides or accuses somebody.
+//! Parses access logs of web servers for `audit` and `diff`. [`LineFormat`] parses a line into a
+//! [`LogLine`]; [`LogRecord`] is one request. It detects Combined, Common, and the JSON of
+//! crawlgate, nginx, Caddy and Traefik. [`LogFormatString`] is any other format, described as for
+//! nginx's `log_format`. A doubtful line is an error ([`UnreadableReason`]) and never a guess,
+//! because a wrong guess may accuse a crawler.
 
 mod clf;
 mod client;
@@ -10,85 +10,84 @@ mod fields;
 mod format;
 mod json;
 mod messages;
-mod moment;
 mod prefixes;
 mod request;
+mod timestamps;
 
-pub use format::FormatString;
+pub use format::LogFormatString;
 
 use crate::time::Timestamp;
-use request::Asked;
+use request::RequestLine;
 use std::borrow::Cow;
 use std::ops::Range;
 use strum::IntoStaticStr;
 
-/// One request, as a log tells it.
+/// One request of an access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// The host that was asked, where the format has it or the URL names it.
-    pub host: Option<Octets<'a>>,
+pub struct LogRecord<'a> {
+    /// The requested host, where the format has it or the URL names it.
+    pub host: Option<FieldBytes<'a>>,
     /// The client's column as it is written, where the format has it: see
-    /// [`Record::client_address`].
-    pub client: Option<Octets<'a>>,
-    /// X-Forwarded-For as it is written, where the format has it apart from the client.
-    pub forwarded: Option<Octets<'a>>,
-    /// The time of the line.
+    /// [`LogRecord::client_address`].
+    pub client: Option<FieldBytes<'a>>,
+    /// X-Forwarded-For as it is written, where the format has a column for it.
+    pub x_forwarded_for: Option<FieldBytes<'a>>,
+    /// When the line was written.
     pub time: Timestamp,
-    /// GET, HEAD, ...; empty where the log does not say it.
-    pub method: Octets<'a>,
+    /// GET, HEAD, ...; empty where the log does not have it.
+    pub method: FieldBytes<'a>,
     /// Path and query as sent.
-    pub target: Octets<'a>,
-    /// Zero where the log does not say it.
+    pub target: FieldBytes<'a>,
+    /// Zero where the log does not have it.
     pub status: u16,
-    /// Bytes sent; zero where the log does not say it.
+    /// Bytes sent; zero where the log does not have them.
     pub bytes: u64,
     /// The type of the response, where the format has it.
-    pub content_type: Option<Octets<'a>>,
+    pub content_type: Option<FieldBytes<'a>>,
     /// Empty where the request had none; `None` where the format has no such field.
-    pub user_agent: Option<Octets<'a>>,
+    pub user_agent: Option<FieldBytes<'a>>,
 }
 
-/// A line that could be read.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum LogLine<'a> {
     /// A request.
-    Request(Record<'a>),
-    /// A connection without a request that could be read: TLS on a plain port, a timeout, a
-    /// scanner.
+    Request(LogRecord<'a>),
+    /// A connection without a valid request: TLS on a plain port, a timeout, a scanner.
     NoRequest,
-    /// No line of an access log: what a server writes when it starts, or of an error.
+    /// A message of a server about its start or an error.
     ServerMessage,
 }
 
-impl Line<'_> {
-    /// The same line with texts of its own, which outlive the text that it was read from.
-    fn into_owned(self) -> Line<'static> {
+impl LogLine<'_> {
+    /// Copies the borrowed fields.
+    fn into_owned(self) -> LogLine<'static> {
         match self {
-            Line::NoRequest => Line::NoRequest,
-            Line::ServerMessage => Line::ServerMessage,
-            Line::Request(record) => Line::Request(Record {
-                host: record.host.map(own),
-                client: record.client.map(own),
-                forwarded: record.forwarded.map(own),
-                method: own(record.method),
-                target: own(record.target),
-                content_type: record.content_type.map(own),
-                user_agent: record.user_agent.map(own),
+            LogLine::NoRequest => LogLine::NoRequest,
+            LogLine::ServerMessage => LogLine::ServerMessage,
+            LogLine::Request(record) => LogLine::Request(LogRecord {
+                host: record.host.map(to_owned_field),
+                client: record.client.map(to_owned_field),
+                x_forwarded_for: record.x_forwarded_for.map(to_owned_field),
+                method: to_owned_field(record.method),
+                target: to_owned_field(record.target),
+                content_type: record.content_type.map(to_owned_field),
+                user_agent: record.user_agent.map(to_owned_field),
                 ..record
             }),
         }
     }
 }
 
-fn own(field: Octets<'_>) -> Octets<'static> {
+fn to_owned_field(field: FieldBytes<'_>) -> FieldBytes<'static> {
     Cow::Owned(field.into_owned())
 }
 
-/// Why a line cannot be read for certain.
+/// Why a line cannot be parsed for certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, thiserror::Error)]
 #[strum(serialize_all = "snake_case")]
-pub enum Unreadable {
-    /// It is of no format that is known, or not of the one that was given.
+pub enum UnreadableReason {
+    /// It is of no known format, or not of the given one.
     #[error("of another format")]
     OtherFormat,
     /// It ends too early.
@@ -100,51 +99,51 @@ pub enum Unreadable {
     /// The columns before the time are not host, client, identity and user.
     #[error("other columns before the time")]
     BadColumns,
-    /// What should be a host is none.
+    /// The column of the host has no host.
     #[error("no host in the column of the host")]
     BadHost,
-    /// What should be a client is none.
+    /// The column of the client has no address.
     #[error("no address in the column of the client")]
     BadClient,
-    /// What should be a request is none, and the server did not refuse it.
+    /// The column of the request has none, and the server did not reject it.
     #[error("no request")]
     BadRequest,
     /// The status or the number of bytes is no number.
     #[error("no number for status or bytes")]
     BadNumber,
-    /// What should be a user agent is a number, an address or a URL.
+    /// The column of the user agent has a number, an address or a URL.
     #[error("a number, an address or a URL in the column of the user agent")]
     BadUserAgent,
-    /// No key that is known to hold the user agent.
+    /// No known key has the user agent.
     #[error("no known key for the user agent")]
     NoUserAgent,
 }
 
-impl Unreadable {
+impl UnreadableReason {
     /// The name of this reason in JSON and for programs.
     pub fn id(self) -> &'static str {
         self.into()
     }
 }
 
-type Reading<'a> = Result<Line<'a>, Unreadable>;
+type LineResult<'a> = Result<LogLine<'a>, UnreadableReason>;
 
-/// How lines are read.
+/// How lines are parsed.
 #[derive(Clone, Debug, Default)]
 pub enum LineFormat {
-    /// By one of the known formats.
+    /// The format is detected for each line.
     #[default]
     Detect,
-    /// As nginx's `log_format` describes them.
-    FormatString(FormatString),
+    /// A format as in nginx's `log_format`.
+    FormatString(LogFormatString),
 }
 
 impl LineFormat {
-    /// Reads a line without its end, with or without the prefix of a log collector (CRI, Docker,
+    /// Parses a line without its end, with or without the prefix of a log collector (CRI, Docker,
     /// syslog, ...).
     ///
     /// # Errors
-    /// It cannot be read for certain.
+    /// The line cannot be parsed for certain.
     ///
     /// ```
     /// use crawlgate::internals::logs::{Line, LineFormat};
@@ -152,51 +151,53 @@ impl LineFormat {
     /// let Ok(Line::Request(record)) = LineFormat::Detect.read(line) else { panic!("a request") };
     /// assert_eq!((&*record.target, record.bytes), (b"/cart/".as_slice(), 5120));
     /// ```
-    pub fn read<'a>(&self, line: &'a [u8]) -> Reading<'a> {
-        let as_it_is = self.read_without_prefix(line);
-        if matches!(as_it_is, Ok(Line::Request(_) | Line::NoRequest)) {
-            return as_it_is;
+    pub fn parse<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
+        let whole = self.parse_unprefixed(line);
+        if matches!(whole, Ok(LogLine::Request(_) | LogLine::NoRequest)) {
+            return whole;
         }
-        self.read_behind_prefix(line, as_it_is)
+        self.parse_after_prefix(line, whole)
     }
 
-    /// Reads a line that was not read as it is: without its prefixes, one after the other.
-    /// `as_it_is` is what reading it whole gave, which is the result if it has no prefix. If
-    /// nothing can be read but the line looks like a server's message, it is one.
+    /// Parses the line without its prefixes. `whole` is the result for the whole line, and is
+    /// returned if the line has no prefix. A line that fails but looks like a server's message is
+    /// one.
     #[cold]
-    fn read_behind_prefix<'a>(&self, line: &'a [u8], as_it_is: Reading<'a>) -> Reading<'a> {
-        let read = match prefixes::strip(line) {
-            Some(Cow::Borrowed(rest)) => self.read(rest),
-            Some(Cow::Owned(rest)) => self.read(&rest).map(Line::into_owned),
-            None => as_it_is.clone(),
+    fn parse_after_prefix<'a>(&self, line: &'a [u8], whole: LineResult<'a>) -> LineResult<'a> {
+        let parsed = match prefixes::strip_first_prefix(line) {
+            Some(Cow::Borrowed(rest)) => self.parse(rest),
+            Some(Cow::Owned(rest)) => self.parse(&rest).map(LogLine::into_owned),
+            None => whole.clone(),
         };
-        match read {
-            Err(_) if as_it_is == Ok(Line::ServerMessage) || messages::is_message(line) => {
-                Ok(Line::ServerMessage)
+        match parsed {
+            Err(_) if whole == Ok(LogLine::ServerMessage) || messages::is_server_message(line) => {
+                Ok(LogLine::ServerMessage)
             }
-            read => read,
+            parsed => parsed,
         }
     }
 
-    /// Reads a line as it is: by the given format, else as JSON if it begins with `{`, else as
-    /// Common or Combined.
-    fn read_without_prefix<'a>(&self, line: &'a [u8]) -> Reading<'a> {
+    /// Parses by the given format, else as JSON if the line begins with `{`, else as Common or
+    /// Combined.
+    fn parse_unprefixed<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
         match self {
-            LineFormat::FormatString(pattern) => pattern.read(line),
-            LineFormat::Detect if line.trim_ascii_start().starts_with(b"{") => json::read(line),
-            LineFormat::Detect => clf::read(line),
+            LineFormat::FormatString(pattern) => pattern.parse_line(line),
+            LineFormat::Detect if line.trim_ascii_start().starts_with(b"{") => {
+                json::parse_json_line(line)
+            }
+            LineFormat::Detect => clf::parse_clf_line(line),
         }
     }
 }
 
-/// What a field of a line says of a request.
+/// What a column or key of a log means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum LogField {
     Time,
     Request,
     Method,
     Target,
-    /// A target that may stand without its query, in front of [`Field::Arguments`].
+    /// A target whose query may be in [`LogField::Arguments`].
     Path,
     Arguments,
     Host,
@@ -206,19 +207,19 @@ enum Field {
     Bytes,
     ContentType,
     UserAgent,
-    /// An object with more fields; that there was one.
+    /// An object with the fields of the request's head.
     Headers,
-    /// Which part of a server writes the line.
+    /// The part of a server that writes the line.
     Logger,
-    /// How grave the line is, and what it says to people.
+    /// The level of the line, or a text for people.
     Message,
     Other,
 }
 
-const FIELDS: usize = Field::Other as usize + 1;
+const FIELD_COUNT: usize = LogField::Other as usize + 1;
 
-/// A field as logs write it: `-` stands for nothing and becomes empty.
-fn or_empty(field: Octets<'_>) -> Octets<'_> {
+/// Logs write `-` for an empty field.
+fn dash_to_empty(field: FieldBytes<'_>) -> FieldBytes<'_> {
     if *field == *b"-" {
         Cow::Borrowed(b"")
     } else {
@@ -226,41 +227,40 @@ fn or_empty(field: Octets<'_>) -> Octets<'_> {
     }
 }
 
-/// The field, or `None` if it is empty or `-`.
-fn not_empty(field: Option<Octets<'_>>) -> Option<Octets<'_>> {
-    field.map(or_empty).filter(|field| !field.is_empty())
+/// `None` for a field that is empty or `-`.
+fn non_empty(field: Option<FieldBytes<'_>>) -> Option<FieldBytes<'_>> {
+    field.map(dash_to_empty).filter(|field| !field.is_empty())
 }
 
-/// Bytes of a line, or what they stand for without their escapes.
-pub type Octets<'a> = Cow<'a, [u8]>;
+/// Bytes of a line, or a copy without escapes.
+pub type FieldBytes<'a> = Cow<'a, [u8]>;
 
 /// A part of a field.
-fn part<'a>(field: &Octets<'a>, range: Range<usize>) -> Octets<'a> {
+fn slice_field<'a>(field: &FieldBytes<'a>, range: Range<usize>) -> FieldBytes<'a> {
     match field {
         Cow::Borrowed(field) => Cow::Borrowed(&field[range]),
         Cow::Owned(field) => Cow::Owned(field[range].to_vec()),
     }
 }
 
-/// Takes the escapes out of a field: `\xHH` and `\"` of nginx and Apache, and Apache's `\n`, `\t`
-/// and the like.
-fn unescape(field: &[u8]) -> Octets<'_> {
+/// Decodes escapes: `\xHH` and `\"` of nginx and Apache, and Apache's `\n`, `\t` and the like.
+fn unescape(field: &[u8]) -> FieldBytes<'_> {
     let Some(first) = memchr::memchr(b'\\', field) else {
         return Cow::Borrowed(field);
     };
     let mut out = field[..first].to_vec();
     let mut rest = &field[first..];
-    while let Some((&octet, after)) = rest.split_first() {
-        let (written, after) = match (octet, after) {
-            (b'\\', [b'x', high, low, after @ ..]) => match (digit(*high), digit(*low)) {
+    while let Some((&byte, after)) = rest.split_first() {
+        let (written, after) = match (byte, after) {
+            (b'\\', [b'x', high, low, after @ ..]) => match (hex_digit(*high), hex_digit(*low)) {
                 (Some(high), Some(low)) => (high << 4 | low, after),
-                _ => (octet, &rest[1..]),
+                _ => (byte, &rest[1..]),
             },
             (b'\\', [b'n', after @ ..]) => (b'\n', after),
             (b'\\', [b't', after @ ..]) => (b'\t', after),
             (b'\\', [b'r', after @ ..]) => (b'\r', after),
             (b'\\', [sign @ (b'"' | b'\\' | b'/'), after @ ..]) => (*sign, after),
-            _ => (octet, after),
+            _ => (byte, after),
         };
         out.push(written);
         rest = after;
@@ -268,11 +268,8 @@ fn unescape(field: &[u8]) -> Octets<'_> {
     Cow::Owned(out)
 }
 
-/// The value of a hexadecimal digit; `None` for another byte.
-fn digit(octet: u8) -> Option<u8> {
-    char::from(octet)
-        .to_digit(16)
-        .and_then(|digit| u8::try_from(digit).ok())
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
 #[cfg(test)]

@@ -1,24 +1,25 @@
-//! [`Asked`]: the method, host and target that a client asked for, of a request line or of a URL.
+//! [`RequestLine`]: the method, host and target of a request, parsed from a request line (`GET /
+//! HTTP/1.1`) or a URL in an access log.
 
-use super::{Line, Octets, Reading, Unreadable, part};
+use super::{FieldBytes, LineResult, LogLine, UnreadableReason, slice_field};
 use memchr::{memchr, memrchr};
 use std::borrow::Cow;
 
-/// What a client asked for.
+/// The method, host and target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked<'a> {
+pub struct RequestLine<'a> {
     /// Empty where it is not known.
-    pub method: Octets<'a>,
+    pub method: FieldBytes<'a>,
     /// The host of an absolute URL: it counts, and not the Host field (RFC 9112 section 3.2.2).
-    pub host: Option<Octets<'a>>,
+    pub host: Option<FieldBytes<'a>>,
     /// Path and query.
-    pub target: Octets<'a>,
+    pub target: FieldBytes<'a>,
 }
 
-impl<'a> Asked<'a> {
-    /// Reads a request line, or a path alone, whose method is empty. A target may have blanks in
-    /// it, and the version may be missing (HTTP/0.9). `None` where it is neither.
-    pub fn line(line: &Octets<'a>) -> Option<Asked<'a>> {
+impl<'a> RequestLine<'a> {
+    /// Parses a request line, or a path alone, whose method is empty. The target may have blanks,
+    /// and the version may be missing (HTTP/0.9). `None` for anything else.
+    pub fn parse(line: &FieldBytes<'a>) -> Option<RequestLine<'a>> {
         let start = if line.starts_with(b"/") {
             0
         } else {
@@ -37,14 +38,17 @@ impl<'a> Asked<'a> {
             // HTTP/0.9, and targets with blanks in them.
             _ => line.len(),
         };
-        Asked::url(part(line, 0..method.len()), part(line, start..end))
+        RequestLine::from_target(
+            slice_field(line, 0..method.len()),
+            slice_field(line, start..end),
+        )
     }
 
-    /// Reads a target: a path, a URL with its host, or `*`. Of a URL the host is kept apart,
-    /// without a user name, and an empty path becomes `/`. `None` where it is none of them.
-    pub fn url(method: Octets<'a>, target: Octets<'a>) -> Option<Asked<'a>> {
+    /// Parses a target: a path, a URL, or `*`. A URL is split into host and path; its user name is
+    /// dropped, and an empty path becomes `/`. `None` for anything else.
+    pub fn from_target(method: FieldBytes<'a>, target: FieldBytes<'a>) -> Option<RequestLine<'a>> {
         if target.starts_with(b"/") || *target == *b"*" {
-            return Some(Asked {
+            return Some(RequestLine {
                 method,
                 host: None,
                 target,
@@ -59,33 +63,32 @@ impl<'a> Asked<'a> {
         if host == end {
             return None;
         }
-        let path = part(&target, end..target.len());
+        let path = slice_field(&target, end..target.len());
         let path = if path.starts_with(b"/") {
             path
         } else {
             Cow::Owned([b"/", &*path].concat())
         };
-        Some(Asked {
+        Some(RequestLine {
             method,
-            host: Some(part(&target, host..end)),
+            host: Some(slice_field(&target, host..end)),
             target: path,
         })
     }
 
-    /// The same with a query that stands in a field of its own, unless the target has a query
-    /// already.
-    pub fn with_query(self, query: &[u8]) -> Asked<'a> {
+    /// Adds the query of a separate field, unless the target has a query already.
+    pub fn with_query(self, query: &[u8]) -> RequestLine<'a> {
         if query.is_empty() || memchr(b'?', &self.target).is_some() {
             return self;
         }
-        Asked {
+        RequestLine {
             target: Cow::Owned([&*self.target, b"?", query].concat()),
             ..self
         }
     }
 }
 
-/// Where a URL goes on behind its scheme and `://`. `None` where this is no URL with a scheme.
+/// The position after the scheme and `://` of a URL. `None` for any other text.
 pub fn authority_start(text: &[u8]) -> Option<usize> {
     let scheme = text
         .iter()
@@ -93,20 +96,20 @@ pub fn authority_start(text: &[u8]) -> Option<usize> {
     (scheme > 0 && text[scheme..].starts_with(b"://")).then_some(scheme + 3)
 }
 
-/// The result for a line whose request cannot be read: a connection without a request if the server
-/// refused it (status zero or at least 400; without a status, an empty request), or for CONNECT.
+/// The result for a line whose request is malformed: [`LogLine::NoRequest`] for CONNECT, and if the
+/// server rejected it (status zero or at least 400; without a status, an empty request).
 ///
 /// # Errors
-/// The server did not refuse it: the line cannot be read.
-pub fn none(request: &[u8], status: Option<u16>) -> Reading<'static> {
+/// The server did not reject it, so the line was misread.
+pub fn classify_bad_request(request: &[u8], status: Option<u16>) -> LineResult<'static> {
     let was_refused = match status {
         Some(status) => status == 0 || status >= 400,
         None => matches!(request, b"" | b"-"),
     };
     // A tunnel has no path (RFC 9110 section 9.3.6).
     if was_refused || request.starts_with(b"CONNECT ") {
-        Ok(Line::NoRequest)
+        Ok(LogLine::NoRequest)
     } else {
-        Err(Unreadable::BadRequest)
+        Err(UnreadableReason::BadRequest)
     }
 }

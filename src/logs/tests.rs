@@ -1,21 +1,24 @@
-//! The formats of access logs: lines that are read, and damaged lines that are not.
+//! Tests of parsing access logs in all formats: lines that are read, and damaged lines that are
+//! rejected.
 
 use super::format::FormatError;
-use super::{FormatString, Line, LineFormat, Reading, Record, Unreadable, moment};
+use super::{
+    LineFormat, LineResult, LogFormatString, LogLine, LogRecord, UnreadableReason, timestamps,
+};
 use crate::time::Timestamp;
 
-const AT: Timestamp = Timestamp(1_795_341_600); // 2026-11-22T10:00:00Z
+const TEST_TIME: Timestamp = Timestamp(1_795_341_600); // 2026-11-22T10:00:00Z
 
-fn record(line: &str) -> Record<'_> {
-    match LineFormat::Detect.read(line.as_bytes()) {
-        Ok(Line::Request(record)) => record,
+fn parse_record(line: &str) -> LogRecord<'_> {
+    match LineFormat::Detect.parse(line.as_bytes()) {
+        Ok(LogLine::Request(record)) => record,
         other => panic!("{line}: {other:?}"),
     }
 }
 
 /// Host, target, status, bytes and user agent.
-fn shown(record: &Record<'_>) -> String {
-    assert_eq!(record.time, AT);
+fn summarize_record(record: &LogRecord<'_>) -> String {
+    assert_eq!(record.time, TEST_TIME);
     let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
     let host = record.host.as_deref().map_or("none".into(), text);
     let user_agent = record.user_agent.as_deref().map_or("none".into(), text);
@@ -29,7 +32,7 @@ fn shown(record: &Record<'_>) -> String {
 }
 
 #[test]
-fn combined_and_common_lines_with_and_without_a_host_are_read() {
+fn clf_lines_with_and_without_host_are_read() {
     const TIME: &str = "[22/Nov/2026:12:00:00 +0200]";
     for (line, expected) in [
         (
@@ -71,7 +74,7 @@ fn combined_and_common_lines_with_and_without_a_host_are_read() {
             "none GET /a 200 5 x",
         ),
     ] {
-        assert_eq!(shown(&record(&line)), expected, "{line}");
+        assert_eq!(summarize_record(&parse_record(&line)), expected, "{line}");
     }
 }
 
@@ -85,7 +88,7 @@ fn json_lines_of_four_servers_are_read() {
         r#"{"@timestamp":"2026-11-22T10:00:00+00:00","request_method":"GET","request_uri":"/a?b","uri":"/index.php","status":"200","bytes_sent":"5","server_name":"_","http_host":"a.example","user_agent":"GPTBot\/1.2"}"#,
     ] {
         assert_eq!(
-            shown(&record(line)),
+            summarize_record(&parse_record(line)),
             "a.example GET /a?b 200 5 GPTBot/1.2",
             "{line}"
         );
@@ -97,13 +100,13 @@ fn json_lines_of_four_servers_are_read() {
     ]
     .concat();
     assert!(matches!(
-        LineFormat::Detect.read(&latin),
-        Ok(Line::Request(_))
+        LineFormat::Detect.parse(&latin),
+        Ok(LogLine::Request(_))
     ));
 }
 
 #[test]
-fn the_client_is_read_in_every_format() {
+fn client_is_read_in_every_format() {
     for line in [
         r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#,
         r#"192.0.2.7 - a b [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#,
@@ -115,15 +118,15 @@ fn the_client_is_read_in_every_format() {
         r#"{"time":1795341600,"remote_addr":"192.0.2.7","uri":"/","http_user_agent":null}"#,
     ] {
         assert_eq!(
-            record(line).client.as_deref(),
+            parse_record(line).client.as_deref(),
             Some(b"192.0.2.7".as_slice()),
             "{line}"
         );
     }
-    let pattern =
-        FormatString::parse("$msec $remote_addr $request_uri $http_user_agent").expect("a format");
-    let Ok(Line::Request(read)) =
-        LineFormat::FormatString(pattern).read(b"1795341600 192.0.2.7 / x")
+    let pattern = LogFormatString::parse("$msec $remote_addr $request_uri $http_user_agent")
+        .expect("a format");
+    let Ok(LogLine::Request(read)) =
+        LineFormat::FormatString(pattern).parse(b"1795341600 192.0.2.7 / x")
     else {
         panic!("a request")
     };
@@ -131,12 +134,12 @@ fn the_client_is_read_in_every_format() {
 }
 
 #[test]
-fn a_format_string_names_the_fields() {
+fn format_string_names_fields() {
     let read = |format: &str, line: &str| {
         let pattern =
-            FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
-        match LineFormat::FormatString(pattern).read(line.as_bytes()) {
-            Ok(Line::Request(record)) => shown(&record),
+            LogFormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
+        match LineFormat::FormatString(pattern).parse(line.as_bytes()) {
+            Ok(LogLine::Request(record)) => summarize_record(&record),
             other => format!("{other:?}"),
         }
     };
@@ -163,7 +166,7 @@ fn a_format_string_names_the_fields() {
         "Err(OtherFormat)"
     );
     assert_eq!(
-        FormatString::parse("$msec$status x").err(),
+        LogFormatString::parse("$msec$status x").err(),
         Some(FormatError::NoSeparator("msec".into()))
     );
     for format in [
@@ -172,15 +175,15 @@ fn a_format_string_names_the_fields() {
         "$msec $request",
     ] {
         assert!(
-            matches!(FormatString::parse(format), Err(FormatError::Missing(_))),
+            matches!(LogFormatString::parse(format), Err(FormatError::Missing(_))),
             "{format}"
         );
     }
 }
 
 #[test]
-fn damaged_lines_are_told_from_connections_without_a_request() {
-    use Unreadable::{BadNumber, BadTime, CutOff, OtherFormat};
+fn damaged_lines_differ_from_no_request() {
+    use UnreadableReason::{BadNumber, BadTime, CutOff, OtherFormat};
     for (line, reason) in [
         ("", OtherFormat),
         ("hello", OtherFormat),
@@ -216,7 +219,7 @@ fn damaged_lines_are_told_from_connections_without_a_request() {
         ),
     ] {
         assert_eq!(
-            LineFormat::Detect.read(line.as_bytes()),
+            LineFormat::Detect.parse(line.as_bytes()),
             Err(reason),
             "{line}"
         );
@@ -232,18 +235,18 @@ fn damaged_lines_are_told_from_connections_without_a_request() {
         let line =
             format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "{request}" 400 0 "-" "-""#);
         assert_eq!(
-            LineFormat::Detect.read(line.as_bytes()),
-            Ok(Line::NoRequest),
+            LineFormat::Detect.parse(line.as_bytes()),
+            Ok(LogLine::NoRequest),
             "{line}"
         );
         let line = line.replace(" 400 ", " 200 ");
         let expected = if request.starts_with("CONNECT") {
-            Ok(Line::NoRequest)
+            Ok(LogLine::NoRequest)
         } else {
-            Err(Unreadable::BadRequest)
+            Err(UnreadableReason::BadRequest)
         };
         assert_eq!(
-            LineFormat::Detect.read(line.as_bytes()),
+            LineFormat::Detect.parse(line.as_bytes()),
             expected,
             "the server answered: {line}"
         );
@@ -251,8 +254,8 @@ fn damaged_lines_are_told_from_connections_without_a_request() {
 }
 
 /// Of a line: host, client, target and user agent.
-fn facts(reading: &Reading<'_>) -> String {
-    let Ok(Line::Request(record)) = reading else {
+fn summarize_result(reading: &LineResult<'_>) -> String {
+    let Ok(LogLine::Request(record)) = reading else {
         return format!("{reading:?}");
     };
     let text = |field: Option<&[u8]>| {
@@ -270,7 +273,7 @@ fn facts(reading: &Reading<'_>) -> String {
 }
 
 #[test]
-fn prefixes_of_collectors_are_taken_off() {
+fn collector_prefixes_are_stripped() {
     const COMBINED: &str =
         r#"66.249.66.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "GPTBot/1.2""#;
     const JSON: &str = r#"{"time":"2026-11-22T10:00:00Z","client":"66.249.66.1","target":"/a","user_agent":"GPTBot/1.2"}"#;
@@ -306,24 +309,24 @@ fn prefixes_of_collectors_are_taken_off() {
         ] {
             let line = format!("{prefix}{line}");
             assert_eq!(
-                facts(&LineFormat::Detect.read(line.as_bytes())),
+                summarize_result(&LineFormat::Detect.parse(line.as_bytes())),
                 expected,
                 "{line}"
             );
             let docker = serde_json::json!({"log": format!("{line}\n"), "stream": "stdout", "time": "2026-11-23T10:00:00Z"});
             assert_eq!(
-                facts(&LineFormat::Detect.read(docker.to_string().as_bytes())),
+                summarize_result(&LineFormat::Detect.parse(docker.to_string().as_bytes())),
                 expected,
                 "{docker}"
             );
         }
         let format = r#"$time_iso8601 $host $remote_addr "$request" "$http_user_agent""#;
-        let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
+        let format = LineFormat::FormatString(LogFormatString::parse(format).expect("a format"));
         let line = format!(
             r#"{prefix}2026-11-22T10:00:00Z shop.example 66.249.66.1 "GET /a HTTP/1.1" "GPTBot/1.2""#
         );
         assert_eq!(
-            facts(&format.read(line.as_bytes())),
+            summarize_result(&format.parse(line.as_bytes())),
             "shop.example 66.249.66.1 /a GPTBot/1.2",
             "{line}"
         );
@@ -337,13 +340,13 @@ fn prefixes_of_collectors_are_taken_off() {
         "2026-11-22 10:00:00 ",
     ] {
         let line = format!("{prefix}{COMBINED}");
-        assert!(LineFormat::Detect.read(line.as_bytes()).is_err(), "{line}");
+        assert!(LineFormat::Detect.parse(line.as_bytes()).is_err(), "{line}");
     }
 }
 
 #[test]
-fn the_columns_before_the_time_are_read_for_certain() {
-    use Unreadable::{BadClient, BadColumns, BadHost};
+fn columns_before_time_are_read_for_certain() {
+    use UnreadableReason::{BadClient, BadColumns, BadHost};
     for (head, expected) in [
         ("66.249.66.1 - -", Ok("none 66.249.66.1")),
         ("66.249.66.1 - a b", Ok("none 66.249.66.1")),
@@ -414,7 +417,7 @@ fn the_columns_before_the_time_are_read_for_certain() {
             .map(|read| format!("{read} / x"))
             .unwrap_or_else(|error| format!("Err({error:?})"));
         assert_eq!(
-            facts(&LineFormat::Detect.read(line.as_bytes())),
+            summarize_result(&LineFormat::Detect.parse(line.as_bytes())),
             expected,
             "{line}"
         );
@@ -422,7 +425,7 @@ fn the_columns_before_the_time_are_read_for_certain() {
 }
 
 #[test]
-fn a_plain_address_is_known_as_the_parser_knows_it() {
+fn quick_ipv4_test_agrees_with_parser() {
     for word in [
         "192.0.2.7",
         "0.0.0.0",
@@ -444,16 +447,16 @@ fn a_plain_address_is_known_as_the_parser_knows_it() {
 }
 
 #[test]
-fn a_quoted_column_more_must_be_a_list_of_addresses() {
+fn extra_quoted_column_must_hold_addresses() {
     let read = |columns: &str| {
         let line =
             format!(r#"8.8.8.8 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 {columns}"#);
         let reading = LineFormat::Detect
-            .read(line.as_bytes())
-            .map(Line::into_owned);
+            .parse(line.as_bytes())
+            .map(LogLine::into_owned);
         reading.map(|line| match line {
-            Line::Request(record) => record
-                .forwarded
+            LogLine::Request(record) => record
+                .x_forwarded_for
                 .map(|list| String::from_utf8_lossy(&list).into_owned()),
             other => panic!("{columns}: {other:?}"),
         })
@@ -491,18 +494,18 @@ fn a_quoted_column_more_must_be_a_list_of_addresses() {
         ] {
             let is_number = columns.contains(r#""-" "0.003" "#);
             let expected = if is_number {
-                Unreadable::BadUserAgent
+                UnreadableReason::BadUserAgent
             } else {
-                Unreadable::OtherFormat
+                UnreadableReason::OtherFormat
             };
             assert_eq!(read(&columns), Err(expected), "{columns}");
         }
     }
-    assert_eq!(read(r#""-" "x" "66.249"#), Err(Unreadable::CutOff));
+    assert_eq!(read(r#""-" "x" "66.249"#), Err(UnreadableReason::CutOff));
 }
 
 #[test]
-fn x_forwarded_for_names_the_client_in_every_format() {
+fn x_forwarded_for_names_client_in_every_format() {
     let trusted = ["104.16.0.0/13".parse().expect("a network")];
     let clf = |client: &str, forwarded: &str| {
         format!(
@@ -570,7 +573,7 @@ fn x_forwarded_for_names_the_client_in_every_format() {
         (caddy(r#""192.0.2.9","66.249.66.1""#), None, known),
     ] {
         let read = |networks| {
-            record(&line)
+            parse_record(&line)
                 .client_address(networks)
                 .map(|address| address.to_string())
         };
@@ -580,13 +583,13 @@ fn x_forwarded_for_names_the_client_in_every_format() {
 }
 
 #[test]
-fn x_forwarded_for_of_a_log_format_names_the_client() {
+fn x_forwarded_for_of_log_format_names_client() {
     let trusted = ["104.16.0.0/13".parse().expect("a network")];
     let format =
         r#"$remote_addr [$time_iso8601] "$request" "$http_user_agent" "$http_x_forwarded_for""#;
-    let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
+    let format = LineFormat::FormatString(LogFormatString::parse(format).expect("a format"));
     let line = br#"104.16.1.1 [2026-11-22T10:00:00Z] "GET / HTTP/1.1" "x" "66.249.66.1""#;
-    let Ok(Line::Request(read)) = format.read(line) else {
+    let Ok(LogLine::Request(read)) = format.parse(line) else {
         panic!("a request")
     };
     assert_eq!(read.client_address(&[]), None);
@@ -594,7 +597,7 @@ fn x_forwarded_for_of_a_log_format_names_the_client() {
 }
 
 #[test]
-fn the_client_of_a_list_needs_trusted_proxies() {
+fn client_of_list_needs_trusted_proxies() {
     let networks = |written: &[&str]| {
         written
             .iter()
@@ -628,7 +631,7 @@ fn the_client_of_a_list_needs_trusted_proxies() {
         for (proxies, expected) in [(&none, untrusting), (&trusted, trusting)] {
             let line =
                 format!(r#"{{"time":1795341600,"uri":"/","user_agent":"x","client":{column:?}}}"#);
-            let read = record(&line)
+            let read = parse_record(&line)
                 .client_address(proxies)
                 .map(|address| address.to_string());
             assert_eq!(read.as_deref(), expected, "{column} {proxies:?}");
@@ -637,7 +640,7 @@ fn the_client_of_a_list_needs_trusted_proxies() {
 }
 
 #[test]
-fn a_request_is_what_was_asked_for() {
+fn request_line_and_url_give_host_and_target() {
     let clf = |request: &str| {
         format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "{request}" 200 5 "-" "x""#)
     };
@@ -700,7 +703,7 @@ fn a_request_is_what_was_asked_for() {
         (json(r#""server_name":"_","uri":"/a""#), "none none /a x"),
     ] {
         assert_eq!(
-            facts(&LineFormat::Detect.read(line.as_bytes())),
+            summarize_result(&LineFormat::Detect.parse(line.as_bytes())),
             expected,
             "{line}"
         );
@@ -708,7 +711,7 @@ fn a_request_is_what_was_asked_for() {
 }
 
 #[test]
-fn a_user_agent_must_be_one() {
+fn user_agent_of_another_column_is_rejected() {
     let clf = |agent: &str| {
         format!(
             r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "{agent}""#
@@ -725,8 +728,8 @@ fn a_user_agent_must_be_one() {
     ] {
         assert!(
             matches!(
-                LineFormat::Detect.read(clf(agent).as_bytes()),
-                Ok(Line::Request(_))
+                LineFormat::Detect.parse(clf(agent).as_bytes()),
+                Ok(LogLine::Request(_))
             ),
             "{agent}"
         );
@@ -744,8 +747,8 @@ fn a_user_agent_must_be_one() {
         "GET / HTTP/1.1",
     ] {
         assert_eq!(
-            LineFormat::Detect.read(clf(agent).as_bytes()),
-            Err(Unreadable::BadUserAgent),
+            LineFormat::Detect.parse(clf(agent).as_bytes()),
+            Err(UnreadableReason::BadUserAgent),
             "{agent}"
         );
     }
@@ -760,7 +763,7 @@ fn a_user_agent_must_be_one() {
     ] {
         let line = format!(r#"{{"time":1795341600,"target":"/",{json}}}"#);
         assert_eq!(
-            facts(&LineFormat::Detect.read(line.as_bytes())),
+            summarize_result(&LineFormat::Detect.parse(line.as_bytes())),
             expected,
             "{line}"
         );
@@ -768,12 +771,12 @@ fn a_user_agent_must_be_one() {
 }
 
 #[test]
-fn a_format_that_is_off_by_one_column_reads_nothing() {
+fn format_off_by_one_column_reads_nothing() {
     let line = r#"shop.example 66.249.66.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "https://r.example/" "GPTBot/1.2" 0.003"#;
     let read = |format: &str| {
         let format =
-            FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
-        facts(&LineFormat::FormatString(format).read(line.as_bytes()))
+            LogFormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
+        summarize_result(&LineFormat::FormatString(format).parse(line.as_bytes()))
     };
     let before = "$host $remote_addr - - [$time_local]";
     let right = format!(
@@ -820,7 +823,7 @@ fn a_format_that_is_off_by_one_column_reads_nothing() {
 }
 
 #[test]
-fn messages_of_servers_are_no_access_log() {
+fn server_messages_are_recognised() {
     for line in [
         "/docker-entrypoint.sh: /docker-entrypoint.d/ is not empty, will attempt to perform configuration",
         "10-listen-on-ipv6-by-default.sh: info: Getting the checksum of /etc/nginx/conf.d/default.conf",
@@ -843,8 +846,8 @@ fn messages_of_servers_are_no_access_log() {
         for prefix in ["", "2026-11-22T10:00:00.123456789Z stderr F ", "web-1  | "] {
             let line = format!("{prefix}{line}");
             assert_eq!(
-                LineFormat::Detect.read(line.as_bytes()),
-                Ok(Line::ServerMessage),
+                LineFormat::Detect.parse(line.as_bytes()),
+                Ok(LogLine::ServerMessage),
                 "{line}"
             );
         }
@@ -856,12 +859,12 @@ fn messages_of_servers_are_no_access_log() {
         r#"{"level":"info","msg":"request","method":"GET","route":"/"}"#,
         r#"{"level":30,"time":1795341600000,"req":{"url":"/"},"msg":"request completed"}"#,
     ] {
-        assert!(LineFormat::Detect.read(line.as_bytes()).is_err(), "{line}");
+        assert!(LineFormat::Detect.parse(line.as_bytes()).is_err(), "{line}");
     }
 }
 
 #[test]
-fn moments_are_the_same_in_every_spelling() {
+fn times_are_equal_in_every_spelling() {
     for text in [
         "22/Nov/2026:10:00:00 +0000",
         "[22/Nov/2026:05:30:00 -0430]",
@@ -874,11 +877,17 @@ fn moments_are_the_same_in_every_spelling() {
         "1795341600999",
         "1795341600999000000",
     ] {
-        assert_eq!(moment::any(text), Some(AT), "{text}");
+        assert_eq!(timestamps::parse_any_time(text), Some(TEST_TIME), "{text}");
     }
     let leap = Timestamp::parse("2024-02-29T23:59:59Z");
-    assert_eq!(moment::clf(b"29/Feb/2024:23:59:59 +0000"), leap);
-    assert_eq!(moment::clf(b"01/Mar/2024:00:59:59 +0100"), leap);
+    assert_eq!(
+        timestamps::parse_clf_time(b"29/Feb/2024:23:59:59 +0000"),
+        leap
+    );
+    assert_eq!(
+        timestamps::parse_clf_time(b"01/Mar/2024:00:59:59 +0100"),
+        leap
+    );
     for text in [
         "",
         "yesterday",
@@ -887,7 +896,7 @@ fn moments_are_the_same_in_every_spelling() {
         "NaN",
         "22/Foo/2026:10:00:00 +0000",
     ] {
-        assert_eq!(moment::any(text), None, "{text}");
+        assert_eq!(timestamps::parse_any_time(text), None, "{text}");
     }
     // A day, a year and a duration are no moments.
     for text in [
@@ -900,16 +909,16 @@ fn moments_are_the_same_in_every_spelling() {
         "0",
         "0.003",
     ] {
-        assert_eq!(moment::any(text), None, "{text}");
+        assert_eq!(timestamps::parse_any_time(text), None, "{text}");
     }
 }
 
 #[test]
-fn the_type_of_the_response_is_read_where_the_format_has_it() {
+fn content_type_is_read_where_format_has_it() {
     let format = "[$time_iso8601] \"$request\" \"$sent_http_content_type\" \"$http_user_agent\"";
-    let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
-    let types = |format: &LineFormat, line: &str| match format.read(line.as_bytes()) {
-        Ok(Line::Request(record)) => record
+    let format = LineFormat::FormatString(LogFormatString::parse(format).expect("a format"));
+    let types = |format: &LineFormat, line: &str| match format.parse(line.as_bytes()) {
+        Ok(LogLine::Request(record)) => record
             .content_type
             .map(|media| String::from_utf8_lossy(&media).into_owned()),
         other => panic!("{line}: {other:?}"),

@@ -1,8 +1,8 @@
-//! [`GateBody`]: the body of a response of the gate (crawlgate inside an application). It is an
-//! answer of crawlgate's, or the body of the application, as it came or rewritten. The request is
-//! recorded when the body is dropped.
+//! [`GateBody`]: the body of a response of the gate, which is crawlgate inside an application. The
+//! body is an answer of crawlgate, or the application's body, unchanged or rewritten. When the body
+//! is dropped, the request is over and goes to metrics and logs.
 
-use super::call::Call;
+use super::request::GateRequest;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -15,21 +15,21 @@ pin_project! {
     pub struct GateBody<B: Body> {
         #[pin]
         pub(super) source: BodySource<B>,
-        // The request that is recorded when the body is dropped.
-        pub(super) call: Call,
+        // Records the request when the body is dropped.
+        pub(super) call: GateRequest,
     }
 }
 
 pin_project! {
-    #[project = SourceProjection]
+    #[project = BodySourceProjection]
     pub(super) enum BodySource<B: Body> {
         Answer { left: Bytes },
         Whole { #[pin] body: B },
         Rewritten {
             #[pin]
             body: B,
-            // What follows the last piece of the page: trailers or an error.
-            held: Option<Result<Frame<Bytes>, B::Error>>,
+            // The last frame after the page: trailers or an error.
+            last_frame: Option<Result<Frame<Bytes>, B::Error>>,
             is_over: bool,
         },
     }
@@ -53,39 +53,43 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         let frame = match this.source.project() {
-            SourceProjection::Answer { left } => {
+            BodySourceProjection::Answer { left } => {
                 let piece = std::mem::take(left);
-                this.call.is_due = false;
+                this.call.answer_pending = false;
                 (!piece.is_empty()).then(|| Ok(Frame::data(piece)))
             }
-            SourceProjection::Whole { body } => ready!(body.poll_frame(context)),
-            SourceProjection::Rewritten {
+            BodySourceProjection::Whole { body } => ready!(body.poll_frame(context)),
+            BodySourceProjection::Rewritten {
                 body,
-                held,
+                last_frame,
                 is_over,
             } => {
-                ready!(poll_page(body, held, is_over, this.call, context))
+                ready!(poll_page(body, last_frame, is_over, this.call, context))
             }
         };
         if let Some(piece) = frame
             .as_ref()
             .and_then(|frame| frame.as_ref().ok()?.data_ref())
         {
-            this.call.octets += piece.len() as u64;
+            this.call.bytes += piece.len() as u64;
         }
         Poll::Ready(frame)
     }
 
-    /// Whether nothing follows. For a page that is rewritten, only when `held` was taken, too.
+    /// Whether no frame follows. For a rewritten page, `last_frame` must be taken, too.
     fn is_end_stream(&self) -> bool {
         match &self.source {
             BodySource::Answer { left } => left.is_empty(),
             BodySource::Whole { body } => body.is_end_stream(),
-            BodySource::Rewritten { held, is_over, .. } => *is_over && held.is_none(),
+            BodySource::Rewritten {
+                last_frame,
+                is_over,
+                ..
+            } => *is_over && last_frame.is_none(),
         }
     }
 
-    /// The length that is left, as far as it is known; of a page that is rewritten it is not.
+    /// The remaining length, if it is known; that of a rewritten page is not.
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             BodySource::Answer { left } => SizeHint::with_exact(left.len() as u64),
@@ -95,38 +99,38 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     }
 }
 
-/// The next piece of a page that is rewritten, and at last what the application sent after its last
-/// piece (trailers, an error): that waits in `held` until all that is held of the page was sent.
+/// The next piece of a rewritten page, and at last the frame after the page (trailers, an error),
+/// which waits in `last_frame` until the whole page was sent.
 fn poll_page<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
-    held: &mut Option<Result<Frame<Bytes>, B::Error>>,
+    last_frame: &mut Option<Result<Frame<Bytes>, B::Error>>,
     is_over: &mut bool,
-    call: &mut Call,
+    call: &mut GateRequest,
     context: &mut Context<'_>,
 ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
     while !*is_over {
         let written = match ready!(body.as_mut().poll_frame(context))
             .map(|frame| frame.map(Frame::into_data))
         {
-            Some(Ok(Ok(piece))) => call.rewrite(Some(piece)),
+            Some(Ok(Ok(piece))) => call.rewrite_piece(Some(piece)),
             Some(Ok(Err(trailers))) => {
                 *is_over = true;
-                *held = Some(Ok(trailers));
-                call.rewrite(None)
+                *last_frame = Some(Ok(trailers));
+                call.rewrite_piece(None)
             }
             Some(Err(error)) => {
                 *is_over = true;
-                *held = Some(Err(error));
-                Some(call.break_off())
+                *last_frame = Some(Err(error));
+                Some(call.end_page_early())
             }
             None => {
                 *is_over = true;
-                call.rewrite(None)
+                call.rewrite_piece(None)
             }
         };
         if let Some(piece) = written.filter(|piece| !piece.is_empty()) {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
     }
-    Poll::Ready(held.take())
+    Poll::Ready(last_frame.take())
 }

@@ -1,21 +1,21 @@
-//! [`GateLayer`]: crawlgate as a tower layer, which puts the gate in front of the services of an
-//! application: requests are judged before a service gets them. [`GateBuilder`]: its options.
-//! [`GateBuilder::open`] loads the policies and starts the threads.
+//! [`GateLayer`]: crawlgate as a tower layer. It puts the gate in front of an application's
+//! services, so that requests are judged before a service gets them. [`GateBuilder`] has its
+//! options, and [`GateBuilder::open`] loads the policies and starts the threads.
 
 use super::service::Gate;
-use super::shared::{PeerAddress, Shared};
+use super::state::{GateState, PeerAddress};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::identity::Proofs;
-use crate::judge::Logs;
-use crate::policy::origin::OriginFile;
-use crate::requests::{RequestSettings, Requests};
+use crate::identity::IdentityProofs;
+use crate::judge::RequestLogs;
+use crate::policy::origin::OriginRobotsTxt;
+use crate::requests::{RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
 use crate::settings::{AccessFormat, AddressDetail, ClientAddress, EventSettings, LogDestination};
-use crate::sites::{KnownOrigins, SiteOptions};
+use crate::sites::{InitialOrigins, SiteOptions};
 use crate::state::StateStore;
-use crate::telemetry::{AccessLog, Events};
-use crate::upkeep::{Instance, JudgeParts, Upkeep, UpkeepThreads};
+use crate::telemetry::{AccessLog, EventLog};
+use crate::upkeep::{Instance, InstanceParts, InstanceUpkeep, UpkeepThreads};
 use http::{Extensions, HeaderName};
 use ipnet::IpNet;
 use std::error::Error;
@@ -33,7 +33,7 @@ const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
 /// The gate ends with its last clone: its threads stop, and what it knows is written to the state
 /// directory.
 #[derive(Clone)]
-pub struct GateLayer(pub(super) Arc<Shared>);
+pub struct GateLayer(pub(super) Arc<GateState>);
 
 impl GateLayer {
     /// Loads the policies of a directory, and follows their changes.
@@ -172,7 +172,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    fn of_log(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError + use<> {
+    fn log_error(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError + use<> {
         let path = path.to_owned();
         move |source| OpenError::Log { path, source }
     }
@@ -191,73 +191,57 @@ impl GateBuilder {
     /// and crawlgate accuses no crawler that may have an older robots.txt cached. Needs the feature
     /// `state`.
     #[cfg(feature = "state")]
-    pub fn state(self, directory: impl Into<PathBuf>) -> GateBuilder {
-        GateBuilder {
-            state: Some(directory.into()),
-            ..self
-        }
+    pub fn state(mut self, directory: impl Into<PathBuf>) -> GateBuilder {
+        self.state = Some(directory.into());
+        self
     }
 
     /// A function that finds the address of the connection's other end in the extensions of a
     /// request. Without it no request has an address: nothing is proven, traps mark no client, and
     /// no client has a crawl rate.
-    pub fn peer(self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
-        GateBuilder {
-            peer: Some(peer),
-            ..self
-        }
+    pub fn peer(mut self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
+        self.peer = Some(peer);
+        self
     }
 
     /// Networks of proxies in front of the application. They name the client in `X-Forwarded-For`,
     /// or in the field of [`GateBuilder::client_address`]. One that names no client leaves it
     /// unknown.
-    pub fn trusted_proxies(self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
-        GateBuilder {
-            trusted_proxies: networks.into_iter().collect(),
-            ..self
-        }
+    pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
+        self.trusted_proxies = networks.into_iter().collect();
+        self
     }
 
     /// The field in which trusted proxies name the client. Exactly this field counts.
-    pub fn client_address(self, field: HeaderName) -> GateBuilder {
-        GateBuilder {
-            client_address: ClientAddress(field),
-            ..self
-        }
+    pub fn client_address(mut self, field: HeaderName) -> GateBuilder {
+        self.client_address = ClientAddress(field);
+        self
     }
 
     /// The rules that the application itself has, as the text of a robots.txt. Policies with
     /// `robots.origin: merge` or `only` use them. The gate never asks the application for
     /// `/robots.txt`.
-    pub fn robots_txt(self, text: impl Into<Vec<u8>>) -> GateBuilder {
-        GateBuilder {
-            robots_txt: text.into(),
-            ..self
-        }
+    pub fn robots_txt(mut self, text: impl Into<Vec<u8>>) -> GateBuilder {
+        self.robots_txt = text.into();
+        self
     }
 
     /// A file for a JSON line for each request.
-    pub fn access_log(self, file: impl Into<PathBuf>) -> GateBuilder {
-        GateBuilder {
-            access_log: Some(file.into()),
-            ..self
-        }
+    pub fn access_log(mut self, file: impl Into<PathBuf>) -> GateBuilder {
+        self.access_log = Some(file.into());
+        self
     }
 
     /// A file for a JSON line for each request against the rules, at most 100 a second.
-    pub fn event_log(self, file: impl Into<PathBuf>) -> GateBuilder {
-        GateBuilder {
-            event_log: Some(file.into()),
-            ..self
-        }
+    pub fn event_log(mut self, file: impl Into<PathBuf>) -> GateBuilder {
+        self.event_log = Some(file.into());
+        self
     }
 
     /// Cuts client addresses in logs to /24 (IPv6: /48).
-    pub fn truncate_addresses(self) -> GateBuilder {
-        GateBuilder {
-            addresses: AddressDetail::Network,
-            ..self
-        }
+    pub fn truncate_addresses(mut self) -> GateBuilder {
+        self.addresses = AddressDetail::Network;
+        self
     }
 
     /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles
@@ -270,34 +254,40 @@ impl GateBuilder {
         let of_store = clock.clone();
         let opened = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()));
         let (store, remembered) = opened.map_err(|error| OpenError::State(Box::new(error)))?;
-        let file = Arc::new(OriginFile::new(OWN_ROBOTS_TXT, self.robots_txt.clone()));
-        let parts = JudgeParts {
+        let file = Arc::new(OriginRobotsTxt::new(
+            OWN_ROBOTS_TXT,
+            self.robots_txt.clone(),
+        ));
+        let parts = InstanceParts {
             clock,
-            state: (&store, &remembered),
+            store: &store,
+            restored: &remembered,
             sites: SiteOptions {
                 policies: self.policies.clone(),
                 strict: false,
                 may_be_missing: false,
-                origins: KnownOrigins {
+                origins: InitialOrigins {
                     for_every_site: Some(file),
-                    ..KnownOrigins::default()
+                    ..InitialOrigins::default()
                 },
                 published_proof: false,
             },
             new_hosts: Vec::new(),
-            proofs: Arc::new(Proofs::none(Registry::builtin())),
+            proofs: Arc::new(IdentityProofs::policy_only(Registry::builtin())),
             logs: self.logs()?,
             passed: None,
         };
         let instance = parts
             .open()
             .map_err(|error| OpenError::Policies(Box::new(error)))?;
-        warn_of_html(&instance);
-        let upkeep = Upkeep::new(instance.clone(), store.clone());
+        warn_about_html(&instance);
+        let upkeep = InstanceUpkeep::new(instance.clone(), store.clone());
         let reloading = upkeep.clone();
         let keeping = upkeep.clone();
         let scheduler = Scheduler::start().map_err(OpenError::Thread)?;
-        scheduler.add("planned-changes", move |_| Some(keeping.keep_time()));
+        scheduler.add("planned-changes", move |_| {
+            Some(keeping.apply_due_changes())
+        });
         let threads = UpkeepThreads::start(
             instance.clone(),
             store.clone(),
@@ -305,7 +295,7 @@ impl GateBuilder {
             scheduler,
             move || {
                 reloading.reload();
-                warn_of_html(&reloading.instance);
+                warn_about_html(&reloading.instance);
             },
         );
         let threads = Some(threads.map_err(OpenError::Thread)?);
@@ -320,8 +310,9 @@ impl GateBuilder {
             clock,
             ..
         } = &*instance;
-        let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings);
-        Ok(GateLayer(Arc::new(Shared {
+        let requests =
+            RequestPipeline::new(judge.clone(), recorder.clone(), clock.clone(), settings);
+        Ok(GateLayer(Arc::new(GateState {
             requests,
             upkeep,
             peer: self.peer,
@@ -331,26 +322,26 @@ impl GateBuilder {
     }
 
     /// Opens the logs that have a file. Addresses in the history are always cut to their network.
-    fn logs(&self) -> Result<Logs, OpenError> {
-        let mut logs = Logs::off();
+    fn logs(&self) -> Result<RequestLogs, OpenError> {
+        let mut logs = RequestLogs::off();
         if let Some(path) = &self.access_log {
             let destination = LogDestination::File(path.clone());
             logs.access = AccessLog::open(&destination, AccessFormat::Json, self.addresses)
-                .map_err(OpenError::of_log(path))?;
+                .map_err(OpenError::log_error(path))?;
         }
         let mut settings = EventSettings::default();
         if let Some(path) = &self.event_log {
             settings.destination = LogDestination::File(path.clone());
         }
         let path = self.event_log.as_deref().unwrap_or(Path::new(""));
-        logs.events = Events::open(&settings, self.addresses, AddressDetail::Network)
-            .map_err(OpenError::of_log(path))?;
+        logs.events = EventLog::open(&settings, self.addresses, AddressDetail::Network)
+            .map_err(OpenError::log_error(path))?;
         Ok(logs)
     }
 }
 
 /// Logs a warning for each policy with `html`, in a build that cannot rewrite pages.
-fn warn_of_html(instance: &Instance) {
+fn warn_about_html(instance: &Instance) {
     if cfg!(feature = "html") {
         return;
     }

@@ -17,11 +17,11 @@
 //! `docs/library.md` describes what the application has to know.
 
 mod body;
-mod call;
 mod layer;
 mod pages;
+mod request;
 mod service;
-mod shared;
+mod state;
 
 pub use body::GateBody;
 pub use layer::{GateBuilder, GateLayer, OpenError, RemoveSiteError};

@@ -1,4 +1,5 @@
-//! [`PageRewrite`] for the middleware: with the feature `html` that of `forwarding`, without it one
+//! [`PageRewrite`] for the middleware, which writes robots metas into the application's HTML pages.
+//! With the feature `html` it is the type in `forwarding`. Without the feature it is a stand-in
 //! that rewrites nothing.
 
 #[cfg(feature = "html")]
@@ -6,7 +7,7 @@ pub use crate::forwarding::PageRewrite;
 
 #[cfg(not(feature = "html"))]
 mod none {
-    use crate::forwarding::Head;
+    use crate::forwarding::EditableHead;
     use crate::policy::Site;
     use crate::verdict::Decision;
     use bytes::Bytes;
@@ -17,11 +18,12 @@ mod none {
     pub struct PageRewrite {}
 
     impl PageRewrite {
-        pub fn ask(&mut self, _: &mut impl Head, _: &[u8], _: &[u8], _: &Site) {}
+        pub fn prepare_request(&mut self, _: &mut impl EditableHead, _: &[u8], _: &[u8], _: &Site) {
+        }
 
-        pub fn frame(
+        pub fn adapt_head(
             &mut self,
-            _: &mut impl Head,
+            _: &mut impl EditableHead,
             _: StatusCode,
             _: &Decision,
             _: &Site,
@@ -29,17 +31,17 @@ mod none {
             None
         }
 
-        pub fn has_own_length(&self) -> bool {
+        pub fn may_change_length(&self) -> bool {
             false
         }
 
-        pub fn begin(&mut self, _: &impl Head) {}
+        pub fn start(&mut self, _: &impl EditableHead) {}
 
-        pub fn write(&mut self, _: &mut Option<Bytes>, _: bool) -> Option<&'static str> {
+        pub fn rewrite_chunk(&mut self, _: &mut Option<Bytes>, _: bool) -> Option<&'static str> {
             None
         }
 
-        pub fn break_off(&mut self) -> (Bytes, Option<&'static str>) {
+        pub fn abort(&mut self) -> (Bytes, Option<&'static str>) {
             (Bytes::new(), None)
         }
     }

@@ -1,9 +1,9 @@
-//! [`Gate`]: a service of the application with the gate in front of it: crawlgate judges each
-//! request before the service gets it. [`GateFuture`]: the future of its response.
+//! [`Gate`]: a tower service that wraps a service of the application. crawlgate judges each request
+//! before the application's service gets it. [`GateFuture`] is the future of the response.
 
 use super::body::{BodySource, GateBody};
-use super::call::{Call, is_grpc};
-use super::shared::Shared;
+use super::request::{GateRequest, is_grpc};
+use super::state::GateState;
 use crate::answers::Answer;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -19,7 +19,7 @@ use tower_service::Service;
 #[derive(Clone)]
 pub struct Gate<S> {
     pub(super) inner: S,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<GateState>,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Gate<S> {
@@ -43,19 +43,19 @@ where
         self.inner.poll_ready(context)
     }
 
-    /// Has the request judged. If it passes, it goes to the inner service; otherwise that never
-    /// sees it, and the response is crawlgate's own.
+    /// Has the request judged. If it passes, the inner service gets it; otherwise the response is
+    /// crawlgate's own.
     fn call(&mut self, request: Request<A>) -> GateFuture<S::Future> {
         let (mut head, body) = request.into_parts();
-        let (mut call, answer) = Call::new(&self.shared, &head);
+        let (mut call, answer) = GateRequest::new(&self.shared, &head);
         let source = match answer {
-            Some(answer) => Source::Answered {
+            Some(answer) => ResponseSource::Answered {
                 answer: Some(answer),
                 is_grpc: is_grpc(&head),
             },
             None => {
-                call.forward(&mut head);
-                Source::Passed {
+                call.prepare_request(&mut head);
+                ResponseSource::Passed {
                     inner: self.inner.call(Request::from_parts(head, body)),
                 }
             }
@@ -71,15 +71,15 @@ pin_project! {
     /// The future of a response of a [`Gate`].
     pub struct GateFuture<F> {
         #[pin]
-        source: Source<F>,
-        // Taken when the response is there.
-        call: Option<Call>,
+        source: ResponseSource<F>,
+        // Taken when the response is ready.
+        call: Option<GateRequest>,
     }
 }
 
 pin_project! {
-    #[project = SourceProjection]
-    enum Source<F> {
+    #[project = ResponseSourceProjection]
+    enum ResponseSource<F> {
         Answered { answer: Option<Answer>, is_grpc: bool },
         Passed { #[pin] inner: F },
     }
@@ -105,21 +105,21 @@ where
         let this = self.project();
         let ended = "the response was taken already";
         let response = match this.source.project() {
-            SourceProjection::Answered { answer, is_grpc } => {
+            ResponseSourceProjection::Answered { answer, is_grpc } => {
                 let mut call = this.call.take().expect(ended);
                 let answer = answer.take().expect(ended);
-                let (head, body) = call.answered(answer, *is_grpc);
+                let (head, body) = call.own_response(answer, *is_grpc);
                 let source = BodySource::Answer { left: body };
                 Response::from_parts(head, GateBody { source, call })
             }
-            SourceProjection::Passed { inner } => {
+            ResponseSourceProjection::Passed { inner } => {
                 let response = ready!(inner.poll(context));
                 let mut call = this.call.take().expect(ended);
                 let (mut head, body) = response?.into_parts();
-                let source = if call.passed(&mut head) {
+                let source = if call.finish_response_head(&mut head) {
                     BodySource::Rewritten {
                         body,
-                        held: None,
+                        last_frame: None,
                         is_over: false,
                     }
                 } else {

@@ -1,4 +1,4 @@
-//! The layer around services that do what servers seldom do: bodies in pieces, trailers, errors in
+//! Tests of the middleware in front of unusual applications: bodies in pieces, trailers, errors in
 //! the middle of a page, no response at all.
 
 use super::{GateBody, GateLayer};
@@ -23,7 +23,7 @@ const GPTBOT: &str = "GPTBot/1.2";
 struct Pieces(VecDeque<Result<Frame<Bytes>, &'static str>>);
 
 impl Pieces {
-    fn of(pieces: &[&'static str]) -> Pieces {
+    fn from_texts(pieces: &[&'static str]) -> Pieces {
         Pieces(
             pieces
                 .iter()
@@ -51,9 +51,9 @@ impl Body for Pieces {
 }
 
 /// A service made of a function.
-struct Answering<F>(F);
+struct FnService<F>(F);
 
-impl<F, R, E> Service<Request<()>> for Answering<F>
+impl<F, R, E> Service<Request<()>> for FnService<F>
 where
     F: FnMut(Request<()>) -> Result<R, E>,
 {
@@ -70,7 +70,7 @@ where
     }
 }
 
-fn gate(policy: &str) -> (GateLayer, TempDir) {
+fn open_gate(policy: &str) -> (GateLayer, TempDir) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("site.yaml"), policy).expect("a policy");
     (
@@ -86,8 +86,8 @@ fn request(target: &str, user_agent: &'static str) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-/// What a future that never waits comes to.
-fn ready<F: Future>(future: F) -> F::Output {
+/// The output of a future that never waits.
+fn poll_ready_future<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("it waits"),
@@ -95,7 +95,7 @@ fn ready<F: Future>(future: F) -> F::Output {
 }
 
 /// The frames of a body.
-fn frames<B: Body<Data = Bytes>>(body: B) -> Vec<Result<Frame<Bytes>, B::Error>> {
+fn body_frames<B: Body<Data = Bytes>>(body: B) -> Vec<Result<Frame<Bytes>, B::Error>> {
     let (mut body, mut frames) = (pin!(body), Vec::new());
     while let Poll::Ready(Some(frame)) = body
         .as_mut()
@@ -106,21 +106,21 @@ fn frames<B: Body<Data = Bytes>>(body: B) -> Vec<Result<Frame<Bytes>, B::Error>>
     frames
 }
 
-fn text<B: Body<Data = Bytes>>(body: B) -> String {
-    let data = frames(body)
+fn body_text<B: Body<Data = Bytes>>(body: B) -> String {
+    let data = body_frames(body)
         .into_iter()
         .filter_map(|frame| frame.ok()?.into_data().ok());
     String::from_utf8(data.flatten().collect()).expect("text")
 }
 
 /// The response of an application that sends this body as this type.
-fn served(
+fn serve_page(
     gate: &GateLayer,
     content_type: &'static str,
     body: Pieces,
 ) -> Response<GateBody<Pieces>> {
     let mut body = Some(body);
-    let mut service = gate.layer(Answering(|_| {
+    let mut service = gate.layer(FnService(|_| {
         let response = Response::builder().header(header::CONTENT_TYPE, content_type);
         Ok::<_, Infallible>(
             response
@@ -128,22 +128,22 @@ fn served(
                 .expect("a response"),
         )
     }));
-    ready(service.call(request("/page", BROWSER))).expect("a response")
+    poll_ready_future(service.call(request("/page", BROWSER))).expect("a response")
 }
 
 const TAGGED: &str = "indexing: [{ paths: /page, tag: noindex }]\n";
 
 #[test]
 fn trailers_of_the_application_pass() {
-    let (gate, _directory) = gate(TAGGED);
+    let (gate, _directory) = open_gate(TAGGED);
     let trailers = HeaderMap::from_iter([(
         http::HeaderName::from_static("grpc-status"),
         HeaderValue::from(0),
     )]);
-    let body = Pieces::of(&["one", "two"]).then(Ok(Frame::trailers(trailers.clone())));
-    let response = served(&gate, "application/grpc", body);
+    let body = Pieces::from_texts(&["one", "two"]).then(Ok(Frame::trailers(trailers.clone())));
+    let response = serve_page(&gate, "application/grpc", body);
     assert_eq!(response.headers()["x-robots-tag"], "noindex");
-    let mut frames = frames(response.into_body());
+    let mut frames = body_frames(response.into_body());
     assert_eq!(
         frames
             .pop()
@@ -156,19 +156,19 @@ fn trailers_of_the_application_pass() {
 #[cfg(feature = "html")]
 #[test]
 fn page_in_pieces_is_rewritten_and_its_trailers_follow() {
-    let (gate, _directory) = gate(&format!("{TAGGED}html: meta\n"));
+    let (gate, _directory) = open_gate(&format!("{TAGGED}html: meta\n"));
     let trailers = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("x"))]);
-    let body = Pieces::of(&[
+    let body = Pieces::from_texts(&[
         "<!doctype html><he",
         "ad><title>A</ti",
         "tle></head><p>text",
     ]);
-    let response = served(
+    let response = serve_page(
         &gate,
         "text/html",
         body.then(Ok(Frame::trailers(trailers.clone()))),
     );
-    let mut frames = frames(response.into_body());
+    let mut frames = body_frames(response.into_body());
     assert_eq!(
         frames
             .pop()
@@ -193,14 +193,14 @@ fn page_in_pieces_is_rewritten_and_its_trailers_follow() {
 
 #[cfg(feature = "html")]
 #[test]
-fn application_that_breaks_off_loses_no_octet_of_what_came() {
-    let (gate, _directory) = gate(&format!("{TAGGED}html: meta\n"));
-    let response = served(
+fn broken_off_page_loses_no_byte() {
+    let (gate, _directory) = open_gate(&format!("{TAGGED}html: meta\n"));
+    let response = serve_page(
         &gate,
         "text/html",
-        Pieces::of(&["<!doctype html>", "<p>te"]).then(Err("gone")),
+        Pieces::from_texts(&["<!doctype html>", "<p>te"]).then(Err("gone")),
     );
-    let mut frames = frames(response.into_body());
+    let mut frames = body_frames(response.into_body());
     assert_eq!(frames.pop().and_then(Result::err), Some("gone"));
     let page: Vec<u8> = frames
         .into_iter()
@@ -216,9 +216,9 @@ fn application_that_breaks_off_loses_no_octet_of_what_came() {
 
 #[cfg(feature = "html")]
 #[test]
-fn conditions_and_codings_that_hide_a_tag_do_not_reach_the_application() {
-    let (gate, _directory) = gate(&format!("{TAGGED}html: meta\n"));
-    let mut service = gate.layer(Answering(|request: Request<()>| {
+fn application_gets_no_conditions_and_codings() {
+    let (gate, _directory) = open_gate(&format!("{TAGGED}html: meta\n"));
+    let mut service = gate.layer(FnService(|request: Request<()>| {
         assert_eq!(request.headers()[header::ACCEPT_ENCODING], "identity");
         Ok::<_, Infallible>(Response::new(Pieces::default()))
     }));
@@ -226,15 +226,15 @@ fn conditions_and_codings_that_hide_a_tag_do_not_reach_the_application() {
     asked
         .headers_mut()
         .insert(header::ACCEPT_ENCODING, HeaderValue::from_static("br"));
-    ready(service.call(asked)).expect("a response");
+    poll_ready_future(service.call(asked)).expect("a response");
 }
 
 #[test]
 fn error_of_the_application_passes_and_is_recorded() {
-    let (gate, _directory) = gate(TAGGED);
-    let mut service = gate.layer(Answering(|_| Err::<Response<Pieces>, _>("down")));
+    let (gate, _directory) = open_gate(TAGGED);
+    let mut service = gate.layer(FnService(|_| Err::<Response<Pieces>, _>("down")));
     assert_eq!(
-        ready(service.call(request("/", BROWSER))).err(),
+        poll_ready_future(service.call(request("/", BROWSER))).err(),
         Some("down")
     );
     let counted = r#"crawlgate_requests_total{action="pass",crawler="none",identity="none",kind="not_a_crawler",site="site"} 1"#;
@@ -247,20 +247,20 @@ fn error_of_the_application_passes_and_is_recorded() {
 }
 
 #[test]
-fn refused_request_is_counted_when_its_body_was_taken() {
+fn blocked_request_is_counted_when_its_body_was_taken() {
     let (gate, _directory) =
-        gate("purposes: { training: disallow }\nenforcement: { mode: enforce }\n");
-    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> {
+        open_gate("purposes: { training: disallow }\nenforcement: { mode: enforce }\n");
+    let mut service = gate.layer(FnService(|_| -> Result<Response<Pieces>, Infallible> {
         panic!("it got through")
     }));
-    let response = ready(service.call(request("/", GPTBOT))).expect("a response");
+    let response = poll_ready_future(service.call(request("/", GPTBOT))).expect("a response");
     assert_eq!(response.status(), 403);
     assert!(
         gate.metrics().contains("crawlgate_requests_in_flight 1"),
         "{}",
         gate.metrics()
     );
-    assert!(text(response.into_body()).contains("GPTBot"));
+    assert!(body_text(response.into_body()).contains("GPTBot"));
     assert!(
         gate.metrics()
             .contains(r#"action="block",crawler="gptbot""#),
@@ -287,11 +287,11 @@ fn own_rules_of_the_application_are_merged() {
         .robots_txt(own)
         .open()
         .expect("a gate");
-    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> {
+    let mut service = gate.layer(FnService(|_| -> Result<Response<Pieces>, Infallible> {
         panic!("it got through")
     }));
-    let robots = text(
-        ready(service.call(request("/robots.txt", BROWSER)))
+    let robots = body_text(
+        poll_ready_future(service.call(request("/robots.txt", BROWSER)))
             .expect("a response")
             .into_body(),
     );
@@ -306,14 +306,18 @@ fn own_rules_of_the_application_are_merged() {
         .robots_txt(own)
         .open()
         .expect("a gate");
-    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> {
+    let mut service = gate.layer(FnService(|_| -> Result<Response<Pieces>, Infallible> {
         panic!("it got through")
     }));
     let mut asked = request("/robots.txt", BROWSER);
     asked
         .headers_mut()
         .insert(header::HOST, HeaderValue::from_static("b.example"));
-    let robots = text(ready(service.call(asked)).expect("a response").into_body());
+    let robots = body_text(
+        poll_ready_future(service.call(asked))
+            .expect("a response")
+            .into_body(),
+    );
     assert!(robots.contains("Disallow: /own/"), "{robots}");
 }
 
@@ -328,8 +332,8 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
         .access_log(&log)
         .open()
         .expect("a gate");
-    let mut service = gate.layer(Answering(|_| {
-        Ok::<_, Infallible>(Response::new(Pieces::of(&["page"])))
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::from_texts(&["page"])))
     }));
     for (peer, named) in [
         ("10.0.0.1", "198.51.100.7"),
@@ -343,8 +347,10 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
         asked
             .headers_mut()
             .insert("x-forwarded-for", HeaderValue::from_static(named));
-        drop(text(
-            ready(service.call(asked)).expect("a response").into_body(),
+        drop(body_text(
+            poll_ready_future(service.call(asked))
+                .expect("a response")
+                .into_body(),
         ));
     }
     drop((service, gate));
@@ -361,7 +367,7 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
 
 #[test]
 fn deleted_policy_stays_until_the_site_is_removed() {
-    let (gate, directory) = gate("robots: { origin: replace }\n");
+    let (gate, directory) = open_gate("robots: { origin: replace }\n");
     let version = "crawlgate_policy_info{site=\"site\"";
     assert!(gate.remove_site("site").is_err(), "its file is there");
     fs::remove_file(directory.path().join("site.yaml")).expect("deleted");
@@ -389,9 +395,9 @@ fn second_gate_on_a_state_directory_is_an_error() {
 
 #[test]
 fn application_gets_the_id_that_is_logged() {
-    let (gate, _directory) = gate(TAGGED);
+    let (gate, _directory) = open_gate(TAGGED);
     let ids = std::cell::RefCell::new(Vec::new());
-    let mut service = gate.layer(Answering(|request: Request<()>| {
+    let mut service = gate.layer(FnService(|request: Request<()>| {
         ids.borrow_mut()
             .extend(request.headers().get_all("x-request-id").iter().cloned());
         Ok::<_, Infallible>(Response::new(Pieces::default()))
@@ -401,7 +407,7 @@ fn application_gets_the_id_that_is_logged() {
         .headers_mut()
         .insert("x-request-id", HeaderValue::from_static("forged"));
     for request in [request("/page", BROWSER), forged] {
-        ready(service.call(request)).expect("a response");
+        poll_ready_future(service.call(request)).expect("a response");
     }
     let ids = ids.borrow();
     assert!(

@@ -1,21 +1,21 @@
-//! Fetches robots.txt. [`robots`] keeps copies of the origins' own files. [`fetch`] reads the file
-//! of any site as a crawler does (RFC 9309 section 2.3): it follows redirects to other hosts, and
-//! bounds size and time.
+//! Fetches robots.txt. [`robots`] keeps copies of the origins' own files. [`fetch_robots`] fetches
+//! the file of any site as a crawler does (RFC 9309 section 2.3): it follows redirects to other
+//! hosts, and limits size and time.
 
 pub mod robots;
 
-use crate::download::{client, octets};
-use crate::robots::MAX_BYTES;
+use crate::download::{client_config, read_body};
+use crate::robots::MAX_ROBOTS_BYTES;
 use std::time::Duration;
 
-/// RFC 9309 section 2.3.1.2 asks for at least five.
-const REDIRECTS: u32 = 5;
-/// Limit for all redirects together.
-const TIME: Duration = Duration::from_secs(20);
+/// RFC 9309 section 2.3.1.2 requires at least five.
+const MAX_REDIRECTS: u32 = 5;
+/// The limit for all redirects together.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub enum FetchedRobots {
     /// A file.
     File {
         /// Its first 500 KiB and one byte more, which shows that a file is longer.
@@ -30,7 +30,7 @@ pub enum Fetched {
     Unreachable(u16),
 }
 
-/// There is no complete answer. Crawlers treat that like a 5xx.
+/// Why there is no complete response. Crawlers treat that like a 5xx.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot fetch {url}: {reason}")]
 pub struct FetchError {
@@ -44,16 +44,17 @@ pub struct FetchError {
 /// # Errors
 /// There is no complete answer: the name does not resolve, the connection is refused, the
 /// certificate is bad, or time ran out.
-pub fn fetch(url: &str) -> Result<Fetched, FetchError> {
-    let url = robots_txt_of(url);
-    request(&url).map_err(|error| FetchError {
+pub fn fetch_robots(url: &str) -> Result<FetchedRobots, FetchError> {
+    let url = robots_url(url);
+    send_request(&url).map_err(|error| FetchError {
         url,
         reason: error.to_string(),
     })
 }
 
-fn request(url: &str) -> Result<Fetched, Box<dyn std::error::Error>> {
-    let agent = ureq::Agent::new_with_config(client(TIME).max_redirects(REDIRECTS).build());
+fn send_request(url: &str) -> Result<FetchedRobots, Box<dyn std::error::Error>> {
+    let agent =
+        ureq::Agent::new_with_config(client_config(TIMEOUT).max_redirects(MAX_REDIRECTS).build());
     let response = agent
         .get(url)
         .header("accept", "text/plain, */*;q=0.5")
@@ -62,16 +63,16 @@ fn request(url: &str) -> Result<Fetched, Box<dyn std::error::Error>> {
     match status {
         200..=299 => {
             let location = ureq::ResponseExt::get_uri(&response).to_string();
-            let bytes = octets(response.into_body(), MAX_BYTES)?;
-            Ok(Fetched::File { bytes, location })
+            let bytes = read_body(response.into_body(), MAX_ROBOTS_BYTES)?;
+            Ok(FetchedRobots::File { bytes, location })
         }
-        429 | 500..=599 => Ok(Fetched::Unreachable(status)),
-        _ => Ok(Fetched::Unavailable(status)),
+        429 | 500..=599 => Ok(FetchedRobots::Unreachable(status)),
+        _ => Ok(FetchedRobots::Unavailable(status)),
     }
 }
 
-/// The URL itself; with `/robots.txt` if it has no path, or `/` alone, and no query or fragment.
-fn robots_txt_of(url: &str) -> String {
+/// The URL with the path `/robots.txt`, if it has no path or `/` alone, and no query or fragment.
+fn robots_url(url: &str) -> String {
     let authority = url.find("://").map_or(0, |place| place + 3);
     match url[authority..].find(['/', '?', '#']) {
         None => format!("{url}/robots.txt"),
@@ -85,8 +86,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn url_without_path_means_robots_txt() {
-        for (given, fetched) in [
+    fn url_without_path_becomes_robots_txt() {
+        for (url, expected) in [
             ("https://shop.example", "https://shop.example/robots.txt"),
             ("https://shop.example/", "https://shop.example/robots.txt"),
             (
@@ -98,7 +99,7 @@ mod tests {
                 "https://shop.example/old-robots.txt?v=2",
             ),
         ] {
-            assert_eq!(robots_txt_of(given), fetched);
+            assert_eq!(robots_url(url), expected);
         }
     }
 }

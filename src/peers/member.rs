@@ -1,12 +1,13 @@
-//! [`Member`]: the entry of an instance in the shared store. An instance becomes a member before it
-//! serves its first robots.txt. It leaves when it stops, when an operator declares it gone, or when
-//! it has not written for too long. [`Identity`] tells one store from another, and [`Position`] is
-//! a position in the log of a store.
+//! [`Member`]: the entry of one crawlgate instance in the shared store, where other instances find
+//! it. An instance becomes a member before it serves its first robots.txt. It stops being one when
+//! it leaves in order, when an operator declares it gone, or after a day of silence.
+//! [`StoreIdentity`] tells one store from another, and [`LogPosition`] is a position in the log of
+//! a store.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An instance, as it writes itself into the store with each batch.
+/// The entry of an instance, which it writes with each batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// The id of the instance, from its `state.db`: 16 hexadecimal digits.
@@ -14,102 +15,103 @@ pub struct Member {
     /// The id of this run of its process: the instance's id, a point and 8 hexadecimal digits.
     /// Publications are keyed by it.
     pub run: String,
-    /// The run before, whose publications this run tells again as its own. `None` where it knows
-    /// nothing of one.
+    /// The previous run, whose publications this run reports again as its own. `None` if it knows
+    /// of none.
     pub continues: Option<String>,
-    /// The form of facts that it reads.
+    /// The version of the format of facts that it reads.
     pub schema: u32,
     /// The version of crawlgate.
     pub version: String,
-    /// The name of its machine, for people.
+    /// The name of its machine, for display.
     pub host: String,
     /// When this run became a member, in seconds of the store's clock.
     pub joined: i64,
-    /// Up to which moment it has reported what it served, in seconds of the store's clock.
+    /// Everything that it served until then is reported, in seconds of the store's clock.
     pub reported: i64,
-    /// Up to which entry of the log it had read, before it gathered what it reports: everything
-    /// that it served before that entry was written is in the store.
-    pub heard: Position,
-    /// The store into which it has written everything that it knows. Another one than the present:
-    /// it has yet to.
-    pub settled: Option<Identity>,
+    /// The last log entry that it read before it collected its report. Everything that it served
+    /// before that entry was written is in the store.
+    #[serde(rename = "heard")]
+    pub read_position: LogPosition,
+    /// The store into which it has written everything that it knows. If this is not the present
+    /// store, it has yet to do so.
+    pub settled: Option<StoreIdentity>,
     /// A digest of the policies in force: 16 hexadecimal digits.
     pub policies: String,
     /// A digest of the names by which it tells crawlers apart.
     pub crawlers: String,
     /// Milliseconds by which its clock is ahead of the store's.
     pub clock_ahead_ms: i64,
-    /// Whether it has left in order: everything is reported, and it serves no robots.txt any more.
+    /// Whether it left in order: it reported everything, and no longer serves robots.txt.
     pub has_left: bool,
 }
 
 /// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum MemberState {
     /// It reports.
     Present,
-    /// It has not reported for more than 5 seconds: no crawler is accused, until it does or counts
-    /// as gone.
+    /// It has not reported for more than 5 seconds. No crawler is accused until it reports or
+    /// counts as gone.
     Silent,
-    /// It said goodbye.
+    /// It left in order.
     Left,
-    /// It was silent for 25 hours, or an operator forgot it.
+    /// It was silent for 25 hours, or an operator declared it gone.
     Gone,
 }
 
-/// The place of an entry in the log: the id of an entry of a stream.
+/// The position of an entry in the log: its id in the Redis stream.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(try_from = "String", into = "String")]
-pub struct Position {
+pub struct LogPosition {
     /// Milliseconds, by the store.
     pub milliseconds: u64,
     /// The number among the entries of one millisecond.
     pub sequence: u64,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for LogPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.milliseconds, self.sequence)
     }
 }
 
-impl Position {
-    fn parse(text: &str) -> Option<Position> {
+impl LogPosition {
+    fn parse(text: &str) -> Option<LogPosition> {
         let (milliseconds, sequence) = text.split_once('-')?;
-        Some(Position {
+        Some(LogPosition {
             milliseconds: milliseconds.parse().ok()?,
             sequence: sequence.parse().ok()?,
         })
     }
 }
 
-/// A text is no place in the log.
+/// A text is not a position in the log.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no id of an entry: expected two numbers with `-` between them")]
-pub struct MalformedPosition(String);
+pub struct MalformedLogPosition(String);
 
-impl TryFrom<String> for Position {
-    type Error = MalformedPosition;
+impl TryFrom<String> for LogPosition {
+    type Error = MalformedLogPosition;
 
-    fn try_from(text: String) -> Result<Position, MalformedPosition> {
-        Position::parse(&text).ok_or(MalformedPosition(text))
+    fn try_from(text: String) -> Result<LogPosition, MalformedLogPosition> {
+        LogPosition::parse(&text).ok_or(MalformedLogPosition(text))
     }
 }
 
-impl From<Position> for String {
-    fn from(position: Position) -> String {
+impl From<LogPosition> for String {
+    fn from(position: LogPosition) -> String {
         position.to_string()
     }
 }
 
-/// The identity of a store. Facts may have been lost where either part differs from before.
+/// The identity of a store. If either part differs from before, facts may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Identity {
-    /// `run_id` of `INFO server`: another one after a restart, a restore and a fail-over.
+pub struct StoreIdentity {
+    /// `run_id` of `INFO server`. It changes with a restart, a restore or a fail-over.
     pub run_id: String,
-    /// What the first instance wrote when it found the store empty: another one after `FLUSHALL`.
+    /// A value that the first instance wrote into the empty store. It changes with `FLUSHALL`.
     pub epoch: String,
 }

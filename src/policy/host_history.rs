@@ -1,7 +1,7 @@
-//! [`HostHistory`]: which robots.txt files a host published before now, and when. Requests are
-//! judged by it, because a crawler may still use a cached copy of an earlier file. The module
-//! `publications` computes it for each new snapshot (all compiled sites at a moment).
-//! [`HostHistories`] finds the history of a host with one look-up and without allocating.
+//! [`HostHistory`]: the robots.txt versions that a host published earlier, and when. Requests are
+//! judged by these versions, too, because a crawler may still use a cached copy of one. The module
+//! `publications` computes the histories for each new snapshot of the sites; [`HostHistories`]
+//! finds the history of a host without allocating.
 
 use super::model::HostPattern;
 use super::site::{HostIndex, SiteEntry, SupersededVersion};
@@ -9,75 +9,74 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A span in which robots.txt answered 503.
+/// A span of time in which robots.txt answered 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unavailability {
-    /// The begin.
+pub struct UnavailableSpan {
+    /// The beginning.
     pub since: Timestamp,
     /// The end; `None` while it lasts.
     pub until: Option<Timestamp>,
 }
 
-/// A moment at which the clock was set forward, or the machine woke from sleep. Times of the clock
-/// before it are too long ago by that much.
+/// The system clock was set forward, or the machine woke from sleep. Earlier times of the clock are
+/// less long ago than they seem, by the length of the jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
-    /// The time of the clock after it.
+    /// The time of the clock after the jump.
     pub at: Timestamp,
-    /// The length of the jump.
+    /// Its length.
     pub by: Duration,
 }
 
-/// The publications of other instances in front of the same hosts. Empty with one instance.
+/// The publications of peers: other instances in front of the same host. Empty with one instance.
 #[derive(Clone, Debug, Default)]
-pub struct Elsewhere {
-    /// The superseded versions that are in force on other instances: a bit each, by their place. A
-    /// crawler may have been served one of them a moment ago.
+pub struct PeerPublications {
+    /// The superseded versions that are still in force on a peer: a bit each, by their index. A
+    /// crawler may have received one of them a moment ago.
     pub in_force: u64,
-    /// Versions that an instance had in force and may have served to any crawler without telling,
-    /// each with the end of that time. A version is given by its place, `None` for the one that is
-    /// in force here.
+    /// Versions that a peer may have served without reporting it, each with the end of that time. A
+    /// version is an index of `superseded`; `None` is the version in force here.
     pub unreported: Vec<(Option<usize>, Timestamp)>,
-    /// When the last version was superseded on another instance whose rules are not known here.
+    /// When a peer last superseded a version whose rules are not known here.
     pub unknown_until: Option<Timestamp>,
 }
 
-/// The past of every host whose closest pattern is the same.
+/// What a host published in the past. Hosts with the same closest pattern share a history.
 #[derive(Clone, Debug)]
 pub struct HostHistory {
-    /// Versions that were published before the one in force: each once, the one that was superseded
-    /// last first, at most [`HostHistory::MAX_SUPERSEDED`].
+    /// The versions published before the one in force: each once, the last superseded first, at
+    /// most [`HostHistory::MAX_SUPERSEDED`].
     pub superseded: Vec<SupersededVersion>,
-    /// When the last version was superseded whose rules are not known any more. A crawler that may
-    /// have cached it may have been allowed anything.
+    /// When the last version with rules that are no longer known was superseded. It may have
+    /// allowed anything.
     pub unknown_until: Option<Timestamp>,
-    /// When robots.txt answered 503, the latest span first. Spans do not overlap.
-    pub unavailable: Vec<Unavailability>,
+    /// When robots.txt answered 503: the latest span first, without overlaps.
+    pub unavailable: Vec<UnavailableSpan>,
     /// When the clock was set forward, the latest first.
     pub jumps: Vec<ClockJump>,
-    /// Since when this site publishes the version in force here: Last-Modified.
+    /// Since when the version in force is published (Last-Modified).
     pub since: Timestamp,
-    /// Since when the host belongs to its present site.
-    pub at_site_since: Timestamp,
-    /// Whether no other version has the same Last-Modified, so that a date alone tells which one a
-    /// crawler has.
-    pub is_told_by_its_date: bool,
-    /// The identity epoch: since when crawlers are told apart as they are now.
+    /// Since when the host belongs to its current site.
+    pub on_site_since: Timestamp,
+    /// Whether no other version has the same Last-Modified, so that the date identifies the version
+    /// that a crawler has.
+    pub has_unique_date: bool,
+    /// Since when crawlers are told apart as they are now (see the glossary).
     pub identity_epoch: Timestamp,
-    /// Whether the operator declares what the host served before crawlgate, so that all versions
-    /// are known.
+    /// Whether the policy declares what the host served before crawlgate, so that all versions are
+    /// known.
     pub is_declared: bool,
-    /// When the host last changed its site while there was something to tell about pages.
+    /// When the host last moved to another site, if the tags of its pages may have changed by that.
     pub moved_at: Option<Timestamp>,
-    /// The publications of other instances.
-    pub elsewhere: Elsewhere,
+    /// The publications of peers.
+    pub peers: PeerPublications,
 }
 
 impl HostHistory {
-    /// Superseded versions that are known of a host: one bit of a `u64` for each.
+    /// The most superseded versions of a host: sets of them are the bits of a `u64`.
     pub const MAX_SUPERSEDED: usize = 64;
 
-    /// A host that has published nothing before this moment.
+    /// The history of a host that published nothing before `since`.
     pub const fn new(since: Timestamp) -> HostHistory {
         HostHistory {
             superseded: Vec::new(),
@@ -85,12 +84,12 @@ impl HostHistory {
             unavailable: Vec::new(),
             jumps: Vec::new(),
             since,
-            at_site_since: since,
-            is_told_by_its_date: true,
+            on_site_since: since,
+            has_unique_date: true,
             identity_epoch: since,
             is_declared: false,
             moved_at: None,
-            elsewhere: Elsewhere {
+            peers: PeerPublications {
                 in_force: 0,
                 unreported: Vec::new(),
                 unknown_until: None,
@@ -98,22 +97,21 @@ impl HostHistory {
         }
     }
 
-    /// The history of a host of which nothing is known.
-    pub fn none() -> &'static HostHistory {
-        &NO_HISTORY
+    /// The history of an unknown host.
+    pub fn empty() -> &'static HostHistory {
+        &EMPTY_HISTORY
     }
 
-    /// The earliest moment at which a crawler can have been served a copy that it may still use,
-    /// where it may use one for `window`. A crawler that asks while robots.txt answers 503 may use
-    /// its copy for another window (RFC 9309 section 2.4), so each such span within the window
-    /// moves the moment back to a window before the span. A window is time that passed: where the
-    /// clock was set forward within it, it reaches back that much further.
+    /// The earliest time at which a crawler can have received a copy that it may still use, if a
+    /// copy may be used for `window`. While robots.txt answers 503, a crawler may go on using its
+    /// copy (RFC 9309 section 2.4), so a span of 503 within the window moves the result back to a
+    /// window before that span. A clock jump within the window moves it back by the jump.
     pub fn cached_since(&self, window: Duration, now: Timestamp) -> Timestamp {
         let before = |moment: Timestamp| {
             let jumps = self.jumps.iter().filter(|jump| jump.at <= moment);
-            jumps.fold(back(moment, window), |since, jump| {
+            jumps.fold(minus(moment, window), |since, jump| {
                 if jump.at >= since {
-                    back(since, jump.by)
+                    minus(since, jump.by)
                 } else {
                     since
                 }
@@ -129,14 +127,14 @@ impl HostHistory {
             })
     }
 
-    /// The last moment at which a copy that was served at `served` may still be used, by what is
-    /// known at `now`: the reverse of [`cached_since`](HostHistory::cached_since). A 503 that goes
-    /// on, or comes later, makes it later.
+    /// Until when a copy that was received at `served` may be used, as known at `now`: the reverse
+    /// of [`cached_since`](HostHistory::cached_since). A later 503, or one that continues, moves it
+    /// later.
     pub fn cached_until(&self, window: Duration, served: Timestamp, now: Timestamp) -> Timestamp {
         let after = |moment: Timestamp| {
             let jumps = self.jumps.iter().rev().filter(|jump| jump.at > moment);
             jumps.fold(moment.plus(window), |until, jump| {
-                let is_within = back(jump.at, jump.by) <= until;
+                let is_within = minus(jump.at, jump.by) <= until;
                 if is_within {
                     until.plus(jump.by).min(jump.at.plus(window))
                 } else {
@@ -156,60 +154,53 @@ impl HostHistory {
             })
     }
 
-    /// Whether the host changed its site within the last 30 days (`SiteEntry::TAGS_NEW_FOR`), so
-    /// that crawlers must see its pages whole. False where it never changed it.
-    pub fn has_moved_lately(&self, now: Timestamp) -> bool {
+    /// Whether `moved_at` is within the last 30 days ([`SiteEntry::NEW_TAGS_PERIOD`]), so that
+    /// crawlers must receive whole pages.
+    pub fn has_moved_recently(&self, now: Timestamp) -> bool {
         self.moved_at
-            .is_some_and(|moment| now.since(moment) < SiteEntry::TAGS_NEW_FOR)
+            .is_some_and(|moment| now.since(moment) < SiteEntry::NEW_TAGS_PERIOD)
     }
 }
 
-fn back(moment: Timestamp, by: Duration) -> Timestamp {
+fn minus(moment: Timestamp, by: Duration) -> Timestamp {
     Timestamp(moment.0.saturating_sub_unsigned(by.as_secs()))
 }
 
-/// The histories of all hosts: one for each pattern, shared where they are equal.
+/// The histories of all hosts, one for each host pattern. Equal histories are shared.
 #[derive(Clone, Debug, Default)]
 pub struct HostHistories {
     index: HostIndex,
-    known: Vec<(Option<HostPattern>, Arc<HostHistory>)>,
+    histories: Vec<(Option<HostPattern>, Arc<HostHistory>)>,
 }
 
-/// The history of a host of which nothing is known.
-static NO_HISTORY: HostHistory = HostHistory::new(Timestamp(0));
+static EMPTY_HISTORY: HostHistory = HostHistory::new(Timestamp(0));
 
 impl HostHistories {
-    /// From patterns; `None` stands for every other host.
-    pub fn new(known: Vec<(Option<HostPattern>, Arc<HostHistory>)>) -> HostHistories {
+    /// Indexes histories by their patterns; `None` stands for every other host.
+    pub fn new(histories: Vec<(Option<HostPattern>, Arc<HostHistory>)>) -> HostHistories {
         HostHistories {
-            index: HostIndex::new(known.iter().map(|(pattern, _)| pattern)),
-            known,
+            index: HostIndex::new(histories.iter().map(|(pattern, _)| pattern)),
+            histories,
         }
     }
 
-    /// The history of the host of a `Host` field value. Where no pattern has the host, the history
-    /// of `HostHistory::none`.
-    pub fn of(&self, host: &[u8]) -> &HostHistory {
-        self.find(host).map_or(&NO_HISTORY, |(_, history)| history)
+    /// The history for a `Host` field value; [`HostHistory::empty`] where no pattern matches.
+    pub fn get(&self, host: &[u8]) -> &HostHistory {
+        self.find(host)
+            .map_or(&EMPTY_HISTORY, |(_, history)| history)
     }
 
-    /// The history of the host of a `Host` field value, with the place of the closest pattern in
-    /// [`HostHistories::each`]. `None` where no pattern has the host.
+    /// The history for a `Host` field value, and the index of its pattern in
+    /// [`HostHistories::iter`]. `None` where no pattern matches.
     pub fn find(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
-        // The engine by itself keeps no history: it pays nothing for it.
-        let place = if self.known.is_empty() {
-            None
-        } else {
-            self.index.find(host)
-        }?;
-        self.known
-            .get(place)
-            .map(|(_, history)| (place, &**history))
+        let place = self.index.find(host)?;
+        let (_, history) = self.histories.get(place)?;
+        Some((place, history))
     }
 
-    /// The history of each pattern; `None` stands for every other host.
-    pub fn each(&self) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<HostHistory>)> {
-        self.known
+    /// Each pattern with its history; `None` stands for every other host.
+    pub fn iter(&self) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<HostHistory>)> {
+        self.histories
             .iter()
             .map(|(pattern, history)| (pattern.as_ref(), history))
     }

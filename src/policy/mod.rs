@@ -1,11 +1,11 @@
-//! The policy language. The owner of a site writes one YAML file (the policy) about what crawlers
-//! may do there.
-//!
-//! [`read`] checks the text of a policy and makes a [`Policy`] of it. [`compile()`] makes a
-//! [`Site`] of a policy: the robots.txt to be served, the X-Robots-Tag lines, and how each crawler
-//! is treated. A [`Snapshot`] holds all sites at one moment. Beside this path, `import` writes a
-//! policy from an existing robots.txt, and `lint` finds mistakes in a compiled site. No code here
-//! reads a file or the clock: callers pass in texts and times.
+//! The policy language: a site's owner writes one YAML file about what crawlers may do there.
+//! [`read`] parses and checks that file and returns a [`Policy`]; [`compile()`] turns it into a
+//! [`Site`], and a [`Snapshot`] holds all sites at one moment. `import` writes a policy from an
+//! existing robots.txt, and `lint` finds mistakes. No code here reads a file or the clock: callers
+//! pass in texts and times.
+
+// Only `Kind` and `Verdict` are part of the public interface.
+#![allow(missing_docs)]
 
 pub mod model;
 pub mod site;
@@ -31,10 +31,10 @@ pub use host_history::HostHistories;
 pub use host_history::HostHistory;
 pub use included::IncludedFiles;
 pub use model::{Kind, Policy, Verdict};
-pub use site::{ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};
+pub use site::{ParsedVersion, RobotsVersion, Site, SiteEntry, Snapshot, SupersededVersion};
 
-/// The JSON Schema of a policy, for editors. It accepts all that [`read`] accepts, except a bare
-/// `true` or `false` as a name.
+/// The JSON Schema of a policy, for editors. It accepts what [`read`] accepts, except a bare `true`
+/// or `false` as a name.
 pub const SCHEMA: &str = include_str!("policy.schema.json");
 
 #[cfg(test)]

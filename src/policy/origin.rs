@@ -1,107 +1,103 @@
-//! [`OriginFile`]: crawlgate's copy of the robots.txt of the origin (the web server behind
-//! crawlgate), which a policy can be merged with. [`Origin`] tells a compilation whether there is a
-//! copy, or whether it is awaited. [`OriginCopyState`] is the state of the copy, for metrics and
-//! the status.
+//! [`OriginRobotsTxt`]: crawlgate's copy of the robots.txt that the origin (the web server behind
+//! crawlgate) serves itself. A policy can be merged with it. [`OriginAvailability`] tells the
+//! compiler whether there is a copy, and [`OriginCopyState`] is its state in metrics and status.
 
-use crate::robots::File;
+use crate::robots::RobotsFile;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::{IntoStaticStr, VariantArray};
 
-/// A copy of the origin's own robots.txt. It is empty where the origin has none.
+/// A copy of the origin's own robots.txt; empty where the origin has none.
 #[derive(Clone, Debug)]
-pub struct OriginFile {
-    /// Where it came from: a URL or a path. Never published: it may be an address behind a
-    /// firewall.
+pub struct OriginRobotsTxt {
+    /// The URL or path that it came from. Never published: it may be an address behind a firewall.
     pub location: String,
-    /// The file.
-    pub file: File,
-    /// When the origin says that it was changed last.
+    /// The parsed file.
+    pub file: RobotsFile,
+    /// Its Last-Modified.
     pub last_modified: Option<Timestamp>,
-    /// The authorities by which crawlgate reaches origins.
+    /// Authorities that the merged file must not contain.
     pub internal: Arc<InternalAuthorities>,
 }
 
-/// Authorities by which crawlgate reaches origins, and crawlers do not: no robots.txt publishes
-/// them.
+/// Authorities by which crawlgate reaches origins. Crawlers cannot use them, so no robots.txt
+/// publishes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InternalAuthorities {
-    /// Hosts that origins want as their Host. In a URL that a site publishes, its own host takes
-    /// the place of the one that its origin wants.
-    pub hosts: Vec<WantedHost>,
-    /// Servers, each with its port.
+    /// The Host values that origins are sent in place of the requested host. In a published URL the
+    /// site's own host replaces them.
+    pub hosts: Vec<HostOverride>,
+    /// Addresses of servers, each with its port.
     pub servers: Vec<String>,
 }
 
-/// The Host that an origin wants.
+/// A Host value that an origin is sent in place of the requested host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedHost {
-    /// The host, with or without a port.
+pub struct HostOverride {
+    /// The value, with or without a port.
     pub host: String,
-    /// The hosts of that origin, as the settings have them; empty for all that no other origin has.
+    /// The site hosts of that origin, as the settings list them; empty for every other host.
     pub origin_hosts: Vec<String>,
 }
 
-impl OriginFile {
-    /// Parses a copy. `location` is the URL or path that it came from. It has no Last-Modified and
-    /// no internal authorities yet.
-    pub fn new(location: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> OriginFile {
-        OriginFile {
+impl OriginRobotsTxt {
+    /// Parses a copy, without Last-Modified and internal authorities.
+    pub fn new(location: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> OriginRobotsTxt {
+        OriginRobotsTxt {
             location: location.into(),
-            file: File::parse(bytes),
+            file: RobotsFile::parse(bytes),
             last_modified: None,
             internal: Arc::default(),
         }
     }
 
-    /// The copy with the value of Last-Modified; `None` and a value that is no HTTP date take it
-    /// away.
-    pub fn modified(self, last_modified: Option<&str>) -> OriginFile {
-        OriginFile {
+    /// Sets Last-Modified from the value of the header. A value that is no HTTP date counts as
+    /// none.
+    pub fn with_last_modified(self, last_modified: Option<&str>) -> OriginRobotsTxt {
+        OriginRobotsTxt {
             last_modified: last_modified.and_then(Timestamp::from_http_date),
             ..self
         }
     }
 
-    /// The copy with the authorities that are not to be published.
-    pub fn within(self, internal: Arc<InternalAuthorities>) -> OriginFile {
-        OriginFile { internal, ..self }
+    /// Sets the authorities that must not be published.
+    pub fn with_internal(self, internal: Arc<InternalAuthorities>) -> OriginRobotsTxt {
+        OriginRobotsTxt { internal, ..self }
     }
 
-    /// Where a line stands: `https://origin/robots.txt:12`.
-    pub fn place(&self, line: usize) -> String {
+    /// The location of a line: `https://origin/robots.txt:12`.
+    pub fn line_location(&self, line: usize) -> String {
         format!("{}:{line}", self.location)
     }
 }
 
-/// The knowledge of the origin's robots.txt when a policy is compiled.
+/// Whether a policy is compiled with a copy of the origin's robots.txt.
 #[derive(Clone, Debug, Default)]
-pub enum Origin {
-    /// There is no copy: the policy stands alone.
+pub enum OriginAvailability {
+    /// There is no copy: the policy is compiled alone.
     #[default]
-    Unknown,
-    /// There is no copy yet: the policy stands alone, and until this moment its robots.txt is not
-    /// served.
+    Missing,
+    /// There is no copy yet: the policy is compiled alone, and robots.txt answers 503 meanwhile.
     Awaited {
-        /// When waiting is over.
+        /// When robots.txt is served without the copy.
         until: Timestamp,
     },
-    /// A copy.
-    Read(Arc<OriginFile>),
+    /// There is a copy.
+    Available(Arc<OriginRobotsTxt>),
 }
 
-impl Origin {
+impl OriginAvailability {
     /// The copy, if there is one.
-    pub fn file(&self) -> Option<&Arc<OriginFile>> {
+    pub fn file(&self) -> Option<&Arc<OriginRobotsTxt>> {
         match self {
-            Origin::Read(file) => Some(file),
-            Origin::Unknown | Origin::Awaited { .. } => None,
+            OriginAvailability::Available(file) => Some(file),
+            OriginAvailability::Missing | OriginAvailability::Awaited { .. } => None,
         }
     }
 }
 
-/// The state of the copy of an origin's robots.txt. Metrics and the status show it.
+/// The state of crawlgate's copy of an origin's robots.txt, in metrics and status.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
 )]
@@ -110,22 +106,16 @@ impl Origin {
 pub enum OriginCopyState {
     /// There is no copy yet, and crawlgate waits for one.
     Awaited,
-    /// The copy is what the origin has.
+    /// The copy is what the origin serves.
     Current,
     /// The origin has no file.
     Absent,
-    /// The last good copy is in use, because the origin gives no usable answer.
+    /// The last good copy is used, because the origin gives no usable answer.
     Kept,
-    /// The origin has another file. crawlgate does not use it because it would do harm.
+    /// The origin serves another file, which crawlgate does not use because it would do harm.
     HeldBack,
     /// There was never a copy, and crawlgate no longer waits.
     Missing,
 }
 
 named!(OriginCopyState);
-
-impl OriginCopyState {
-    /// Every state.
-    #[cfg(any(test, feature = "internals"))]
-    pub const ALL: &[OriginCopyState] = OriginCopyState::VARIANTS;
-}

@@ -1,50 +1,51 @@
-//! [`ParsedVersion`]: a robots.txt that was published earlier, parsed so that requests can be
-//! judged by it. A crawler may still have it cached. It is parsed from its bytes alone, so the
-//! policy that it was made from is not needed.
+//! [`ParsedVersion`]: an earlier robots.txt, parsed so that requests can be judged by it while
+//! crawlers may still have it cached. Its bytes are enough: the policy that it was compiled from is
+//! not needed.
 
-use super::site::{Binding, Version, binding, names, unlisted};
-use crate::crawlers::{Binds, Claim, Crawler, Registry, SiteMarkers};
+use super::site::{GroupBinding, RobotsVersion, crawler_names, find_binding, unregistered_tokens};
+use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience, SiteMarkers};
 use crate::robots::{
-    AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading, RuleSet,
+    AgentLine, Dialect, DialectRules, FileGroup, GroupMatcher, RobotsDocument, RobotsFile,
+    RobotsKey, RuleGroup, RuleSet,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The bytes of a version, ready for verdicts.
+/// A robots.txt that is ready for verdicts.
 #[derive(Debug)]
 pub struct ParsedVersion {
-    /// The version id of the bytes.
-    pub version: Version,
-    /// The bytes.
+    /// Its id.
+    pub version: RobotsVersion,
+    /// Its bytes.
     pub body: Arc<[u8]>,
-    /// Their groups.
-    pub matcher: Matcher,
-    /// Their groups as Google's library reads them, those for Google's crawlers alone; `None` where
-    /// it reads the same.
-    pub google: Option<Matcher>,
-    /// The crawl delay of each group; a value that is not a number does not count.
+    /// Its groups as RFC 9309 reads them.
+    pub matcher: GroupMatcher,
+    /// The groups for Google's crawlers as Google's library reads them; `None` where it reads the
+    /// same.
+    pub google: Option<GroupMatcher>,
+    /// The crawl delay of each group.
     pub delays: Vec<Option<Duration>>,
-    /// The tokens in them that the registry does not know.
+    /// The tokens in it that the registry does not know.
     pub tokens: SiteMarkers,
 }
 
 impl ParsedVersion {
-    /// Reads a file, as RFC 9309 says and as Google's library does.
-    pub fn read(body: Arc<[u8]>, registry: &Registry) -> ParsedVersion {
-        let version = Version::of(&body);
-        let file = File::parse(body.clone());
-        let reading = Reading::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
-        let document = Document {
-            groups: groups(&file, &reading, |_| true),
-            ..Document::default()
+    /// Parses a file as RFC 9309 says and as Google's library does.
+    pub fn parse(body: Arc<[u8]>, registry: &Registry) -> ParsedVersion {
+        let version = RobotsVersion::from_body(&body);
+        let file = RobotsFile::parse(body.clone());
+        let reading = DialectRules::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
+        let document = RobotsDocument {
+            groups: groups_of_reading(&file, &reading, |_| true),
+            ..RobotsDocument::default()
         };
         let agents = document
             .groups
             .iter()
             .flat_map(|group| &group.agents)
             .map(String::as_str);
-        let tokens = SiteMarkers::new(unlisted(agents, registry));
+        let tokens = SiteMarkers::new(unregistered_tokens(agents, registry));
         let delays = document
             .groups
             .iter()
@@ -54,63 +55,86 @@ impl ParsedVersion {
         ParsedVersion {
             version,
             body,
-            matcher: Matcher::new(&document),
+            matcher: GroupMatcher::new(&document),
             google,
             delays,
             tokens,
         }
     }
 
-    /// The rules of the group that Google's library finds for one of Google's crawlers, by its
-    /// names or by `*` if `binds` lets it follow `*`. `None` where no group binds the crawler.
-    pub fn google_rules(&self, crawler: &Crawler, binds: Binds) -> Option<&RuleSet> {
+    /// The rules that Google's library applies to one of Google's crawlers; `None` where no group
+    /// binds it.
+    pub fn google_rules(&self, crawler: &Crawler, binds: RobotsObedience) -> Option<&RuleSet> {
         let matcher = self.google.as_ref().unwrap_or(&self.matcher);
-        let group = binding(matcher, names(crawler), binds).0.group()?;
+        let group = find_binding(matcher, crawler_names(crawler), binds)
+            .0
+            .group()?;
         Some(matcher.rules(usize::from(group)))
     }
 
-    /// The group that binds a claim. A token's index is that of [`ParsedVersion::tokens`]; `binds`
-    /// comes from the registry or the policy.
-    pub fn binding(&self, registry: &Registry, claim: Claim, binds: Binds) -> Binding {
+    /// The group that binds a claim. [`Claim::PolicyToken`] is an index of
+    /// [`ParsedVersion::tokens`].
+    pub fn binding(
+        &self,
+        registry: &Registry,
+        claim: Claim,
+        binds: RobotsObedience,
+    ) -> GroupBinding {
         match claim {
-            Claim::Nobody => Binding::NoRules,
-            Claim::Other | Claim::Tool => binding(&self.matcher, std::iter::empty(), binds).0,
-            Claim::Known(index) => binding(&self.matcher, names(registry.get(index)), binds).0,
-            Claim::Token(index) => {
-                binding(&self.matcher, self.tokens.token(index).into_iter(), binds).0
+            Claim::Visitor => GroupBinding::NoRules,
+            Claim::UnknownBot | Claim::Tool => {
+                find_binding(&self.matcher, std::iter::empty(), binds).0
+            }
+            Claim::Known(index) => {
+                find_binding(&self.matcher, crawler_names(registry.get(index)), binds).0
+            }
+            Claim::PolicyToken(index) => {
+                find_binding(&self.matcher, self.tokens.token(index).into_iter(), binds).0
             }
         }
     }
 }
 
-/// The groups for Google's crawlers and for `*` as Google's library reads them. `None` where it
-/// reads these groups as RFC 9309 does (`rfc` is that reading of the same file).
-fn google_matcher(file: &File, rfc: &Reading, registry: &Registry) -> Option<Matcher> {
+/// The groups for Google's crawlers and for `*` as Google's library reads them; `None` where they
+/// equal those of `rfc`, the reading by RFC 9309.
+fn google_matcher(
+    file: &RobotsFile,
+    rfc: &DialectRules,
+    registry: &Registry,
+) -> Option<GroupMatcher> {
     let crawlers = registry
         .crawlers()
         .iter()
         .filter(|crawler| crawler.reading == Dialect::Google);
     let known: HashSet<String> = crawlers
-        .flat_map(names)
+        .flat_map(crawler_names)
         .map(str::to_ascii_lowercase)
         .collect();
     let is_google =
         |agent: &AgentLine| agent.star || known.contains(&agent.token.to_ascii_lowercase());
-    let google = groups(file, &Reading::new(file, Dialect::Google, &[]), is_google);
-    if google == groups(file, rfc, is_google) {
+    let google = groups_of_reading(
+        file,
+        &DialectRules::new(file, Dialect::Google, &[]),
+        is_google,
+    );
+    if google == groups_of_reading(file, rfc, is_google) {
         return None;
     }
-    Some(Matcher::new(&Document {
+    Some(GroupMatcher::new(&RobotsDocument {
         groups: google,
-        ..Document::default()
+        ..RobotsDocument::default()
     }))
 }
 
-/// The groups of a reading, each with only those of its agents that `is_wanted` accepts; groups
-/// without any are left out. If an agent stands in several groups, every agent gets a group of its
-/// own with the rules of all its groups and the shortest Crawl-delay (RFC 9309 section 2.2.1).
-fn groups(file: &File, reading: &Reading, is_wanted: impl Fn(&AgentLine) -> bool) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+/// The groups of a reading, with only the wanted agents. If an agent is named in several groups,
+/// every agent gets a group of its own, with the rules of all its groups and their shortest
+/// Crawl-delay (RFC 9309 section 2.2.1).
+fn groups_of_reading(
+    file: &RobotsFile,
+    reading: &DialectRules,
+    is_wanted: impl Fn(&AgentLine) -> bool,
+) -> Vec<RuleGroup> {
+    let mut groups: Vec<RuleGroup> = Vec::new();
     let mut seen = HashSet::new();
     let mut is_each_agent_once = true;
     for group in reading.groups() {
@@ -121,24 +145,24 @@ fn groups(file: &File, reading: &Reading, is_wanted: impl Fn(&AgentLine) -> bool
             agents.push(name.to_owned());
         }
         if !agents.is_empty() {
-            groups.push(Group {
+            groups.push(RuleGroup {
                 agents,
                 rules: group.rules.iter().map(|line| line.rule.clone()).collect(),
-                crawl_delay: delay(file, group),
-                ..Group::default()
+                crawl_delay: shortest_delay(file, group),
+                ..RuleGroup::default()
             });
         }
     }
     if is_each_agent_once {
         groups
     } else {
-        one_group_for_each_agent(groups)
+        split_by_agent(groups)
     }
 }
 
-/// Divides groups by their agents, and unites the groups of one agent: it has the rules of all.
-fn one_group_for_each_agent(groups: Vec<Group>) -> Vec<Group> {
-    let mut united: Vec<Group> = Vec::new();
+/// One group for each agent, with the rules of all groups that name it.
+fn split_by_agent(groups: Vec<RuleGroup>) -> Vec<RuleGroup> {
+    let mut united: Vec<RuleGroup> = Vec::new();
     for group in groups {
         for agent in group.agents {
             let known = united
@@ -150,11 +174,11 @@ fn one_group_for_each_agent(groups: Vec<Group>) -> Vec<Group> {
                     let delays = known.crawl_delay.into_iter().chain(group.crawl_delay);
                     known.crawl_delay = delays.min();
                 }
-                None => united.push(Group {
+                None => united.push(RuleGroup {
                     agents: vec![agent],
                     rules: group.rules.clone(),
                     crawl_delay: group.crawl_delay,
-                    ..Group::default()
+                    ..RuleGroup::default()
                 }),
             }
         }
@@ -162,14 +186,14 @@ fn one_group_for_each_agent(groups: Vec<Group>) -> Vec<Group> {
     united
 }
 
-/// The shortest Crawl-delay line of a group; values that are not a number do not count. `None`
-/// without such a line, and where the shortest is zero.
-fn delay(file: &File, group: &FileGroup) -> Option<Duration> {
+/// The shortest Crawl-delay line of a group. A value that is not a number does not count; zero is
+/// no delay.
+fn shortest_delay(file: &RobotsFile, group: &FileGroup) -> Option<Duration> {
     let records = group
-        .others
+        .other_lines
         .iter()
-        .filter_map(|number| file.record(*number));
-    let delays = records.filter(|record| record.key == Key::CrawlDelay);
+        .filter_map(|number| file.key_value(*number));
+    let delays = records.filter(|record| record.key == RobotsKey::CrawlDelay);
     let delays = delays.filter_map(|record| {
         Duration::try_from_secs_f64(file.text(&record.value).parse().ok()?).ok()
     });

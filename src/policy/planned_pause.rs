@@ -1,50 +1,51 @@
-//! [`planned_pauses`] computes when the pauses that a policy plans begin and end. In a pause
-//! crawlgate answers crawlers with 503. The server uses it, and so do the library and the commands
-//! that work without a server.
+//! [`planned_pauses`] computes when the pauses of a policy begin and end: the times in which
+//! crawlgate answers crawlers with 503. The server, the library and the commands use it.
 
-use super::model::{Acknowledgement, PausePolicy, PauseTime, Policy};
-use super::site::ActivePause;
+use super::model::{Acknowledgement, PausePolicy, PauseSchedule, Policy};
+use super::site::PauseWindow;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// A pause without an end ends after 12 hours. The pause of robots.txt always does: otherwise
-/// Google stops crawling the whole host for longer than was meant.
-pub const DEFAULT_PAUSE: Duration = Duration::from_secs(12 * 3_600);
-/// Search engines drop URLs that answer 503 for two days.
+/// The length of a pause without an end, and of each pause of robots.txt: a longer 503 on
+/// robots.txt makes Google stop crawling the whole host.
+pub const DEFAULT_PAUSE_LENGTH: Duration = Duration::from_secs(12 * 3_600);
+/// A longer pause needs an acknowledgement: search engines drop URLs that answer 503 for two days.
+/// Half a day is kept in hand.
 pub const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-/// When the planned pauses of a policy are on, each with its section of the policy. A pause that
-/// recurs gives its times around `now`: those that have ended, are on, and come next. Any other
-/// gives one time: `begins` gets the pause and its `from`, and returns the beginning; where it
-/// returns `None`, the pause is left out. The pause of robots.txt ends after `DEFAULT_PAUSE`.
+/// The planned pauses of a policy with their times. A recurring pause gives its times around `now`:
+/// the last, the present and the next one. Any other pause gives one time: `begins` receives the
+/// pause and its `from` and returns the beginning, or `None` to leave the pause out.
 pub fn planned_pauses(
     policy: &Policy,
     now: Timestamp,
     begins: impl Fn(&PausePolicy, Option<Timestamp>) -> Option<Timestamp>,
-) -> Vec<(&PausePolicy, ActivePause)> {
+) -> Vec<(&PausePolicy, PauseWindow)> {
     let acknowledged = policy
         .acknowledge
         .iter()
         .any(|item| item.value == Acknowledgement::LongPause);
     let mut planned = Vec::new();
     for pause in &policy.pauses {
-        let spans = match pause.time {
-            PauseTime::Recurring(recurrence) => recurrence.around(now),
-            PauseTime::Once { from, until } => {
+        let spans = match pause.schedule {
+            PauseSchedule::Recurring(recurrence) => recurrence.spans_around(now),
+            PauseSchedule::Once { from, until } => {
                 let begin = begins(pause, from);
                 begin
-                    .map(|begin| (begin, end_of(begin, from, until, acknowledged)))
+                    .map(|begin| (begin, pause_end(begin, from, until, acknowledged)))
                     .into_iter()
                     .collect()
             }
         };
         planned.extend(spans.into_iter().map(|(from, until)| {
-            let active = ActivePause {
+            let active = PauseWindow {
                 audience: pause.audience,
                 from,
                 until,
                 retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
-                robots_txt_until: pause.pause_robots_txt.then(|| from.plus(DEFAULT_PAUSE)),
+                robots_txt_until: pause
+                    .pause_robots_txt
+                    .then(|| from.plus(DEFAULT_PAUSE_LENGTH)),
                 at_run_time: false,
             };
             (pause, active)
@@ -53,25 +54,25 @@ pub fn planned_pauses(
     planned
 }
 
-/// The planned pauses of a policy around a moment; none where `moment` is `None`. Pauses that name
-/// no `from` (they begin when the server loads them) and do not recur are left out.
-pub fn pauses_around(policy: &Policy, moment: Option<Timestamp>) -> Vec<ActivePause> {
+/// The planned pauses of a policy around a time; none without a time. A pause without `from` begins
+/// when the server loads it, and is left out here unless it recurs.
+pub fn pauses_around(policy: &Policy, moment: Option<Timestamp>) -> Vec<PauseWindow> {
     let planned = moment
         .map(|moment| planned_pauses(policy, moment, |_, from| from))
         .unwrap_or_default();
     planned.into_iter().map(|(_, pause)| pause).collect()
 }
 
-/// When a pause that begins at `begin` ends: at `until`, else after `DEFAULT_PAUSE`. Where the
-/// policy names no `from`, it ends after [`LONG_PAUSE`] at the latest, unless the policy
-/// acknowledges a long one: the check of the policy could not tell how long it is.
-fn end_of(
+/// When a pause that begins at `begin` ends: at `until`, else after [`DEFAULT_PAUSE_LENGTH`].
+/// Without `from`, no lint can check its length: then it ends after [`LONG_PAUSE`] at the latest,
+/// unless the policy acknowledges a long one.
+fn pause_end(
     begin: Timestamp,
     from: Option<Timestamp>,
     until: Option<Timestamp>,
     acknowledged: bool,
 ) -> Timestamp {
-    let until = until.unwrap_or(begin.plus(DEFAULT_PAUSE));
+    let until = until.unwrap_or(begin.plus(DEFAULT_PAUSE_LENGTH));
     if acknowledged || from.is_some() {
         until
     } else {

@@ -1,27 +1,26 @@
 //! Regular expressions in a policy. [`compile_path_regex`] compiles the field `path_regex`, and
-//! [`mistake_in`] explains why a text is not a valid expression. [`PATHS`] is the help where the
-//! owner wrote a regular expression in place of a path.
+//! [`regex_mistake`] explains why a text is not valid. [`looks_like_regex`] recognises an
+//! expression that was written where only a path pattern is possible.
 
 use regex_syntax::ast;
 
-/// How large a path expression may become when compiled: policies of thousands of sites share one
-/// process.
-const REGEX_BYTES: usize = 1 << 20;
+/// The size limit of a compiled expression: thousands of sites share one process.
+const MAX_REGEX_BYTES: usize = 1 << 20;
 
-/// Compiles an expression, for checking and for use alike.
+/// Compiles an expression of `path_regex`.
 ///
 /// # Errors
 /// When the text is not a regular expression, or needs more than 1 MiB when compiled.
 pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Error> {
     regex::bytes::RegexBuilder::new(text)
-        .size_limit(REGEX_BYTES)
-        .dfa_size_limit(REGEX_BYTES)
+        .size_limit(MAX_REGEX_BYTES)
+        .dfa_size_limit(MAX_REGEX_BYTES)
         .build()
 }
 
-/// The mistake in an expression of `path_regex`, in one sentence with its place, and what to write.
-/// `None` where it can be compiled.
-pub fn mistake_in(text: &str) -> Option<(String, String)> {
+/// What is wrong with an expression of `path_regex`, and what to write instead; `None` for a valid
+/// one.
+pub fn regex_mistake(text: &str) -> Option<(String, String)> {
     use ast::ErrorKind::{UnsupportedBackreference, UnsupportedLookAround};
     let error = compile_path_regex(text).err()?;
     if let regex::Error::CompiledTooBig(most) = error {
@@ -66,13 +65,12 @@ pub fn mistake_in(text: &str) -> Option<(String, String)> {
     Some((format!("not a regular expression: {why}"), help.into()))
 }
 
-/// The help for a regular expression in place of a path.
-pub const PATHS: &str = "a path begins with `/`, `*` stands for any characters, and a `$` for the end of the URL: write a \
+/// The help for a regular expression where a path pattern belongs.
+pub const PATH_HELP: &str = "a path begins with `/`, `*` stands for any characters, and a `$` for the end of the URL: write a \
                          rule for each path";
 
-/// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no
-/// backslash and no `|`.
-pub fn is_regular_expression(pattern: &str) -> bool {
+/// Whether a path pattern is written as a regular expression: `/.*\.php`, `/(en|de)/`.
+pub fn looks_like_regex(pattern: &str) -> bool {
     let has_alternatives = pattern.split_once('(').is_some_and(|(_, rest)| {
         rest.split_once('|')
             .is_some_and(|(_, rest)| rest.contains(')'))
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistake_names_the_character_and_the_fix() {
+    fn mistake_has_the_column_and_a_help() {
         for (text, column, help) in [
             ("*.pdf", 1, r"`\`"),
             ("/(a|+b)", 5, r"`\`"),
@@ -98,15 +96,15 @@ mod tests {
             ("/(?!private)", 2, "`not: { path_regex: ... }`"),
             (r"/(a)\1", 5, "once more"),
         ] {
-            let found = mistake_in(text).unwrap_or_else(|| panic!("{text}"));
+            let found = regex_mistake(text).unwrap_or_else(|| panic!("{text}"));
             assert!(
                 found.0.contains(&format!("at character {column}, ")),
                 "{text}: {found:?}"
             );
             assert!(found.1.contains(help), "{text}: {found:?}");
         }
-        assert_eq!(mistake_in("/a/+?"), None);
-        let large = mistake_in("/(a{1000}){1000}").expect("too large");
+        assert_eq!(regex_mistake("/a/+?"), None);
+        let large = regex_mistake("/(a{1000}){1000}").expect("too large");
         assert!(
             large.0.contains("1024 KiB") && large.1.contains("`paths`"),
             "{large:?}"

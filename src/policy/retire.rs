@@ -1,28 +1,27 @@
-//! [`RetireStage`]: how far paths are taken out of search engines. They are first `noindex` and
-//! still crawlable, so that search engines see the `noindex`, and disallowed later.
-//! [`RetirePolicy::stage`] gives the stage at a moment.
+//! The stages in which the section `retire` takes paths out of search engines ([`RetireStage`]).
+//! The paths get `noindex` first and stay crawlable, so that search engines see it; later they are
+//! disallowed. The time alone decides the stage ([`RetirePolicy::stage`]).
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
-/// A stage of paths that are retired.
+/// A stage of retired paths. Time moves them from each stage to the next.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RetireStage {
-    /// Nothing is said yet.
+    /// Nothing is published yet.
     Planned,
-    /// Crawlable, with noindex: search engines come by, see it, and drop the page.
+    /// Crawlable, with noindex: search engines see it and drop the pages.
     Noindex,
-    /// Disallowed: search engines have dropped the pages by now.
+    /// Disallowed: search engines should have dropped the pages.
     Disallowed,
 }
 
 impl RetireStage {
-    /// All stages, in their order.
     pub const ALL: [RetireStage; 3] = [
         RetireStage::Planned,
         RetireStage::Noindex,
@@ -31,23 +30,23 @@ impl RetireStage {
 }
 
 impl RetirePolicy {
-    /// From when the paths are disallowed.
+    /// When the last stage begins.
     pub fn disallowed_from(&self) -> Timestamp {
-        self.noindex_from.plus(self.disallow_after.value)
+        self.noindex_from.plus(self.disallow_after)
     }
 
-    /// The stage of the paths at a moment. The moments of `noindex_from` and `disallowed_from`
-    /// belong to the later stage.
+    /// The stage at a time.
     pub fn stage(&self, at: Timestamp) -> RetireStage {
-        match () {
-            () if at < self.noindex_from.value => RetireStage::Planned,
-            () if at < self.disallowed_from() => RetireStage::Noindex,
-            () => RetireStage::Disallowed,
+        if at < self.noindex_from.value {
+            RetireStage::Planned
+        } else if at < self.disallowed_from() {
+            RetireStage::Noindex
+        } else {
+            RetireStage::Disallowed
         }
     }
 
-    /// The first moment after `after` at which the paths go on to the next stage; `None` if they
-    /// are in the last.
+    /// When the stage next changes after `after`; `None` in the last stage.
     pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
         [self.noindex_from.value, self.disallowed_from()]
             .into_iter()
@@ -56,9 +55,9 @@ impl RetirePolicy {
 }
 
 impl Policy {
-    /// The paths that are retired. A staging site has none: it says noindex of all and stays
-    /// crawlable so that it is seen.
-    pub fn retiring(&self) -> &[RetirePolicy] {
+    /// The entries of `retire` that apply. A staging site has none: all of it is noindex, and must
+    /// stay crawlable.
+    pub fn retirements(&self) -> &[RetirePolicy] {
         if self.environment == Environment::Staging {
             &[]
         } else {
@@ -66,10 +65,9 @@ impl Policy {
         }
     }
 
-    /// The first moment after `after` at which retirement changes what is published; `None` if it
-    /// does not change any more, and for a staging site.
+    /// When retirement next changes what is published, after `after`.
     pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
-        self.retiring()
+        self.retirements()
             .iter()
             .filter_map(|retire| retire.next_switch(after))
             .min()

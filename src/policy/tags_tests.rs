@@ -1,19 +1,20 @@
-//! These tests check which X-Robots-Tag lines a response gets: by the rules of the policy, with the
-//! lines of the origin, and for paths that are being retired from search engines as time passes.
+//! Tests of the X-Robots-Tag lines that a response gets: from the rules of a policy, from these
+//! rules together with the origin's own lines, and for retired paths, whose pages get `noindex`
+//! first and are disallowed later.
 
-use super::origin::Origin;
+use super::origin::OriginAvailability;
 use super::retire::RetireStage;
-use super::site::{PathRules, Sent, Site, combine};
+use super::site::{SelectedRules, Site, TagHeaderEdit, combine_with_origin};
 use super::{compile_with_origin, read};
 use crate::crawlers::Registry;
-use crate::robots::{Pattern, TargetScratch};
+use crate::robots::{PathPattern, TargetScratch};
 use crate::time::Timestamp;
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn at(text: &str, moment: &str) -> Site {
-    let source = Source {
+fn compile_at(text: &str, moment: &str) -> Site {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: text.into(),
     };
@@ -21,35 +22,43 @@ fn at(text: &str, moment: &str) -> Site {
     let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
     compile_with_origin(
         Arc::new(policy),
-        &Origin::Unknown,
+        &OriginAvailability::Missing,
         Registry::builtin(),
         Timestamp::parse(moment).expect("a moment"),
     )
     .expect("compiles")
 }
 
-fn selected(site: &Site, target: &str) -> PathRules {
+fn selected_rules(site: &Site, target: &str) -> SelectedRules {
     let mut scratch = TargetScratch::default();
     site.tags
         .for_path(scratch.normalise(target.as_bytes()), &mut Vec::new())
 }
 
-/// The lines of an answer of this status and type, with those of the origin.
-fn sent(site: &Site, target: &str, status: u16, media: &str, theirs: &[&str]) -> Vec<String> {
-    let ours = site
-        .tags
-        .tags(&selected(site, target), status, Some(media.as_bytes()));
-    match combine(
+/// The lines of a response with this status and type, combined with those of the origin.
+fn combined_lines(
+    site: &Site,
+    target: &str,
+    status: u16,
+    media: &str,
+    theirs: &[&str],
+) -> Vec<String> {
+    let ours = site.tags.tags(
+        &selected_rules(site, target),
+        status,
+        Some(media.as_bytes()),
+    );
+    match combine_with_origin(
         ours.as_deref(),
         theirs.iter().map(|line| line.as_bytes()),
         site.origin_tags,
     ) {
-        Sent::Added(lines) => theirs
+        TagHeaderEdit::Add(lines) => theirs
             .iter()
             .map(ToString::to_string)
             .chain(lines.iter().cloned())
             .collect(),
-        Sent::Instead(lines) => lines.into_owned(),
+        TagHeaderEdit::Replace(lines) => lines.into_owned(),
     }
 }
 
@@ -65,9 +74,10 @@ indexing:
 "#;
 
 #[test]
-fn types_statuses_and_exceptions_select() {
-    let site = at(RULES, "2026-11-21");
-    let lines = |target, status, media| sent(&site, target, status, media, &[]).join(" | ");
+fn types_statuses_and_not_select_responses() {
+    let site = compile_at(RULES, "2026-11-21");
+    let lines =
+        |target, status, media| combined_lines(&site, target, status, media, &[]).join(" | ");
     assert_eq!(lines("/x", 200, "application/pdf; version=1.7"), "noindex");
     assert_eq!(lines("/x", 200, "IMAGE/PNG"), "noindex");
     assert_eq!(
@@ -82,10 +92,9 @@ fn types_statuses_and_exceptions_select() {
     assert_eq!(lines("/a/x", 410, "text/html"), "nofollow");
 }
 
-/// The head of several ranges does not tell the type of what they are parts of, nor do two types in
-/// a head.
+/// The type is not certain in a multipart 206, and with two Content-Type lines.
 #[test]
-fn of_what_a_response_may_be_the_restrictions_count() {
+fn uncertain_type_gets_every_possible_restriction() {
     let rules = r#"
 robots: { origin: replace }
 indexing:
@@ -93,9 +102,9 @@ indexing:
   - { paths: /not/, not: { types: text/html }, tag: nofollow }
   - { paths: /sure/, tag: noarchive }
 "#;
-    let site = at(rules, "2026-11-21");
+    let site = compile_at(rules, "2026-11-21");
     let said = |target: &str, status: u16, media: &str| {
-        sent(&site, target, status, media, &[]).join(" | ")
+        combined_lines(&site, target, status, media, &[]).join(" | ")
     };
     for unsure in [
         "multipart/byteranges; boundary=a,b/c",
@@ -124,24 +133,29 @@ indexing:
 }
 
 #[test]
-fn a_304_that_could_be_of_any_type_hides_what_would_be_said() {
-    let site = at(RULES, "2026-11-21");
+fn not_modified_of_unknown_type_has_no_tags() {
+    let site = compile_at(RULES, "2026-11-21");
     assert!(
-        site.tags.is_hidden(&selected(&site, "/x"), 304)
-            && !site.tags.is_hidden(&selected(&site, "/x"), 200)
+        site.tags.hides_tags(&selected_rules(&site, "/x"), 304)
+            && !site.tags.hides_tags(&selected_rules(&site, "/x"), 200)
     );
-    let untyped = at(
+    let untyped = compile_at(
         "robots: { origin: replace }\nindexing: { paths: /a/, tag: noindex }\n",
         "2026-11-21",
     );
-    assert!(!untyped.tags.is_hidden(&selected(&untyped, "/a/"), 304));
-    assert_eq!(sent(&untyped, "/a/", 304, "", &[]), ["noindex"]);
+    assert!(
+        !untyped
+            .tags
+            .hides_tags(&selected_rules(&untyped, "/a/"), 304)
+    );
+    assert_eq!(combined_lines(&untyped, "/a/", 304, "", &[]), ["noindex"]);
 }
 
 #[test]
-fn what_becomes_of_the_origin_s_is_said_per_site_and_per_rule() {
-    let site = at(RULES, "2026-11-21");
-    let lines = |target| sent(&site, target, 404, "text/html", &["a b", "nofollow"]).join(" | ");
+fn origin_tags_are_set_per_site_and_rule() {
+    let site = compile_at(RULES, "2026-11-21");
+    let lines =
+        |target| combined_lines(&site, target, 404, "text/html", &["a b", "nofollow"]).join(" | ");
     assert_eq!(lines("/x"), "a b | nofollow", "kept");
     assert_eq!(lines("/merged/x"), "nofollow, noarchive, a b");
     assert_eq!(lines("/mine/x"), "noarchive");
@@ -168,9 +182,9 @@ tests:
 #[test]
 fn retired_paths_are_noindex_first_and_disallowed_later() {
     let stand = |moment: &str| {
-        let site = at(RETIRED, moment);
+        let site = compile_at(RETIRED, moment);
         let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
-        let noindex = sent(&site, "/old/1", 200, "text/html", &[]) == ["noindex"];
+        let noindex = combined_lines(&site, "/old/1", 200, "text/html", &[]) == ["noindex"];
         (
             noindex,
             text.matches("Disallow: /old/\n").count(),
@@ -200,11 +214,11 @@ fn retired_paths_are_noindex_first_and_disallowed_later() {
 }
 
 #[test]
-fn mistakes_of_a_plan_are_shown_in_their_places() {
+fn mistakes_in_indexing_have_their_places() {
     let text = "robots: { origin: replace, groups: [{ agents: '*', noindex: /a }] }\nretire:\n  - { paths: old, noindex_from: 2026-11-20 }\n  - { noindex_from: soon }\n  - { paths: [], noindex_from: 2026-11-20, disallow_after: 0s, for: 3 }\nindexing:\n  - { paths: /a, origin_tags: replace }\n  - { tags: { GoogleBot: noindex, bingbot: noindex, googlebot: nofollow } }\nhtml: { meta: yes, not: {} }\n";
     let (policy, found) = read(
         "shop",
-        &Source {
+        &SourceFile {
             name: "shop.yaml".into(),
             text: text.into(),
         },
@@ -231,16 +245,15 @@ fn mistakes_of_a_plan_are_shown_in_their_places() {
     }
 }
 
-/// Many origins answer `//drafts/` with what is at `/drafts/`, and crawlers follow bad links: what
-/// is said of the one is said of the other.
+/// Many origins resolve `//drafts/` to `/drafts/`, and crawlers follow bad links.
 #[test]
-fn a_path_is_tagged_as_what_it_resolves_to_as_well() {
+fn path_has_tags_of_its_resolved_path() {
     let rules = "  - { paths: /drafts/, tag: noindex }\n  - { path_regex: '^/x/', tag: nofollow }\n  - { paths: /drafts/, not: { paths: /drafts/open/ }, tag: noarchive }\n";
-    let site = at(
+    let site = compile_at(
         &format!("robots: {{ origin: replace }}\nindexing:\n{rules}"),
         "2026-11-21",
     );
-    let said = |target| sent(&site, target, 200, "text/html", &[]);
+    let said = |target| combined_lines(&site, target, 200, "text/html", &[]);
     for target in [
         "/drafts/a",
         "//drafts/a",
@@ -265,7 +278,7 @@ fn a_path_is_tagged_as_what_it_resolves_to_as_well() {
 
 proptest! {
     #[test]
-    fn the_index_finds_the_rules_that_trying_each_finds(
+    fn index_selects_the_same_rules_as_trying_each(
         rules in proptest::collection::vec(proptest::collection::vec("/[ab/*]{0,4}[$]?|[*][ab.]{1,3}[$]?|/[*][?]s=[0-9]", 0..3), 1..40),
         targets in proptest::collection::vec("/[ab/.]{0,8}([?]s=[0-9])?", 1..8),
     ) {
@@ -277,7 +290,7 @@ proptest! {
                 false => format!("  - {{ paths: {paths:?}, tag: \"max-snippet: {index}\" }}\n"),
             })
             .collect();
-        let site = at(&format!("robots: {{ origin: replace }}\nindexing:\n{listed}"), "2026-11-21");
+        let site = compile_at(&format!("robots: {{ origin: replace }}\nindexing:\n{listed}"), "2026-11-21");
         for target in targets {
             let mut scratch = TargetScratch::default();
             let normal = scratch.normalise(target.as_bytes());
@@ -285,8 +298,8 @@ proptest! {
                 .zip(&rules)
                 .filter(|(_, paths)| {
                     let is = |path: &str| {
-                        let pattern = Pattern::new(path);
-                        normal.readings().any(|path| pattern.matches(path))
+                        let pattern = PathPattern::new(path);
+                        normal.forms().any(|path| pattern.matches(path))
                     };
                     paths.is_empty() || paths.iter().any(|path| is(path))
                 })

@@ -1,28 +1,28 @@
-//! These tests read policies as their owners write them. They check what is read, which defaults
-//! apply, and how mistakes are reported.
+//! Tests of reading a policy, the YAML file in which a site owner writes the rules for crawlers.
+//! They check what is read, which defaults apply, and how mistakes are reported.
 
 use super::model::*;
 use super::read;
 use crate::crawlers::Purpose;
-use crate::indexing::Scope;
+use crate::indexing::TagScope;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Source};
+use crate::yaml::{Diagnostics, SourceFile};
 use proptest::prelude::*;
 use std::time::Duration;
 
-fn source(text: &str) -> Source {
-    Source {
+fn source_file(text: &str) -> SourceFile {
+    SourceFile {
         name: "policies/shop.yaml".into(),
         text: text.into(),
     }
 }
 
-fn findings(text: &str) -> Diagnostics {
-    read("shop", &source(text)).1
+fn decode_findings(text: &str) -> Diagnostics {
+    read("shop", &source_file(text)).1
 }
 
-fn ids(text: &str) -> Vec<(&'static str, u32, u32)> {
-    findings(text)
+fn finding_ids(text: &str) -> Vec<(&'static str, u32, u32)> {
+    decode_findings(text)
         .items
         .iter()
         .map(|item| {
@@ -35,8 +35,8 @@ fn ids(text: &str) -> Vec<(&'static str, u32, u32)> {
         .collect()
 }
 
-fn good(text: &str) -> Policy {
-    let (policy, findings) = read("shop", &source(text));
+fn decode_valid(text: &str) -> Policy {
+    let (policy, findings) = read("shop", &source_file(text));
     policy.unwrap_or_else(|| panic!("{findings:?}"))
 }
 
@@ -83,8 +83,8 @@ tests:
 "#;
 
 #[test]
-fn a_whole_policy_is_read_as_it_is_written() {
-    let policy = good(WHOLE);
+fn whole_policy_is_decoded() {
+    let policy = decode_valid(WHOLE);
     let hosts: Vec<_> = policy
         .hosts
         .iter()
@@ -104,7 +104,10 @@ fn a_whole_policy_is_read_as_it_is_written() {
             (false, "xn--bcher-kva.example", Some(8443))
         ]
     );
-    assert_eq!(policy.purposes[&Purpose::Training].value, Stance::Disallow);
+    assert_eq!(
+        policy.purposes[&Purpose::Training].value,
+        CrawlStance::Disallow
+    );
     let star = &policy.robots.groups[0];
     assert_eq!(star.disallow[1].value, "/*?sessionid=");
     assert_eq!(
@@ -124,15 +127,18 @@ fn a_whole_policy_is_read_as_it_is_written() {
     assert_eq!(
         scopes,
         [
-            (Scope::All, "nofollow".to_owned()),
-            (Scope::named("googlebot"), "noindex, nofollow".to_owned())
+            (TagScope::All, "nofollow".to_owned()),
+            (
+                TagScope::from_name("googlebot"),
+                "noindex, nofollow".to_owned()
+            )
         ]
     );
     assert_eq!(
         policy.indexing[2].when.status[1].value,
         StatusCondition::Class(4)
     );
-    assert_eq!(policy.origin_tags, OriginTags::Strip);
+    assert_eq!(policy.origin_tags, OriginTagsMode::Strip);
     assert_eq!(
         policy.enforcement.site.disallowed,
         Some(AnswerPolicy {
@@ -143,7 +149,7 @@ fn a_whole_policy_is_read_as_it_is_written() {
     );
     assert_eq!(
         policy.enforcement.purposes[&Purpose::Seo].mode,
-        Some(Mode::Off)
+        Some(EnforcementMode::Off)
     );
     assert_eq!(policy.enforcement.grace.value, Duration::from_secs(172_800));
     let [pause] = &policy.pauses[..] else {
@@ -151,7 +157,7 @@ fn a_whole_policy_is_read_as_it_is_written() {
     };
     let from = Timestamp::parse("2026-12-01T01:00:00Z");
     assert!(
-        matches!(pause.time, PauseTime::Once { from: begin, .. } if begin == from),
+        matches!(pause.schedule, PauseSchedule::Once { from: begin, .. } if begin == from),
         "{pause:?}"
     );
     assert!(pause.pause_robots_txt);
@@ -159,7 +165,7 @@ fn a_whole_policy_is_read_as_it_is_written() {
 }
 
 #[test]
-fn mistakes_in_recurring_pauses_are_found() {
+fn invalid_recurring_pauses_are_rejected() {
     for (pause, id) in [
         ("{ daily: '02:00-02:00' }", "bad-value"),
         ("{ daily: '2:00-03:00' }", "bad-value"),
@@ -174,7 +180,7 @@ fn mistakes_in_recurring_pauses_are_found() {
         ("{ daily: ['02:00-03:00'] }", "wrong-type"),
         ("tonight", "wrong-type"),
     ] {
-        let found = ids(&format!(
+        let found = finding_ids(&format!(
             "robots: {{ origin: replace }}\npause: [{pause}]\n"
         ));
         assert!(
@@ -182,7 +188,7 @@ fn mistakes_in_recurring_pauses_are_found() {
             "{pause}: {found:?}"
         );
     }
-    let near = findings(
+    let near = decode_findings(
         "robots: { origin: replace }\npause: { daily: '02:00-03:00', zone: Europe/Berln }\n",
     );
     assert!(
@@ -192,13 +198,13 @@ fn mistakes_in_recurring_pauses_are_found() {
             .is_some_and(|help| help.contains("`Europe/Berlin`")),
         "{near:?}"
     );
-    let policy = good(
+    let policy = decode_valid(
         "robots: { origin: replace }\npause: [{ daily: 02:00-03:00 }, { weekly: Sun 02:00-03:00, zone: Asia/Tokyo }]\n",
     );
     let times: Vec<String> = policy
         .pauses
         .iter()
-        .map(|pause| pause.time.to_string())
+        .map(|pause| pause.schedule.to_string())
         .collect();
     assert_eq!(
         times,
@@ -208,19 +214,19 @@ fn mistakes_in_recurring_pauses_are_found() {
 
 #[test]
 fn defaults_are_safe() {
-    let policy = good("robots: { origin: replace }\n");
+    let policy = decode_valid("robots: { origin: replace }\n");
     assert!(policy.hosts.is_empty());
     assert_eq!(policy.environment, Environment::Production);
     assert_eq!(
         policy.enforcement.site.mode.unwrap_or_default(),
-        Mode::Observe
+        EnforcementMode::Observe
     );
     assert_eq!(policy.enforcement.grace.value, Duration::from_secs(86_400));
     assert_eq!(policy.robots.max_age.value, Duration::from_secs(3_600));
 }
 
 #[test]
-fn every_mistake_of_a_file_is_shown_in_its_place() {
+fn every_mistake_is_reported_at_its_place() {
     let text = r#"hosts: [https://shop.example/]
 enviroment: production
 purposes: { training: forbid }
@@ -244,7 +250,7 @@ tests:
 html: metas
 "#;
     assert_eq!(
-        ids(text),
+        finding_ids(text),
         [
             ("bad-host", 1, 9),
             ("unknown-field", 2, 1),
@@ -264,12 +270,17 @@ html: metas
             ("bad-value", 21, 7),
         ]
     );
-    assert!(read("shop", &source(text)).0.is_none());
+    assert!(read("shop", &source_file(text)).0.is_none());
 }
 
 #[test]
-fn every_error_says_what_to_do_where_something_can_be_said() {
-    let help = |text: &str| findings(text).items[0].help.clone().unwrap_or_default();
+fn errors_have_a_help() {
+    let help = |text: &str| {
+        decode_findings(text).items[0]
+            .help
+            .clone()
+            .unwrap_or_default()
+    };
     assert!(help("robots: { origin: replace }\nenviroment: staging\n").contains("`environment`"));
     assert!(
         help("robots: { origin: replace }\nhosts: https://a.example/x\n").contains("`a.example`")
@@ -292,7 +303,7 @@ fn every_error_says_what_to_do_where_something_can_be_said() {
     );
     let only = "robots:\n  origin: only\n  groups: [{ agents: a-bot, disallow: /a }]\n  sitemaps: https://a.example/s.xml\n";
     assert_eq!(
-        ids(only),
+        finding_ids(only),
         [("without-effect", 3, 3), ("without-effect", 4, 3)]
     );
     assert!(help(only).contains("origin: merge"));
@@ -303,28 +314,28 @@ fn every_error_says_what_to_do_where_something_can_be_said() {
 }
 
 #[test]
-fn the_origin_s_file_is_merged_unless_the_policy_says_otherwise() {
+fn origin_file_is_merged_by_default() {
     for (text, origin) in [
-        ("hosts: a.example\n", OriginRobots::Merge),
-        ("robots: { max_age: 2h }\n", OriginRobots::Merge),
-        ("robots: { origin: merge }\n", OriginRobots::Merge),
-        ("robots: { origin: replace }\n", OriginRobots::Replace),
-        ("robots: { origin: only }\n", OriginRobots::Only),
+        ("hosts: a.example\n", OriginRobotsMode::Merge),
+        ("robots: { max_age: 2h }\n", OriginRobotsMode::Merge),
+        ("robots: { origin: merge }\n", OriginRobotsMode::Merge),
+        ("robots: { origin: replace }\n", OriginRobotsMode::Replace),
+        ("robots: { origin: only }\n", OriginRobotsMode::Only),
     ] {
-        assert_eq!(good(text).robots.origin, origin, "{text}");
+        assert_eq!(decode_valid(text).robots.origin, origin, "{text}");
     }
     assert!(
-        !good("environment: staging\n").reads_origin(),
+        !decode_valid("environment: staging\n").reads_origin(),
         "a staging site says one thing only"
     );
 }
 
 #[test]
-fn a_cache_before_us_is_said_with_yes_or_a_time() {
+fn behind_cache_is_yes_no_or_a_time() {
     let kept = |said: &str| {
         let (policy, found) = read(
             "a",
-            &source(&format!(
+            &source_file(&format!(
                 "robots: {{ origin: replace }}\nenforcement: {{ behind_cache: {said} }}\n"
             )),
         );
@@ -351,14 +362,14 @@ fn a_cache_before_us_is_said_with_yes_or_a_time() {
 }
 
 #[test]
-fn grace_covers_max_age_and_extends_does_not_run_in_circles() {
+fn short_grace_and_circular_extends_are_rejected() {
     assert_eq!(
-        ids("robots: { origin: replace, max_age: 2h }\nenforcement: { grace: 1h }\n"),
+        finding_ids("robots: { origin: replace, max_age: 2h }\nenforcement: { grace: 1h }\n"),
         [("grace-below-max-age", 2, 23)]
     );
     let circle = "robots:\n  origin: replace\n  groups:\n    - { agents: a-bot, extends: b-bot }\n    - { agents: b-bot, extends: a-bot }\n";
     assert_eq!(
-        ids(circle)
+        finding_ids(circle)
             .iter()
             .map(|(id, line, _)| (*id, *line))
             .collect::<Vec<_>>(),
@@ -367,17 +378,17 @@ fn grace_covers_max_age_and_extends_does_not_run_in_circles() {
 }
 
 #[test]
-fn a_token_with_a_version_is_refused() {
+fn token_with_a_version_is_rejected() {
     let text = "robots: { origin: replace, groups: [{ agents: Googlebot/2.1, disallow: / }] }\n";
-    assert_eq!(ids(text), [("bad-token", 1, 47)]);
+    assert_eq!(finding_ids(text), [("bad-token", 1, 47)]);
     assert_eq!(
-        findings(text).items[0].help.as_deref(),
+        decode_findings(text).items[0].help.as_deref(),
         Some("write `Googlebot`")
     );
 }
 
 #[test]
-fn a_list_that_names_nothing_is_never_taken_for_all() {
+fn empty_condition_is_rejected() {
     let rule = |rule: &str| format!("robots: {{ origin: replace }}\nindexing: [{{ {rule} }}]\n");
     for (text, id) in [
         (rule("paths: [], tag: noindex"), "empty-condition"),
@@ -391,7 +402,7 @@ fn a_list_that_names_nothing_is_never_taken_for_all() {
             "bad-host",
         ),
     ] {
-        let found = findings(&text);
+        let found = decode_findings(&text);
         assert!(
             found.has_errors() && found.items.iter().any(|item| item.id == id),
             "{text}: {found:?}"
@@ -399,9 +410,9 @@ fn a_list_that_names_nothing_is_never_taken_for_all() {
     }
 }
 
-/// `tags` for `tag`: `none` would be for an unknown bot of that name, and so for every crawler.
+/// `tags` written for `tag`: `none` would be the name of an unknown bot.
 #[test]
-fn a_directive_is_no_name_of_a_crawler() {
+fn directive_as_name_of_a_crawler_is_rejected() {
     for said in [
         "max-image-preview: none",
         "max-snippet: 50",
@@ -410,12 +421,12 @@ fn a_directive_is_no_name_of_a_crawler() {
         "Unavailable_After: 2030-01-01",
     ] {
         let text = format!("robots: {{ origin: replace }}\nindexing: [{{ tags: {{ {said} }} }}]\n");
-        assert_eq!(ids(&text), [("bad-token", 2, 22)], "{said}");
+        assert_eq!(finding_ids(&text), [("bad-token", 2, 22)], "{said}");
     }
 }
 
 #[test]
-fn hosts_are_read_as_clients_send_them() {
+fn hosts_are_normalised() {
     let host = |text: &str| {
         super::decode::parse_host(text)
             .ok()
@@ -470,21 +481,21 @@ fn hosts_are_read_as_clients_send_them() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(cut in 0usize..WHOLE.len(), junk in "[\\PC\n\t:{}\\[\\],*&-]{0,12}") {
+    fn any_text_is_decoded_or_rejected(cut in 0usize..WHOLE.len(), junk in "[\\PC\n\t:{}\\[\\],*&-]{0,12}") {
         let mut text = String::new();
         let cut = (0..=cut).rev().find(|cut| WHOLE.is_char_boundary(*cut)).unwrap_or(0);
         text.push_str(&WHOLE[..cut]);
         text.push_str(&junk);
         text.push_str(&WHOLE[cut..]);
-        let (policy, findings) = read("shop", &source(&text));
+        let (policy, findings) = read("shop", &source_file(&text));
         prop_assert_eq!(policy.is_none(), findings.has_errors());
     }
 }
 
 #[test]
-fn how_far_content_may_be_used_is_one_of_three_words() {
+fn use_of_content_is_one_of_three_words() {
     for word in ["immediate", "reference", "full"] {
-        let policy = good(&format!(
+        let policy = decode_valid(&format!(
             "robots: {{ origin: replace, content_signal: {{ use: {word} }} }}\n"
         ));
         assert_eq!(
@@ -497,8 +508,8 @@ fn how_far_content_may_be_used_is_one_of_three_words() {
         );
     }
     let text = "robots:\n  origin: replace\n  content_signal: { search: yes, use: referense }\n";
-    assert_eq!(ids(text), [("bad-value", 3, 39)]);
-    let found = findings(text);
+    assert_eq!(finding_ids(text), [("bad-value", 3, 39)]);
+    let found = decode_findings(text);
     assert!(found.items[0].message.contains("`referense`"), "{found:?}");
     let help = found.items[0].help.as_deref().unwrap_or_default();
     assert!(
@@ -506,15 +517,15 @@ fn how_far_content_may_be_used_is_one_of_three_words() {
         "{help}"
     );
     let list = "robots: { origin: replace, content_signal: { use: [full, reference] } }\n";
-    assert_eq!(ids(list), [("wrong-type", 1, 51)]);
+    assert_eq!(finding_ids(list), [("wrong-type", 1, 51)]);
 }
 
 #[test]
-fn html_is_off_or_a_word_or_a_map() {
+fn html_is_off_meta_or_a_map() {
     let html = |text: &str| {
         let (policy, findings) = read(
             "shop",
-            &source(&format!("robots: {{ origin: replace }}\nhtml: {text}\n")),
+            &source_file(&format!("robots: {{ origin: replace }}\nhtml: {text}\n")),
         );
         policy
             .unwrap_or_else(|| panic!("{text}: {:?}", findings.items))
@@ -527,10 +538,10 @@ fn html_is_off_or_a_word_or_a_map() {
 }
 
 #[test]
-fn mistakes_of_html_are_shown_in_their_place() {
+fn mistakes_in_html_are_reported_at_their_place() {
     let text = "robots: { origin: replace }\nhtml:\n  meta: perhaps\n  paths: drafts\n  not: {}\n  metas: x\n";
     assert_eq!(
-        ids(text),
+        finding_ids(text),
         [
             ("bad-value", 3, 9),
             ("bad-path", 4, 10),
@@ -539,16 +550,15 @@ fn mistakes_of_html_are_shown_in_their_place() {
         ]
     );
     assert_eq!(
-        ids("robots: { origin: replace }\nhtml: { paths: /a/ }\n"),
+        finding_ids("robots: { origin: replace }\nhtml: { paths: /a/ }\n"),
         [("missing-field", 2, 7)]
     );
 }
 
-/// Parameters are not told apart, and not taken as if they were.
 #[test]
-fn a_type_with_parameters_is_told_to_leave_them_out() {
+fn media_type_with_parameters_is_rejected() {
     let text = "robots: { origin: replace }\nindexing:\n  - { types: 'text/html; charset=utf-8', tag: noindex }\n";
-    let source = Source {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: text.into(),
     };
@@ -562,9 +572,8 @@ fn a_type_with_parameters_is_told_to_leave_them_out() {
     );
 }
 
-/// What helps with a type that is any type is not what helps with a word that is none.
 #[test]
-fn any_media_type_is_said_by_leaving_types_out() {
+fn any_media_type_is_rejected() {
     for (types, named, help) in [
         ("'*/*'", "`*/*`", "`types`"),
         ("[text/html, '*/*']", "`*/*`", "`types`"),
@@ -575,7 +584,7 @@ fn any_media_type_is_said_by_leaving_types_out() {
         );
         let (_, found) = read(
             "shop",
-            &Source {
+            &SourceFile {
                 name: "shop.yaml".into(),
                 text: text.as_str().into(),
             },

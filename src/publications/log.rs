@@ -1,211 +1,62 @@
-//! [`PublicationLog`]: which site had which hosts, and what each site published. These are two
-//! lists, because a site may have thousands of hosts and publish many versions. A [`Tenure`] is the
-//! time for which a host pattern belonged to a site. A [`Publication`] is the time for which a site
-//! published the same robots.txt. `timeline` computes from both what a host published.
+//! [`PublicationLog`]: a log of which robots.txt crawlgate published, for the last month. It
+//! consists of two lists: which site had which hosts ([`Tenure`]), and what each site published
+//! ([`Publication`]). The lists are separate, because a site may have thousands of hosts and
+//! publish many versions. `timeline` computes from both what one host published.
 //!
-//! A site publishes nothing, a version, or 503. [`PublicationLog::record`] alone moves it between
-//! these states.
+//! At each moment a site publishes a version of robots.txt, the status 503 in its place, or
+//! nothing. Only [`PublicationLog::record`] changes which of these.
 
-use crate::policy::Version;
-use crate::policy::host_history::{ClockJump, HostHistory, Unavailability};
+use super::records::{
+    CurrentSite, DeclaredPreviousRobots, LogChange, LogGaps, LogSpan, Publication, PublishedRobots,
+    RETENTION, Tenure,
+};
+use crate::policy::RobotsVersion;
+use crate::policy::host_history::{ClockJump, HostHistory, UnavailableSpan};
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-/// Publications of one site that are told apart; the older ones become one whose version is
-/// unknown.
+/// The most publications of one site. Older ones are merged into one whose version is unknown.
 const MAX_PUBLICATIONS: usize = 256;
-/// Tenures that have ended and are remembered.
+/// The most tenures that have ended.
 const MAX_TENURES: usize = 65_536;
-/// Times that the clock was set forward which are told apart; the older ones count as one.
+/// The most jumps of the clock. Older ones are merged.
 const MAX_JUMPS: usize = 64;
-/// For how long the log remembers: crawlers are sent whole pages for 30 days where a host changed
-/// its site, and no robots.txt is cached for longer.
-const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
-
-/// A change of what is published. Changes are ordered by their number: two of them may happen
-/// within a second, and the clock may be set back between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Its place among all changes.
-    pub number: u64,
-    /// When it was made.
-    pub at: Timestamp,
-}
-
-/// From one change until another; without an end it lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// The change that began it.
-    pub since: Change,
-    /// The change that ended it.
-    pub until: Option<Change>,
-}
-
-impl Span {
-    /// The number of the change that ended it; a span that lasts ends after all changes.
-    pub fn end(&self) -> u64 {
-        self.until.map_or(u64::MAX, |until| until.number)
-    }
-
-    /// Whether it ended by the change that began it: it counted for no moment.
-    pub fn is_empty(&self) -> bool {
-        self.end() <= self.since.number
-    }
-
-    /// The moments of the beginning and, if there is one, of the end, to be changed.
-    fn moments(&mut self) -> impl Iterator<Item = &mut Timestamp> {
-        std::iter::once(&mut self.since.at).chain(self.until.iter_mut().map(|until| &mut until.at))
-    }
-
-    /// Whether it ended more than 31 days before `now`. One that lasts is not over.
-    fn is_over(&self, now: Timestamp) -> bool {
-        self.until
-            .is_some_and(|until| now.since(until.at) > REMEMBERED)
-    }
-}
-
-/// What a site publishes as robots.txt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Published {
-    /// These bytes.
-    Version(Version),
-    /// Nothing: it answers 503.
-    Unavailable,
-    /// Something that is not remembered. It may have allowed anything.
-    Unknown,
-    /// Something that is not remembered, and for a part of the time 503.
-    UnknownOrUnavailable,
-}
-
-impl Published {
-    /// The version, if it is known.
-    pub fn version(self) -> Option<Version> {
-        if let Published::Version(version) = self {
-            Some(version)
-        } else {
-            None
-        }
-    }
-
-    /// Whether it was 503, for a part of the time at least.
-    pub fn was_unavailable(self) -> bool {
-        matches!(
-            self,
-            Published::Unavailable | Published::UnknownOrUnavailable
-        )
-    }
-}
-
-/// The time for which hosts of a pattern were a site's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenure {
-    /// The pattern; `None` stands for every other host.
-    pub pattern: Option<HostPattern>,
-    /// The site's name.
-    pub site: String,
-    /// The time.
-    pub span: Span,
-}
-
-/// The time for which a site published the same and told crawlers apart in the same way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Publication {
-    /// The site's name.
-    pub site: String,
-    /// What it published.
-    pub published: Published,
-    /// How crawlers were told apart: a digest of the names that the registry and the policy know.
-    pub identities: u64,
-    /// Whether the site says something about pages in tags or metas.
-    pub tells: bool,
-    /// The time.
-    pub span: Span,
-    /// Until then it may have been served to any crawler without a record of it: by an instance
-    /// that ended before it had told the others what it served.
-    pub unreported_until: Option<Timestamp>,
-}
-
-/// A site as it is to be in force, for [`PublicationLog::record`].
-#[derive(Debug)]
-pub struct Current<'a> {
-    /// Its name.
-    pub site: &'a str,
-    /// Its hosts; none for every other host.
-    pub hosts: Vec<&'a HostPattern>,
-    /// See [`Publication::published`].
-    pub published: Published,
-    /// See [`Publication::identities`].
-    pub identities: u64,
-    /// See [`Publication::tells`].
-    pub tells: bool,
-    /// What its hosts served before crawlgate, by the word of the operator.
-    pub declared: Option<Declared>,
-}
-
-/// What hosts served before crawlgate, by the word of the operator.
-#[derive(Clone, Copy, Debug)]
-pub enum Declared {
-    /// This version.
-    Version(Version),
-    /// The first version of the origin's own file that is known; `None` until there is one.
-    Origin(Option<Version>),
-}
-
-/// Times of which a log does not know everything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gaps {
-    /// When the last tenure ended that was forgotten for want of room: what its hosts published is
-    /// unknown.
-    pub cut_at: Option<Timestamp>,
-    /// When the log was lost: what was told about pages before is unknown.
-    pub lost_at: Option<Timestamp>,
-    /// When a gap ended in which other servers may have answered for the hosts, or when the clock
-    /// was set.
-    pub broken_at: Option<Timestamp>,
-}
-
-impl Gaps {
-    fn each(&mut self) -> [&mut Option<Timestamp>; 3] {
-        [&mut self.cut_at, &mut self.lost_at, &mut self.broken_at]
-    }
-}
 
 /// Everything that was published within the last month.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PublicationLog {
     /// The number of the next change.
-    next: u64,
+    next_number: u64,
     /// Which site had which hosts, the earliest first.
     pub tenures: Vec<Tenure>,
     /// What each site published, the earliest first.
     pub publications: Vec<Publication>,
-    /// What the hosts of a site served before crawlgate, by the word of the operator.
-    pub declared: BTreeMap<String, Version>,
-    /// The times of which not everything is known.
-    pub gaps: Gaps,
+    /// The version that the operator declares for the time before crawlgate, by site.
+    pub declared: BTreeMap<String, RobotsVersion>,
+    /// The times that are not completely known.
+    pub gaps: LogGaps,
     /// When the clock was set forward, the latest first.
     pub jumps: Vec<ClockJump>,
 }
 
 impl PublicationLog {
-    /// Records what is published from `now` on, in place of what was before; returns whether that
-    /// is a change. Also sets moments later than `now` to `now`, and forgets what is too old or too
-    /// much.
-    pub fn record(&mut self, current: &[Current<'_>], now: Timestamp) -> bool {
-        self.take_no_moment_to_come(now);
-        let change = Change {
-            number: self.next,
+    /// Records what the sites publish from `now` on; returns whether that is a change. Also sets
+    /// times later than `now` to `now`, and removes records that are too old or too many.
+    pub fn record(&mut self, current: &[CurrentSite<'_>], now: Timestamp) -> bool {
+        self.clamp_to(now);
+        let change = LogChange {
+            number: self.next_number,
             at: now,
         };
         let changed = self.record_publications(current, change)
             | self.record_tenures(current, change)
             | self.record_declared(current);
         if changed {
-            self.next += 1;
+            self.next_number += 1;
         }
-        self.forget(now);
+        self.prune(now);
         changed
     }
 
@@ -214,20 +65,20 @@ impl PublicationLog {
         self.tenures.is_empty()
     }
 
-    /// The log that an earlier process kept, sorted by its changes; the next change gets a number
-    /// above all of theirs.
-    pub fn remembered(
+    /// The log that an earlier process stored. The next change gets a number above all of its
+    /// changes.
+    pub fn from_stored(
         mut tenures: Vec<Tenure>,
         mut publications: Vec<Publication>,
-        declared: BTreeMap<String, Version>,
-        gaps: Gaps,
+        declared: BTreeMap<String, RobotsVersion>,
+        gaps: LogGaps,
         mut jumps: Vec<ClockJump>,
     ) -> PublicationLog {
         jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
         tenures.sort_by_key(|tenure| tenure.span.since.number);
         publications.sort_by_key(|publication| publication.span.since.number);
         PublicationLog {
-            next: next_number(&tenures, &publications),
+            next_number: next_change_number(&tenures, &publications),
             tenures,
             publications,
             declared,
@@ -237,8 +88,8 @@ impl PublicationLog {
     }
 
     /// Records that other servers may have answered for the hosts until now, or that the clock was
-    /// set. An earlier such moment is replaced.
-    pub fn set_broken(&mut self, now: Timestamp) {
+    /// set. Replaces an earlier gap.
+    pub fn record_gap(&mut self, now: Timestamp) {
         self.gaps.broken_at = Some(now);
     }
 
@@ -273,19 +124,19 @@ impl PublicationLog {
     }
 
     /// How far the clock was set forward in all, as far as that is remembered.
-    pub fn jumped(&self) -> Duration {
+    pub fn total_jump(&self) -> Duration {
         self.jumps
             .iter()
             .fold(Duration::ZERO, |all, jump| all.saturating_add(jump.by))
     }
 
-    /// Notes that an earlier log was lost.
-    pub fn set_lost(&mut self, now: Timestamp) {
+    /// Records that an earlier log was lost.
+    pub fn record_loss(&mut self, now: Timestamp) {
         self.gaps.lost_at = Some(now);
     }
 
-    /// When what a site published last came into force there; times of 503 in between do not count.
-    /// `None` where nothing but 503 is remembered of it.
+    /// Since when the site publishes its latest robots.txt, ignoring times of 503. `None` if the
+    /// log has nothing but 503.
     pub fn in_force_since(&self, site: &str) -> Option<Timestamp> {
         let mut since = None;
         let mut version = None;
@@ -296,7 +147,7 @@ impl PublicationLog {
             .filter(|publication| publication.site == site)
         {
             match publication.published {
-                Published::Unavailable => continue,
+                PublishedRobots::Unavailable => continue,
                 known if *version.get_or_insert(known) == known => {
                     since = Some(publication.span.since.at)
                 }
@@ -306,48 +157,47 @@ impl PublicationLog {
         since
     }
 
-    /// The site that had a host last (`None`: every other host). Of the tenures whose pattern
-    /// covers the host it is the one that lasts or ended last, then the one with the closest
-    /// pattern, then the one that began last.
-    pub fn last_site(&self, host: Option<&HostPattern>) -> Option<&str> {
+    /// The site that has or last had a host (`None`: every other host). Of the tenures whose
+    /// pattern covers the host it is the open one or the one that ended last, then the one with the
+    /// closest pattern, then the one that began last.
+    pub fn last_owner(&self, host: Option<&HostPattern>) -> Option<&str> {
         let candidates = self.tenures.iter().filter_map(|tenure| {
             let closeness = match (&tenure.pattern, host) {
                 (None, _) => 0,
-                (Some(wide), Some(host)) if covers(wide, host) => {
+                (Some(wide), Some(host)) if pattern_covers(wide, host) => {
                     1 + 2 * wide.name.len() + usize::from(!wide.wildcard)
                 }
                 (Some(_), _) => return None,
             };
             Some((tenure, closeness))
         });
-        // A site that has the host now goes before one that had it, however close its pattern was.
+        // A site that has the host now wins over one that had it, however close its pattern was.
         let (last, _) = candidates.max_by_key(|(tenure, closeness)| {
             (tenure.span.end(), *closeness, tenure.span.since.number)
         })?;
         Some(&last.site)
     }
 
-    /// Whether a site had a host (`None`: every other host) at any time that is remembered. A
-    /// pattern for every other host does not count for a host that is named.
-    pub fn had(&self, site: &str, host: Option<&HostPattern>) -> bool {
+    /// Whether a site had a host (`None`: every other host) at any recorded time. The pattern for
+    /// every other host does not count for a named host.
+    pub fn had_host(&self, site: &str, host: Option<&HostPattern>) -> bool {
         let mut tenures = self.tenures.iter().filter(|tenure| tenure.site == site);
         tenures.any(|tenure| match (&tenure.pattern, host) {
-            (Some(wide), Some(host)) => covers(wide, host),
+            (Some(wide), Some(host)) => pattern_covers(wide, host),
             (wide, host) => wide.is_none() && host.is_none(),
         })
     }
 
-    /// The sites that are remembered.
-    pub fn sites(&self) -> BTreeSet<&str> {
+    /// The names of all sites in the log.
+    pub fn site_names(&self) -> BTreeSet<&str> {
         self.tenures
             .iter()
             .map(|tenure| tenure.site.as_str())
             .collect()
     }
 
-    /// The versions that were published until this moment or later, or are now, and all that
-    /// operators declare.
-    pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<Version> {
+    /// The versions that were published at this moment or later, and all that operators declare.
+    pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<RobotsVersion> {
         let published = self
             .publications
             .iter()
@@ -363,47 +213,40 @@ impl PublicationLog {
 
     /// The earliest moment at which a crawler can have been served a copy that may still be used:
     /// see [`HostHistory::cached_since`], as if every 503 had been everywhere.
-    pub fn cached_since(&self, longest: Duration, now: Timestamp) -> Timestamp {
-        let unavailable = self
-            .publications
-            .iter()
-            .rev()
-            .filter(|known| known.published.was_unavailable());
-        let unavailable = unavailable.map(
-            |Publication {
-                 span: Span { since, until },
-                 ..
-             }| Unavailability {
-                since: since.at,
-                until: until.map(|until| until.at),
-            },
-        );
-        let jumps = self.jumps.clone();
+    pub fn cached_since(&self, max_cache_time: Duration, now: Timestamp) -> Timestamp {
         let mut history = HostHistory {
-            unavailable: unavailable.collect(),
-            jumps,
+            jumps: self.jumps.clone(),
             ..HostHistory::new(now)
         };
+        for publication in self.publications.iter().rev() {
+            if publication.published.was_unavailable() {
+                let LogSpan { since, until } = publication.span;
+                history.unavailable.push(UnavailableSpan {
+                    since: since.at,
+                    until: until.map(|until| until.at),
+                });
+            }
+        }
         history
             .unavailable
             .sort_by_key(|span| std::cmp::Reverse(span.until.unwrap_or(now)));
-        history.cached_since(longest, now)
+        history.cached_since(max_cache_time, now)
     }
 
-    /// Records that crawlers may have been told apart otherwise until now: the `identities` of all
-    /// publications become 0.
-    pub fn forget_identities(&mut self) {
+    /// Sets the `identities` of all publications to 0: other names may have told crawlers apart
+    /// until now.
+    pub fn reset_identities(&mut self) {
         self.publications
             .iter_mut()
             .for_each(|publication| publication.identities = 0);
     }
 
-    /// Ends the open publications of sites that publish something else now or are gone, and begins
-    /// those that are new. Returns whether there were any.
-    fn record_publications(&mut self, current: &[Current<'_>], change: Change) -> bool {
-        let wanted: HashMap<&str, &Current<'_>> =
+    /// Ends the open publications of sites that are gone or publish something else now, and begins
+    /// new ones. Returns whether anything changed.
+    fn record_publications(&mut self, current: &[CurrentSite<'_>], change: LogChange) -> bool {
+        let wanted: HashMap<&str, &CurrentSite<'_>> =
             current.iter().map(|site| (site.site, site)).collect();
-        let mut going_on = HashSet::new();
+        let mut continued = HashSet::new();
         let mut changed = false;
         for open in self
             .publications
@@ -411,24 +254,24 @@ impl PublicationLog {
             .filter(|open| open.span.until.is_none())
         {
             let same = wanted.get(open.site.as_str()).filter(|site| {
-                (site.published, site.identities, site.tells)
-                    == (open.published, open.identities, open.tells)
+                (site.published, site.identities, site.has_page_tags)
+                    == (open.published, open.identities, open.has_page_tags)
             });
             match same {
-                Some(site) => drop(going_on.insert(site.site)),
+                Some(site) => drop(continued.insert(site.site)),
                 None => {
                     open.span.until = Some(change);
                     changed = true;
                 }
             }
         }
-        for site in current.iter().filter(|site| !going_on.contains(site.site)) {
+        for site in current.iter().filter(|site| !continued.contains(site.site)) {
             self.publications.push(Publication {
                 site: site.site.to_owned(),
                 published: site.published,
                 identities: site.identities,
-                tells: site.tells,
-                span: Span {
+                has_page_tags: site.has_page_tags,
+                span: LogSpan {
                     since: change,
                     until: None,
                 },
@@ -439,11 +282,11 @@ impl PublicationLog {
         changed
     }
 
-    /// Ends the open tenures of hosts that have another site now or none, and begins those that are
-    /// new, in the order of their patterns. Returns whether there were any.
-    fn record_tenures(&mut self, current: &[Current<'_>], change: Change) -> bool {
+    /// Ends the open tenures of hosts that have another site now or none, and begins new ones in
+    /// the order of their patterns. Returns whether anything changed.
+    fn record_tenures(&mut self, current: &[CurrentSite<'_>], change: LogChange) -> bool {
         let mut wanted: HashMap<Option<&HostPattern>, &str> = HashMap::new();
-        for Current { site, hosts, .. } in current {
+        for CurrentSite { site, hosts, .. } in current {
             // Of two sites with the same host the first has it, as requests see it.
             let others = hosts.is_empty().then_some(None);
             for host in hosts.iter().map(|host| Some(*host)).chain(others) {
@@ -467,7 +310,7 @@ impl PublicationLog {
         let new = wanted.into_iter().map(|(pattern, site)| Tenure {
             pattern: pattern.cloned(),
             site: site.to_owned(),
-            span: Span {
+            span: LogSpan {
                 since: change,
                 until: None,
             },
@@ -482,11 +325,13 @@ impl PublicationLog {
     /// Replaces what operators declare; returns whether that is a change. The origin's file stays
     /// the one that was known first: a later one says nothing about the time before crawlgate. A
     /// site whose first version is not known yet is left out.
-    fn record_declared(&mut self, current: &[Current<'_>]) -> bool {
+    fn record_declared(&mut self, current: &[CurrentSite<'_>]) -> bool {
         let declared = current.iter().filter_map(|site| {
             let version = match site.declared? {
-                Declared::Version(version) => version,
-                Declared::Origin(first) => self.declared.get(site.site).copied().or(first)?,
+                DeclaredPreviousRobots::Version(version) => version,
+                DeclaredPreviousRobots::Origin(first) => {
+                    self.declared.get(site.site).copied().or(first)?
+                }
             };
             Some((site.site.to_owned(), version))
         });
@@ -496,18 +341,18 @@ impl PublicationLog {
         changed
     }
 
-    /// Sets all moments later than `now` to `now`. They are of a clock that was ahead and has been
+    /// Sets all times later than `now` to `now`. They come from a clock that was ahead and has been
     /// set back since.
-    fn take_no_moment_to_come(&mut self, now: Timestamp) {
+    fn clamp_to(&mut self, now: Timestamp) {
         let tenures = self
             .tenures
             .iter_mut()
-            .flat_map(|tenure| tenure.span.moments());
+            .flat_map(|tenure| tenure.span.moments_mut());
         let publications = self
             .publications
             .iter_mut()
-            .flat_map(|publication| publication.span.moments());
-        let gaps = self.gaps.each().into_iter().flatten();
+            .flat_map(|publication| publication.span.moments_mut());
+        let gaps = self.gaps.moments_mut().into_iter().flatten();
         let jumps = self.jumps.iter_mut().map(|jump| &mut jump.at);
         tenures
             .chain(publications)
@@ -516,17 +361,17 @@ impl PublicationLog {
             .for_each(|moment| *moment = now.min(*moment));
     }
 
-    /// Removes what ended more than 31 days ago (by time that passed, without jumps of the clock).
-    /// Of more than 65,536 ended tenures the earliest go; `gaps.cut_at` then has the latest of
-    /// their ends.
-    fn forget(&mut self, now: Timestamp) {
-        self.jumps.retain(|jump| now.since(jump.at) <= REMEMBERED);
-        let now = Timestamp(now.0.saturating_sub_unsigned(self.jumped().as_secs()));
+    /// Removes records that ended more than 31 days ago, not counting jumps of the clock. Of more
+    /// than 65,536 ended tenures it removes the earliest; `gaps.cut_at` is then the latest of their
+    /// ends.
+    fn prune(&mut self, now: Timestamp) {
+        self.jumps.retain(|jump| now.since(jump.at) <= RETENTION);
+        let now = Timestamp(now.0.saturating_sub_unsigned(self.total_jump().as_secs()));
         self.publications
-            .retain(|publication| !publication.span.is_over(now));
-        self.tenures.retain(|tenure| !tenure.span.is_over(now));
-        for gap in self.gaps.each() {
-            gap.take_if(|at| now.since(*at) > REMEMBERED);
+            .retain(|publication| !publication.span.is_expired(now));
+        self.tenures.retain(|tenure| !tenure.span.is_expired(now));
+        for gap in self.gaps.moments_mut() {
+            gap.take_if(|at| now.since(*at) > RETENTION);
         }
         let ended = self
             .tenures
@@ -544,12 +389,12 @@ impl PublicationLog {
                 }
                 None => true,
             });
-        self.merge_the_oldest();
+        self.merge_oldest();
     }
 
-    /// Where a site has more than 256 publications, the two oldest become one whose version is
-    /// unknown, until there are 256. Identities that differ become 0.
-    fn merge_the_oldest(&mut self) {
+    /// Merges the oldest publications of a site with more than 256 into one whose version is
+    /// unknown. Identities that differ become 0.
+    fn merge_oldest(&mut self) {
         let mut counts: HashMap<String, usize> = HashMap::new();
         for known in &self.publications {
             *counts.entry(known.site.clone()).or_default() += 1;
@@ -566,11 +411,11 @@ impl PublicationLog {
                 let was_unavailable =
                     oldest.published.was_unavailable() || merged.published.was_unavailable();
                 merged.published = if was_unavailable {
-                    Published::UnknownOrUnavailable
+                    PublishedRobots::UnknownOrUnavailable
                 } else {
-                    Published::Unknown
+                    PublishedRobots::Unknown
                 };
-                merged.tells |= oldest.tells;
+                merged.has_page_tags |= oldest.has_page_tags;
                 if merged.identities != oldest.identities {
                     merged.identities = 0;
                 }
@@ -579,8 +424,8 @@ impl PublicationLog {
     }
 }
 
-/// The number of the change that follows all of these.
-pub fn next_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
+/// The number for the next change after all of these.
+pub fn next_change_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
     let spans = tenures
         .iter()
         .map(|tenure| tenure.span)
@@ -599,7 +444,7 @@ pub fn next_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
 
 /// Whether every host of the pattern `narrow` is one of the pattern `wide`, ports aside. `*.name`
 /// does not cover `name`.
-pub fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
+pub fn pattern_covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
     let is_below = wide.wildcard
         && narrow
             .name

@@ -1,21 +1,23 @@
-//! The publications: which robots.txt was in force on which host, and when. A robots.txt belongs to
-//! a host, whichever policy file it was made from. [`PublicationLog`] notes which site had which
-//! hosts and what each site published, and computes from both the
-//! [`HostHistory`](crate::policy::HostHistory) of every pattern. [`VersionStore`] keeps the bytes
-//! of versions and parses them when they are needed.
+//! The history of robots.txt: which file was in force on which host, and when. crawlgate needs this
+//! history because a crawler may still obey an older robots.txt from its cache. [`PublicationLog`]
+//! records which site had which hosts and what each site published, and computes from both the
+//! [`HostHistory`](crate::policy::HostHistory) of every host pattern. [`VersionStore`] keeps the
+//! bytes of each robots.txt and parses them when a request needs them.
 //!
 //! This module reads no clock: `now` is an argument.
 
 mod log;
+mod records;
 mod timeline;
 mod versions;
 
-pub use log::{
-    Change, Current, Declared, Gaps, Publication, PublicationLog, Published, Span, Tenure, covers,
-    next_number,
+pub use log::{PublicationLog, next_change_number, pattern_covers};
+pub use records::{
+    CurrentSite, DeclaredPreviousRobots, LogChange, LogGaps, LogSpan, Publication, PublishedRobots,
+    Tenure,
 };
-pub use timeline::Horizon;
-pub use versions::{OfOthers, VersionFile, VersionStore};
+pub use timeline::HistoryHorizon;
+pub use versions::{PeerLogs, VersionFile, VersionStore};
 
 #[cfg(test)]
 mod tests;

@@ -1,69 +1,75 @@
-//! [`VersionStore`]: the bytes of every robots.txt that a crawler may still use, by version. The
-//! rules of a version are parsed when they are first needed, and kept. [`OfOthers`]: what other
-//! instances published.
+//! [`VersionStore`]: the bytes of every robots.txt that a crawler may still have in its cache. The
+//! rules in a file are parsed when they are first needed, and kept. [`PeerLogs`] is what other
+//! instances of crawlgate published.
 
 use super::log::PublicationLog;
 use crate::crawlers::Registry;
-use crate::policy::{ParsedVersion, Version};
+use crate::policy::{ParsedVersion, RobotsVersion};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A version with its bytes.
-pub type VersionFile = (Version, Arc<[u8]>);
+pub type VersionFile = (RobotsVersion, Arc<[u8]>);
 
-/// What other instances publish and published.
+/// What other instances published.
 #[derive(Debug, Default)]
-pub struct OfOthers {
+pub struct PeerLogs {
     /// The log of each run.
     pub logs: Vec<PublicationLog>,
     /// The bytes of all versions in them, as far as they are known.
     pub files: Vec<VersionFile>,
 }
 
-/// Versions by their identity.
+/// The known versions by their ids.
 #[derive(Debug, Default)]
 pub struct VersionStore {
-    versions: BTreeMap<Version, Stored>,
+    versions: BTreeMap<RobotsVersion, StoredVersion>,
 }
 
 #[derive(Debug)]
-enum Stored {
+enum StoredVersion {
     Bytes(Arc<[u8]>),
     Parsed(Arc<ParsedVersion>),
 }
 
 impl VersionStore {
     /// Keeps the bytes of a version. A version that is known stays as it is.
-    pub fn insert(&mut self, version: Version, body: Arc<[u8]>) {
-        self.versions.entry(version).or_insert(Stored::Bytes(body));
+    pub fn insert(&mut self, version: RobotsVersion, body: Arc<[u8]>) {
+        self.versions
+            .entry(version)
+            .or_insert(StoredVersion::Bytes(body));
     }
 
     /// Whether the bytes of a version are known.
-    pub fn contains(&self, version: Version) -> bool {
+    pub fn contains(&self, version: RobotsVersion) -> bool {
         self.versions.contains_key(&version)
     }
 
     /// All versions with their bytes.
-    pub fn each(&self) -> impl Iterator<Item = VersionFile> {
+    pub fn iter(&self) -> impl Iterator<Item = VersionFile> {
         self.versions.iter().map(|(version, stored)| match stored {
-            Stored::Bytes(bytes) => (*version, bytes.clone()),
-            Stored::Parsed(parsed) => (*version, parsed.body.clone()),
+            StoredVersion::Bytes(bytes) => (*version, bytes.clone()),
+            StoredVersion::Parsed(parsed) => (*version, parsed.body.clone()),
         })
     }
 
-    /// A version, ready for verdicts; `None` where its bytes are not known.
-    pub fn parsed(&mut self, version: Version, registry: &Registry) -> Option<Arc<ParsedVersion>> {
+    /// A version with its parsed rules; `None` if its bytes are not known.
+    pub fn get_parsed(
+        &mut self,
+        version: RobotsVersion,
+        registry: &Registry,
+    ) -> Option<Arc<ParsedVersion>> {
         let stored = self.versions.get_mut(&version)?;
         let parsed = match stored {
-            Stored::Parsed(parsed) => parsed.clone(),
-            Stored::Bytes(body) => Arc::new(ParsedVersion::read(body.clone(), registry)),
+            StoredVersion::Parsed(parsed) => parsed.clone(),
+            StoredVersion::Bytes(body) => Arc::new(ParsedVersion::parse(body.clone(), registry)),
         };
-        *stored = Stored::Parsed(parsed.clone());
+        *stored = StoredVersion::Parsed(parsed.clone());
         Some(parsed)
     }
 
-    /// Forgets all other versions.
-    pub fn keep_only(&mut self, wanted: &BTreeSet<Version>) {
+    /// Removes all versions that are not `wanted`.
+    pub fn retain_only(&mut self, wanted: &BTreeSet<RobotsVersion>) {
         self.versions.retain(|version, _| wanted.contains(version));
     }
 }

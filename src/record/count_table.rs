@@ -1,15 +1,15 @@
-//! [`CountTable`] counts the requests of a running crawlgate. It finds the row of a site and a
-//! crawler by their hash; identity, kind and action are places in the row. The metrics show each
-//! combination as a series, and the history takes what came since it took last. The number of
-//! series is limited: beyond [`MAX_SERIES`] crawlgate counts under the crawler [`OVERFLOW`].
+//! [`CountTable`] counts the requests since crawlgate started, by site, crawler, identity, kind
+//! (such as violation) and action (such as blocked). The metrics export each combination as a time
+//! series, and the history for the dashboard regularly takes what was added. The number of series
+//! is limited: beyond [`MAX_SERIES`], requests count under the crawler [`OVERFLOW`].
 
-use super::counts::{Total, seconds};
-use super::{CountedAction, Counts, RecordedKind, ViolationKind};
-use crate::bounded::Prehashed;
+use super::counts::{CountColumn, unix_seconds};
+use super::{CountedAction, RecordedKind, RequestCounts, ViolationKind};
+use crate::bounded::PrehashedKeys;
 use crate::locks::{lock, read, write};
-use crate::printable::cut;
+use crate::printable::truncate;
 use crate::time::Timestamp;
-use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
+use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -17,17 +17,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use strum::VariantArray;
 
-/// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens
-/// of milliseconds. Beyond the cap crawlgate counts under [`OVERFLOW`], which adds few series.
+/// The most series of all counters with a crawler together. They take some MiB, and a scrape takes
+/// some tens of milliseconds. Beyond the cap crawlgate counts under [`OVERFLOW`], which adds few
+/// series.
 pub const MAX_SERIES: usize = 20_000;
 /// The crawler label of requests that are counted beyond the cap.
 pub const OVERFLOW: &str = "overflow";
-/// Longer labels are cut: a policy may name tokens of 100 characters.
+/// The most bytes of a label: a policy may have tokens of 100 characters.
 const MAX_LABEL: usize = 64;
 
-/// The label as it is counted: at most 64 bytes, whole characters.
-pub fn cut_label(label: &str) -> &str {
-    cut(label, MAX_LABEL)
+/// A label as it is counted: at most 64 bytes, in whole characters.
+pub fn truncate_label(label: &str) -> &str {
+    truncate(label, MAX_LABEL)
 }
 
 /// A request as it is counted.
@@ -38,14 +39,14 @@ pub struct CountedRequest<'a> {
     /// The label of the crawler.
     pub crawler: &'a str,
     /// `None` for visitors.
-    pub identity: Option<KnownIdentity>,
+    pub identity: Option<IdentityStatus>,
     /// Its kind.
     pub kind: RecordedKind,
-    /// How it is known which robots.txt the crawler may use.
+    /// How well it is known which robots.txt the crawler may use.
     pub basis: HistoryBasis,
-    /// Until when it does not count; `None` if it counts, or if no time ends that.
+    /// Until when the request does not count; `None` if it counts, or if that has no end.
     pub older_until: Option<Timestamp>,
-    /// What was done.
+    /// What crawlgate did.
     pub action: CountedAction,
     /// Its kind among the violations, if it is one.
     pub violation: Option<ViolationKind>,
@@ -60,34 +61,34 @@ pub struct CountedRequest<'a> {
 /// Requests by site, crawler, identity, kind and action.
 pub struct CountTable {
     /// By the hash of site and crawler.
-    rows: RwLock<HashMap<u64, Arc<Row>, Prehashed>>,
+    rows: RwLock<HashMap<u64, Arc<SiteCrawlerRow>, PrehashedKeys>>,
     hasher: RandomState,
     /// The number of series of all counters that share the cap.
     series: Arc<AtomicUsize>,
 }
 
 /// The requests to one site under the name of one crawler.
-struct Row {
+struct SiteCrawlerRow {
     site: Box<str>,
     crawler: Box<str>,
-    /// By identity; those of visitors come last.
-    cells: [OnceLock<Box<Cells>>; KnownIdentity::VARIANTS.len() + 1],
+    /// By identity; the last is for visitors.
+    cells: [OnceLock<Box<IdentityCells>>; IdentityStatus::VARIANTS.len() + 1],
 }
 
-type ByAction = [AtomicU64; CountedAction::VARIANTS.len()];
+type ActionCounters = [AtomicU64; CountedAction::VARIANTS.len()];
 
 /// The requests to one site under the name of one crawler with one identity.
 #[derive(Default)]
-pub struct Cells {
-    /// By kind; most rows have few.
-    requests: [OnceLock<Box<ByAction>>; RecordedKind::COUNT],
+pub struct IdentityCells {
+    /// By kind. Allocated on first use, because most rows have few kinds.
+    requests: [OnceLock<Box<ActionCounters>>; RecordedKind::COUNT],
     violations: [AtomicU64; ViolationKind::COUNT],
-    /// What is counted of a request beside its kind and action.
-    totals: [AtomicU64; Total::VARIANTS.len()],
-    /// Whether a request was counted since the history took the counts.
-    has_news: AtomicBool,
-    /// The counts when the history took them.
-    taken: Mutex<Counts>,
+    /// The columns besides kinds and actions.
+    totals: [AtomicU64; CountColumn::VARIANTS.len()],
+    /// Whether a request was counted since `take_new`.
+    has_new_counts: AtomicBool,
+    /// The counts at the last `take_new`.
+    taken: Mutex<RequestCounts>,
 }
 
 impl CountTable {
@@ -103,10 +104,10 @@ impl CountTable {
     /// Counts a request. Its labels are cut to 64 bytes. Counts it under [`OVERFLOW`] if it makes a
     /// series and [`MAX_SERIES`] exist already.
     pub fn count(&self, request: &CountedRequest<'_>) {
-        let site = cut_label(request.site);
-        let crawler = cut_label(request.crawler);
+        let site = truncate_label(request.site);
+        let crawler = truncate_label(request.crawler);
         let hash = self.hasher.hash_one((site, crawler));
-        // Counted under the lock, here and below: a row that is removed must not be counted into.
+        // Counted while the lock is held, here and below, so that the row is not removed meanwhile.
         if let Some(row) = read(&self.rows).get(&hash)
             && let Some(cells) = row.known_cells(request)
         {
@@ -124,18 +125,22 @@ impl CountTable {
         };
         let row = rows
             .entry(hash)
-            .or_insert_with(|| Arc::new(Row::new(site, crawler)));
-        let cells = row.cells[Row::place(request)].get_or_init(Box::default);
-        self.series.fetch_add(cells.new_series(request), Relaxed);
+            .or_insert_with(|| Arc::new(SiteCrawlerRow::new(site, crawler)));
+        let cells = row.cells[SiteCrawlerRow::identity_index(request)].get_or_init(Box::default);
+        self.series
+            .fetch_add(cells.count_new_series(request), Relaxed);
         cells.add(request);
     }
 
     /// Calls `visit` with the site, the crawler, the identity and the counts of each row.
-    pub fn for_each(&self, mut visit: impl FnMut(&str, &str, Option<KnownIdentity>, &Cells)) {
-        // No request waits for what is done with the rows.
-        let rows: Vec<Arc<Row>> = read(&self.rows).values().cloned().collect();
+    pub fn for_each(
+        &self,
+        mut visit: impl FnMut(&str, &str, Option<IdentityStatus>, &IdentityCells),
+    ) {
+        // Cloned, so that no request waits for `visit`.
+        let rows: Vec<Arc<SiteCrawlerRow>> = read(&self.rows).values().cloned().collect();
         for row in &rows {
-            let identities = KnownIdentity::VARIANTS.iter().copied().map(Some);
+            let identities = IdentityStatus::VARIANTS.iter().copied().map(Some);
             for (identity, cells) in identities.chain([None]).zip(&row.cells) {
                 if let Some(cells) = cells.get() {
                     visit(&row.site, &row.crawler, identity, cells);
@@ -152,36 +157,36 @@ impl CountTable {
         write(&self.rows).retain(|_, row| {
             let is_kept = keep(&row.site);
             if !is_kept {
-                self.series.fetch_sub(row.series(), Relaxed);
+                self.series.fetch_sub(row.count_series(), Relaxed);
             }
             is_kept
         });
     }
 }
 
-impl Row {
-    fn new(site: &str, crawler: &str) -> Row {
-        Row {
+impl SiteCrawlerRow {
+    fn new(site: &str, crawler: &str) -> SiteCrawlerRow {
+        SiteCrawlerRow {
             site: site.into(),
             crawler: crawler.into(),
             cells: Default::default(),
         }
     }
 
-    fn place(request: &CountedRequest<'_>) -> usize {
+    fn identity_index(request: &CountedRequest<'_>) -> usize {
         request
             .identity
-            .map_or(KnownIdentity::VARIANTS.len(), |identity| identity as usize)
+            .map_or(IdentityStatus::VARIANTS.len(), |identity| identity as usize)
     }
 
-    /// The cells of the identity of a request, if the request makes no series.
-    fn known_cells(&self, request: &CountedRequest<'_>) -> Option<&Cells> {
-        let cells = self.cells[Row::place(request)].get()?;
-        (cells.new_series(request) == 0).then_some(cells)
+    /// The cells for a request, if the request makes no new series.
+    fn known_cells(&self, request: &CountedRequest<'_>) -> Option<&IdentityCells> {
+        let cells = self.cells[SiteCrawlerRow::identity_index(request)].get()?;
+        (cells.count_new_series(request) == 0).then_some(cells)
     }
 
-    /// How many series it makes.
-    fn series(&self) -> usize {
+    /// The number of its series.
+    fn count_series(&self) -> usize {
         let cells = self.cells.iter().filter_map(OnceLock::get);
         cells
             .map(|cells| cells.requests().count() + cells.violations().count())
@@ -189,52 +194,52 @@ impl Row {
     }
 }
 
-impl Cells {
-    /// How many series a request makes: those of its counters that are zero.
-    fn new_series(&self, request: &CountedRequest<'_>) -> usize {
+impl IdentityCells {
+    /// How many new series a request makes: one for each of its counters that is zero.
+    fn count_new_series(&self, request: &CountedRequest<'_>) -> usize {
         let is_zero = |counter: &AtomicU64| counter.load(Relaxed) == 0;
-        let by_action = self.requests[request.kind.place()].get();
+        let by_action = self.requests[request.kind.index()].get();
         let is_first = by_action.is_none_or(|counters| is_zero(&counters[request.action as usize]));
-        let violation = request.violation.map(ViolationKind::place);
+        let violation = request.violation.map(ViolationKind::index);
         let is_first_violation = violation.is_some_and(|place| is_zero(&self.violations[place]));
         usize::from(is_first) + usize::from(is_first_violation)
     }
 
     fn add(&self, request: &CountedRequest<'_>) {
-        let by_action = self.requests[request.kind.place()].get_or_init(Box::default);
+        let by_action = self.requests[request.kind.index()].get_or_init(Box::default);
         by_action[request.action as usize].fetch_add(1, Relaxed);
         if let Some(violation) = request.violation {
-            self.violations[violation.place()].fetch_add(1, Relaxed);
+            self.violations[violation.index()].fetch_add(1, Relaxed);
         }
-        let add = |total: Total, number: u64| {
+        let add = |total: CountColumn, number: u64| {
             if number > 0 {
                 self.totals[total as usize].fetch_add(number, Relaxed);
             }
         };
-        add(Total::Bytes, request.bytes);
-        add(Total::OriginMilliseconds, request.origin_milliseconds);
+        add(CountColumn::Bytes, request.bytes);
+        add(CountColumn::OriginMilliseconds, request.origin_milliseconds);
         if request.action.is_forwarded()
-            && let Some(total) = Total::from_status(request.status)
+            && let Some(total) = CountColumn::status_column(request.status)
         {
             add(total, 1);
         }
         if request.kind == RecordedKind::Of(Kind::Unproven)
-            && let Some(total) = Total::from_doubt(request.basis, request.older_until)
+            && let Some(total) = CountColumn::doubt_column(request.basis, request.older_until)
         {
             add(total, 1);
         }
         if let RecordedKind::Of(kind) = request.kind
             && let Some(until) = request.older_until
-            && let Some(end) = Total::end_of(kind)
+            && let Some(end) = CountColumn::latest_end_column(kind)
         {
-            self.totals[end as usize].fetch_max(seconds(until), Relaxed);
+            self.totals[end as usize].fetch_max(unix_seconds(until), Relaxed);
         }
-        self.has_news.store(true, Release);
+        self.has_new_counts.store(true, Release);
     }
 
     /// The requests of each kind and action that has some.
     pub fn requests(&self) -> impl Iterator<Item = (RecordedKind, CountedAction, u64)> {
-        let kinds = RecordedKind::all().zip(&self.requests);
+        let kinds = RecordedKind::iter_all().zip(&self.requests);
         let counters = kinds.flat_map(|(kind, counters)| {
             let counters = counters.get().into_iter().flat_map(|counters| &**counters);
             let actions = CountedAction::VARIANTS.iter().zip(counters);
@@ -245,43 +250,43 @@ impl Cells {
 
     /// The violations of each kind that has some.
     pub fn violations(&self) -> impl Iterator<Item = (ViolationKind, u64)> {
-        let counters = ViolationKind::all().zip(&self.violations);
+        let counters = ViolationKind::iter_all().zip(&self.violations);
         counters
             .map(|(kind, counter)| (kind, counter.load(Relaxed)))
             .filter(|(_, violations)| *violations > 0)
     }
 
     /// What was counted since the last call; `None` if nothing was. For the history alone.
-    pub fn take_new(&self) -> Option<Counts> {
-        // Two takers, one after the other.
+    pub fn take_new(&self) -> Option<RequestCounts> {
+        // The lock keeps two callers apart.
         let mut taken = lock(&self.taken);
-        if !self.has_news.swap(false, AcqRel) {
+        if !self.has_new_counts.swap(false, AcqRel) {
             return None;
         }
-        let mut counts = Counts::default();
+        let mut counts = RequestCounts::default();
         for (kind, action, requests) in self.requests() {
             counts.add(kind, action, requests);
         }
-        for (total, counter) in Total::VARIANTS.iter().zip(&self.totals) {
+        for (total, counter) in CountColumn::VARIANTS.iter().zip(&self.totals) {
             let number = match total {
-                // A later hour must not inherit it.
-                Total::StaleUntil | Total::UnprovenUntil => counter.swap(0, Relaxed),
+                // It must not appear in a later hour.
+                CountColumn::StaleUntil | CountColumn::UnprovenUntil => counter.swap(0, Relaxed),
                 _ => counter.load(Relaxed),
             };
             counts.add_total(*total, number);
         }
         let earlier = std::mem::replace(&mut *taken, counts);
         counts.subtract(&earlier);
-        Some(counts).filter(|new| *new != Counts::default())
+        Some(counts).filter(|new| *new != RequestCounts::default())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CountTable, CountedAction, CountedRequest, Counts, MAX_SERIES, OVERFLOW};
+    use super::{CountTable, CountedAction, CountedRequest, MAX_SERIES, OVERFLOW, RequestCounts};
     use crate::record::ViolationKind;
     use crate::time::Timestamp;
-    use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
+    use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -290,7 +295,7 @@ mod tests {
         CountedRequest {
             site: "shop",
             crawler,
-            identity: Some(KnownIdentity::Unverified),
+            identity: Some(IdentityStatus::Unverified),
             kind: Kind::Violation.into(),
             basis: HistoryBasis::Observed,
             older_until: None,
@@ -302,8 +307,8 @@ mod tests {
         }
     }
 
-    /// What the history takes of each crawler.
-    fn taken(table: &CountTable) -> BTreeMap<String, Counts> {
+    /// The new counts of each crawler.
+    fn new_counts(table: &CountTable) -> BTreeMap<String, RequestCounts> {
         let mut taken = BTreeMap::new();
         table.for_each(|_, crawler, _, cells| {
             if let Some(counts) = cells.take_new() {
@@ -313,12 +318,12 @@ mod tests {
         taken
     }
 
-    fn columns(counts: &Counts) -> serde_json::Value {
+    fn to_json(counts: &RequestCounts) -> serde_json::Value {
         serde_json::to_value(counts).expect("written")
     }
 
     #[test]
-    fn the_history_takes_what_came_since_it_took_last() {
+    fn history_takes_new_counts_once() {
         let table = CountTable::new(&Arc::default());
         table.count(&request("gptbot", CountedAction::WouldBlock));
         table.count(&request("gptbot", CountedAction::Block));
@@ -326,17 +331,21 @@ mod tests {
             "requests": 2, "violation": 2, "refused": 1, "would_refuse": 1, "bytes": 20,
             "origin_milliseconds": 10, "status_304": 1,
         });
-        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
-        assert!(taken(&table).is_empty());
+        assert_eq!(to_json(&new_counts(&table)["gptbot"]), expected);
+        assert!(new_counts(&table).is_empty());
         table.count(&request("gptbot", CountedAction::Block));
         let expected = serde_json::json!({
             "requests": 1, "violation": 1, "refused": 1, "bytes": 10, "origin_milliseconds": 5,
         });
-        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
+        assert_eq!(to_json(&new_counts(&table)["gptbot"]), expected);
     }
 
     /// A request in doubt.
-    fn doubted(kind: Kind, basis: HistoryBasis, until: Option<i64>) -> CountedRequest<'static> {
+    fn doubted_request(
+        kind: Kind,
+        basis: HistoryBasis,
+        until: Option<i64>,
+    ) -> CountedRequest<'static> {
         CountedRequest {
             kind: kind.into(),
             basis,
@@ -349,16 +358,16 @@ mod tests {
     }
 
     #[test]
-    fn requests_in_doubt_are_counted_by_why_and_until_when() {
+    fn doubted_requests_are_counted_by_reason_and_end() {
         use HistoryBasis::{Observed, PerhapsCached, Unknown};
         let table = CountTable::new(&Arc::default());
         for request in [
-            doubted(Kind::Unproven, PerhapsCached, None),
-            doubted(Kind::Unproven, PerhapsCached, Some(500)),
-            doubted(Kind::Unproven, Unknown, Some(900)),
-            doubted(Kind::Unproven, Unknown, None),
-            doubted(Kind::StaleCopy, Observed, Some(700)),
-            doubted(Kind::Allowed, PerhapsCached, None),
+            doubted_request(Kind::Unproven, PerhapsCached, None),
+            doubted_request(Kind::Unproven, PerhapsCached, Some(500)),
+            doubted_request(Kind::Unproven, Unknown, Some(900)),
+            doubted_request(Kind::Unproven, Unknown, None),
+            doubted_request(Kind::StaleCopy, Observed, Some(700)),
+            doubted_request(Kind::Allowed, PerhapsCached, None),
         ] {
             table.count(&request);
         }
@@ -366,28 +375,28 @@ mod tests {
             "requests": 6, "allowed": 1, "stale_copy": 1, "unproven": 4, "perhaps_cached": 2,
             "peers_unknown": 1, "stale_until": 700, "unproven_until": 900,
         });
-        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
-        table.count(&doubted(Kind::Allowed, Observed, None));
+        assert_eq!(to_json(&new_counts(&table)["gptbot"]), expected);
+        table.count(&doubted_request(Kind::Allowed, Observed, None));
         let expected = serde_json::json!({"requests": 1, "allowed": 1});
         assert_eq!(
-            columns(&taken(&table)["gptbot"]),
+            to_json(&new_counts(&table)["gptbot"]),
             expected,
             "nothing is inherited"
         );
-        table.count(&doubted(Kind::StaleCopy, Observed, Some(700)));
+        table.count(&doubted_request(Kind::StaleCopy, Observed, Some(700)));
         let expected = serde_json::json!({"requests": 1, "stale_copy": 1, "stale_until": 700});
-        assert_eq!(columns(&taken(&table)["gptbot"]), expected);
+        assert_eq!(to_json(&new_counts(&table)["gptbot"]), expected);
     }
 
     #[test]
-    fn a_series_beyond_the_cap_is_counted_as_overflow() {
+    fn series_beyond_the_cap_is_counted_as_overflow() {
         let series = Arc::new(AtomicUsize::new(MAX_SERIES - 1));
         let table = CountTable::new(&series);
         table.count(&request("gptbot", CountedAction::Block));
         table.count(&request("gptbot", CountedAction::Block));
         table.count(&request("gptbot", CountedAction::Pass));
         table.count(&request("bingbot", CountedAction::Block));
-        let taken = taken(&table);
+        let taken = new_counts(&table);
         assert_eq!(taken.len(), 2);
         assert_eq!(taken["gptbot"].requests(), 2);
         assert_eq!(taken[OVERFLOW].requests(), 2);
@@ -395,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_removed_sites_make_room() {
+    fn removed_sites_free_their_series() {
         let series = Arc::default();
         let table = CountTable::new(&series);
         let violation = CountedRequest {
@@ -407,6 +416,6 @@ mod tests {
         assert_eq!(series.load(Relaxed), 2);
         table.remove_sites(&|site| site != "shop");
         assert_eq!(series.load(Relaxed), 0);
-        assert!(taken(&table).is_empty());
+        assert!(new_counts(&table).is_empty());
     }
 }

@@ -1,26 +1,27 @@
-//! [`Counts`]: requests by kind and by what was done, with the bytes that were sent and the
-//! responses of the origin, and until when requests in doubt do not count. [`ByIdentity`]: counts
-//! under the name of one crawler, by what is proven of the name. Each number has the name of a
-//! column of the history.
+//! [`RequestCounts`]: how many requests there were of each kind (such as violation) and with each
+//! action (such as blocked), with bytes sent, the statuses of the origin's responses, and the time
+//! until which requests in doubt do not count as violations. [`CountsByIdentity`] has these counts
+//! separately for the verified, the unverified and the impostor requests under one crawler's name.
+//! Each number has the name of its column in the tables of `state.db`.
 
 use super::{CountedAction, RecordedKind};
 use crate::time::Timestamp;
-use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
+use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
 use std::collections::BTreeMap;
 use strum::{IntoStaticStr, VariantArray};
 
-/// What is counted beside the kinds. The kinds come after `RobotsTxt` in lists of columns.
+/// The columns besides the kinds. In lists of columns the kinds come after `RobotsTxt`.
 #[derive(Clone, Copy, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Total {
+pub(super) enum CountColumn {
     Requests,
     RobotsTxt,
     Refused,
     WouldRefuse,
     Paused,
-    /// Of the bodies that were sent.
+    /// Bytes of the bodies that were sent.
     Bytes,
-    /// Until the origin sent the head of its response.
+    /// The time until the origin sent the head of its response.
     OriginMilliseconds,
     #[strum(serialize = "status_2xx")]
     Successful,
@@ -33,48 +34,51 @@ pub(super) enum Total {
     ClientError,
     #[strum(serialize = "status_5xx")]
     ServerError,
-    /// Of the kind `unproven`, because a cache may have answered the crawler.
+    /// Requests of the kind `unproven`, because a cache may have answered the crawler.
     PerhapsCached,
-    /// Of the kind `unproven`, because it is not known what other instances served.
+    /// Requests of the kind `unproven`, because it is not known what peers served.
     PeersUnknown,
-    /// No number of requests: the latest end of those of the kind `stale_copy`, in seconds since
-    /// 1970.
+    /// Not a number of requests: until when those of the kind `stale_copy` do not count, in seconds
+    /// since 1970. The latest of them.
     StaleUntil,
-    /// The same of the kind `unproven`.
+    /// The same for the kind `unproven`.
     UnprovenUntil,
 }
 
-/// Totals before the kinds.
-const FIRST: usize = 2;
+/// How many columns come before the kinds.
+const COLUMNS_BEFORE_KINDS: usize = 2;
 
-impl Total {
-    /// The responses with this status. `None` for a status that is no final one.
-    pub(super) fn from_status(status: u16) -> Option<Total> {
+impl CountColumn {
+    /// The column of responses with this status. `None` for a status that is not final.
+    pub(super) fn status_column(status: u16) -> Option<CountColumn> {
         match status {
-            200..=299 => Some(Total::Successful),
-            304 => Some(Total::NotModified),
-            300..=399 => Some(Total::Redirected),
-            400..=499 => Some(Total::ClientError),
-            500..=599 => Some(Total::ServerError),
+            200..=299 => Some(CountColumn::Successful),
+            304 => Some(CountColumn::NotModified),
+            300..=399 => Some(CountColumn::Redirected),
+            400..=499 => Some(CountColumn::ClientError),
+            500..=599 => Some(CountColumn::ServerError),
             _ => None,
         }
     }
 
-    /// The end of requests of a kind, if the kind has one.
-    pub(super) fn end_of(kind: Kind) -> Option<Total> {
+    /// The column with the end of a kind, if the kind has one.
+    pub(super) fn latest_end_column(kind: Kind) -> Option<CountColumn> {
         match kind {
-            Kind::StaleCopy => Some(Total::StaleUntil),
-            Kind::Unproven => Some(Total::UnprovenUntil),
+            Kind::StaleCopy => Some(CountColumn::StaleUntil),
+            Kind::Unproven => Some(CountColumn::UnprovenUntil),
             _ => None,
         }
     }
 
-    /// Why a request of the kind `unproven` with this basis and end does not count, if that is more
-    /// than an older robots.txt.
-    pub(super) fn from_doubt(basis: HistoryBasis, older_until: Option<Timestamp>) -> Option<Total> {
+    /// The column for the reason why an `unproven` request does not count. `None` if the only
+    /// reason is an older robots.txt.
+    pub(super) fn doubt_column(
+        basis: HistoryBasis,
+        older_until: Option<Timestamp>,
+    ) -> Option<CountColumn> {
         match (basis, older_until) {
-            (HistoryBasis::PerhapsCached, _) => Some(Total::PerhapsCached),
-            (_, None) => Some(Total::PeersUnknown),
+            (HistoryBasis::PerhapsCached, _) => Some(CountColumn::PerhapsCached),
+            (_, None) => Some(CountColumn::PeersUnknown),
             (_, Some(_)) => None,
         }
     }
@@ -82,55 +86,55 @@ impl Total {
 
 /// Requests, by kind and by action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    totals: [u64; Total::VARIANTS.len()],
+pub struct RequestCounts {
+    totals: [u64; CountColumn::VARIANTS.len()],
     kinds: [u64; RecordedKind::COUNT],
 }
 
-impl Counts {
-    /// Adds requests of one kind with one action. They count in all requests, under their kind, and
-    /// as refused, would be refused or paused if the action is such. Requests that were answered
-    /// with robots.txt count under no kind: no crawler breaks a rule with them.
+impl RequestCounts {
+    /// Adds requests of one kind with one action to the columns for all requests, for the kind and
+    /// for the action. Requests that were answered with robots.txt count under no kind: no crawler
+    /// breaks a rule with them.
     pub fn add(&mut self, kind: impl Into<RecordedKind>, action: CountedAction, requests: u64) {
         let total = match action {
-            CountedAction::RobotsTxt => Some(Total::RobotsTxt),
+            CountedAction::RobotsTxt => Some(CountColumn::RobotsTxt),
             CountedAction::Block | CountedAction::Slow | CountedAction::License => {
-                Some(Total::Refused)
+                Some(CountColumn::Refused)
             }
             CountedAction::WouldBlock | CountedAction::WouldSlow | CountedAction::WouldLicense => {
-                Some(Total::WouldRefuse)
+                Some(CountColumn::WouldRefuse)
             }
-            CountedAction::Pause | CountedAction::WouldPause => Some(Total::Paused),
+            CountedAction::Pause | CountedAction::WouldPause => Some(CountColumn::Paused),
             CountedAction::Pass
             | CountedAction::TdmRep
             | CountedAction::Refuse
             | CountedAction::Challenge
             | CountedAction::Redirect => None,
         };
-        self.add_total(Total::Requests, requests);
+        self.add_total(CountColumn::Requests, requests);
         if let Some(total) = total {
             self.add_total(total, requests);
         }
         if action != CountedAction::RobotsTxt {
-            let count = &mut self.kinds[kind.into().place()];
+            let count = &mut self.kinds[kind.into().index()];
             *count = count.saturating_add(requests);
         }
     }
 
-    pub(super) fn add_total(&mut self, total: Total, number: u64) {
+    pub(super) fn add_total(&mut self, total: CountColumn, number: u64) {
         let count = &mut self.totals[total as usize];
         *count = count.saturating_add(number);
     }
 
     /// Adds bytes of bodies that were sent.
     pub fn add_bytes(&mut self, bytes: u64) {
-        self.add_total(Total::Bytes, bytes);
+        self.add_total(CountColumn::Bytes, bytes);
     }
 
-    /// Adds all of other counts. The later end of the requests in doubt stays.
-    pub fn add_all(&mut self, other: &Counts) {
+    /// Adds other counts. Of two ends of doubt the later one stays.
+    pub fn add_all(&mut self, other: &RequestCounts) {
         for ((column, mine), (_, theirs)) in self.columns_mut().zip(other.columns()) {
-            *mine = if Counts::is_moment(column) {
+            *mine = if RequestCounts::is_moment(column) {
                 (*mine).max(theirs)
             } else {
                 mine.saturating_add(theirs)
@@ -138,170 +142,172 @@ impl Counts {
         }
     }
 
-    /// Subtracts other counts, each down to zero. The end of the requests in doubt stays.
-    pub fn subtract(&mut self, other: &Counts) {
+    /// Subtracts other counts, each down to zero. The ends of doubt stay.
+    pub fn subtract(&mut self, other: &RequestCounts) {
         for ((column, mine), (_, theirs)) in self.columns_mut().zip(other.columns()) {
-            if !Counts::is_moment(column) {
+            if !RequestCounts::is_moment(column) {
                 *mine = mine.saturating_sub(theirs);
             }
         }
     }
 
-    /// Whether a column is a moment, of which a sum has the latest. The others are numbers.
+    /// Whether a column is a moment: a sum has the latest one. All other columns are numbers.
     pub fn is_moment(column: &str) -> bool {
-        let ends = [Total::StaleUntil, Total::UnprovenUntil];
+        let ends = [CountColumn::StaleUntil, CountColumn::UnprovenUntil];
         ends.map(<&str>::from).contains(&column)
     }
 
-    /// Sets the end of the requests of a kind that do not count, unless a later one is known. Only
-    /// `stale_copy` and `unproven` have one.
+    /// Sets until when the requests of a kind do not count, unless a later end is known. Only
+    /// `stale_copy` and `unproven` have an end.
     pub fn set_older_until(&mut self, kind: Kind, until: Timestamp) {
-        if let Some(end) = Total::end_of(kind) {
+        if let Some(end) = CountColumn::latest_end_column(kind) {
             let known = &mut self.totals[end as usize];
-            *known = (*known).max(seconds(until));
+            *known = (*known).max(unix_seconds(until));
         }
     }
 
-    /// Counts requests that followed an older robots.txt as obedient, if crawlers may no longer use
-    /// that at `now`. Without a known end they stay.
-    pub fn settle(&mut self, now: Timestamp) {
+    /// Moves stale copies to the allowed requests, if their end is not after `now`. Without a known
+    /// end they stay.
+    pub fn settle_stale_copies(&mut self, now: Timestamp) {
         let until = self.older_until(Kind::StaleCopy);
         if until.is_some_and(|until| until <= now) {
             let stale = std::mem::take(&mut self.kinds[Kind::StaleCopy as usize]);
             let allowed = &mut self.kinds[Kind::Allowed as usize];
             *allowed = allowed.saturating_add(stale);
-            self.totals[Total::StaleUntil as usize] = 0;
+            self.totals[CountColumn::StaleUntil as usize] = 0;
         }
     }
 
     /// Subtracts requests that would be refused, down to zero. The count of all requests stays.
     pub fn subtract_would_refuse(&mut self, requests: u64) {
-        let count = &mut self.totals[Total::WouldRefuse as usize];
+        let count = &mut self.totals[CountColumn::WouldRefuse as usize];
         *count = count.saturating_sub(requests);
     }
 
     /// Requests of a kind, without those that were answered with robots.txt.
-    pub fn of_kind(&self, kind: impl Into<RecordedKind>) -> u64 {
-        self.kinds[kind.into().place()]
+    pub fn requests_of_kind(&self, kind: impl Into<RecordedKind>) -> u64 {
+        self.kinds[kind.into().index()]
     }
 
     /// All requests.
     pub fn requests(&self) -> u64 {
-        self.totals[Total::Requests as usize]
+        self.totals[CountColumn::Requests as usize]
     }
 
     /// Requests that were answered with robots.txt.
     pub fn robots_txt(&self) -> u64 {
-        self.totals[Total::RobotsTxt as usize]
+        self.totals[CountColumn::RobotsTxt as usize]
     }
 
     /// Requests that were blocked, slowed down or asked for a licence.
     pub fn refused(&self) -> u64 {
-        self.totals[Total::Refused as usize]
+        self.totals[CountColumn::Refused as usize]
     }
 
     /// Requests that `mode: enforce` would have refused.
     pub fn would_refuse(&self) -> u64 {
-        self.totals[Total::WouldRefuse as usize]
+        self.totals[CountColumn::WouldRefuse as usize]
     }
 
     /// Bytes of the bodies that were sent.
     pub fn bytes(&self) -> u64 {
-        self.totals[Total::Bytes as usize]
+        self.totals[CountColumn::Bytes as usize]
     }
 
-    /// Requests that certainly broke the rules: violations, too fast, into a trap.
-    pub fn broke(&self) -> u64 {
+    /// Requests that broke the rules: violations, too fast, traps.
+    pub fn broke_rules(&self) -> u64 {
         self.sum([Kind::Violation, Kind::TooFast, Kind::Trapped])
     }
 
-    /// Requests that obeyed the rules. Others say nothing of that: of tools, exempt crawlers and
-    /// impostors, and for hosts without a policy.
-    pub fn kept(&self) -> u64 {
-        self.of_kind(Kind::Allowed)
+    /// Requests that obeyed the rules: the kind `allowed`. The other kinds are neither obeying nor
+    /// breaking, or break the rules.
+    pub fn obeyed_rules(&self) -> u64 {
+        self.requests_of_kind(Kind::Allowed)
     }
 
-    /// Disallowed requests that do not count, neither as obeyed nor as broken: the crawler may use
-    /// an older robots.txt, or it is not known which one, or RFC 9309 and the origin may read the
-    /// path in different ways.
+    /// Disallowed requests that count neither as obeying nor as breaking: the crawler may use an
+    /// older robots.txt, or it is not known which one, or RFC 9309 and the origin may read the path
+    /// in different ways.
     pub fn uncounted(&self) -> u64 {
         self.sum([Kind::Unproven, Kind::StaleCopy, Kind::Ambiguous])
     }
 
-    /// Unproven requests of crawlers that a cache in front of crawlgate may have answered. No time
-    /// ends that.
+    /// Unproven requests of crawlers that a cache in front of crawlgate may have answered. This
+    /// doubt has no end.
     pub fn perhaps_cached(&self) -> u64 {
-        self.totals[Total::PerhapsCached as usize]
+        self.totals[CountColumn::PerhapsCached as usize]
     }
 
-    /// Unproven requests that other instances could not confirm. No time ends that for them.
+    /// Unproven requests that the peers did not confirm. This doubt has no end.
     pub fn peers_unknown(&self) -> u64 {
-        self.totals[Total::PeersUnknown as usize]
+        self.totals[CountColumn::PeersUnknown as usize]
     }
 
     /// Until when crawlers may use an older robots.txt: the latest end of the requests of the kind
     /// `stale_copy` or `unproven`. `None` if no end is known.
     pub fn older_until(&self, kind: Kind) -> Option<Timestamp> {
-        let until = self.totals[Total::end_of(kind)? as usize];
+        let until = self.totals[CountColumn::latest_end_column(kind)? as usize];
         let until = Timestamp(i64::try_from(until).unwrap_or(i64::MAX));
         (until.0 > 0).then_some(until)
     }
 
     fn sum<const N: usize>(&self, kinds: [Kind; N]) -> u64 {
-        kinds.iter().map(|kind| self.of_kind(*kind)).sum()
+        kinds.iter().map(|kind| self.requests_of_kind(*kind)).sum()
     }
 
     /// The percentage of requests that obeyed the rules, among those that obeyed or broke them.
-    /// `None` if there are none, or if more disallowed requests are uncounted than broke the rules:
-    /// the percentage would speak of the few others.
+    /// `None` if there are none, or if more disallowed requests are uncounted than broke the rules,
+    /// because the percentage would leave out most of them.
     pub fn compliance(&self) -> Option<f64> {
-        let known = self.kept() + self.broke();
-        (known > 0 && self.broke() >= self.uncounted())
-            .then(|| 100.0 * self.kept() as f64 / known as f64)
+        let known = self.obeyed_rules() + self.broke_rules();
+        (known > 0 && self.broke_rules() >= self.uncounted())
+            .then(|| 100.0 * self.obeyed_rules() as f64 / known as f64)
     }
 
     /// Every number with the name of its column, in the order of the columns.
     pub fn columns(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let (first, rest) = self.totals.split_at(FIRST);
+        let (first, rest) = self.totals.split_at(COLUMNS_BEFORE_KINDS);
         let numbers = first.iter().chain(&self.kinds).chain(rest);
         column_names().zip(numbers.copied())
     }
 
-    /// As [`Counts::columns`], to be changed.
+    /// Like [`RequestCounts::columns`], mutable.
     pub fn columns_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut u64)> {
-        let (first, rest) = self.totals.split_at_mut(FIRST);
+        let (first, rest) = self.totals.split_at_mut(COLUMNS_BEFORE_KINDS);
         let numbers = first.iter_mut().chain(&mut self.kinds).chain(rest);
         column_names().zip(numbers)
     }
 }
 
-/// A moment as a column holds it; 0 before 1970.
-pub(super) fn seconds(moment: Timestamp) -> u64 {
+/// A moment as the value of a column; 0 before 1970.
+pub(super) fn unix_seconds(moment: Timestamp) -> u64 {
     u64::try_from(moment.0).unwrap_or_default()
 }
 
 fn column_names() -> impl Iterator<Item = &'static str> {
-    let totals = Total::VARIANTS.iter().map(<&str>::from);
-    let kinds = RecordedKind::all().map(RecordedKind::name);
+    let totals = CountColumn::VARIANTS.iter().map(<&str>::from);
+    let kinds = RecordedKind::iter_all().map(RecordedKind::name);
     totals
         .clone()
-        .take(FIRST)
+        .take(COLUMNS_BEFORE_KINDS)
         .chain(kinds)
-        .chain(totals.skip(FIRST))
+        .chain(totals.skip(COLUMNS_BEFORE_KINDS))
 }
 
 /// The columns that are not zero.
-impl serde::Serialize for Counts {
+impl serde::Serialize for RequestCounts {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.columns().filter(|(_, count)| *count > 0))
     }
 }
 
 /// Columns that this crawlgate does not know are left out.
-impl<'de> serde::Deserialize<'de> for Counts {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
+impl<'de> serde::Deserialize<'de> for RequestCounts {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<RequestCounts, D::Error> {
         let read = BTreeMap::<String, u64>::deserialize(deserializer)?;
-        let mut counts = Counts::default();
+        let mut counts = RequestCounts::default();
         for (column, count) in counts.columns_mut() {
             *count = read.get(column).copied().unwrap_or_default();
         }
@@ -309,61 +315,61 @@ impl<'de> serde::Deserialize<'de> for Counts {
     }
 }
 
-/// Requests under the name of one crawler, by identity. Each is counted once.
+/// Requests that claim to be one crawler, by identity. Each is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct ByIdentity {
+pub struct CountsByIdentity {
     /// Requests of the crawler itself.
-    pub verified: Counts,
-    /// Requests of which nothing is proven.
-    pub unverified: Counts,
+    pub verified: RequestCounts,
+    /// Requests whose identity is not proven.
+    pub unverified: RequestCounts,
     /// Requests of clients that are proven not to be the crawler.
-    pub impostor: Counts,
+    pub impostor: RequestCounts,
 }
 
-impl ByIdentity {
+impl CountsByIdentity {
     /// Adds counts to those of an identity.
-    pub fn add(&mut self, identity: KnownIdentity, counts: &Counts) {
-        self.of_identity_mut(identity).add_all(counts);
+    pub fn add(&mut self, identity: IdentityStatus, counts: &RequestCounts) {
+        self.identity_mut(identity).add_all(counts);
     }
 
     /// Adds all of another.
-    pub fn add_all(&mut self, other: &ByIdentity) {
+    pub fn add_all(&mut self, other: &CountsByIdentity) {
         for (identity, counts) in other.iter() {
             self.add(identity, counts);
         }
     }
 
-    /// As [`Counts::settle`], for each identity.
-    pub fn settle(&mut self, now: Timestamp) {
+    /// [`RequestCounts::settle_stale_copies`] for each identity.
+    pub fn settle_stale_copies(&mut self, now: Timestamp) {
         for counts in [&mut self.verified, &mut self.unverified, &mut self.impostor] {
-            counts.settle(now);
+            counts.settle_stale_copies(now);
         }
     }
 
-    /// As [`Counts::subtract`], for each identity.
-    pub fn subtract(&mut self, other: &ByIdentity) {
+    /// [`RequestCounts::subtract`] for each identity.
+    pub fn subtract(&mut self, other: &CountsByIdentity) {
         for (identity, theirs) in other.iter() {
-            self.of_identity_mut(identity).subtract(theirs);
+            self.identity_mut(identity).subtract(theirs);
         }
     }
 
-    fn of_identity_mut(&mut self, identity: KnownIdentity) -> &mut Counts {
+    fn identity_mut(&mut self, identity: IdentityStatus) -> &mut RequestCounts {
         match identity {
-            KnownIdentity::Verified => &mut self.verified,
-            KnownIdentity::Unverified => &mut self.unverified,
-            KnownIdentity::Impostor => &mut self.impostor,
+            IdentityStatus::Verified => &mut self.verified,
+            IdentityStatus::Unverified => &mut self.unverified,
+            IdentityStatus::Impostor => &mut self.impostor,
         }
     }
 
-    /// Each identity with its counts, in the order of tables.
-    pub fn iter(&self) -> impl Iterator<Item = (KnownIdentity, &Counts)> {
+    /// Each identity with its counts.
+    pub fn iter(&self) -> impl Iterator<Item = (IdentityStatus, &RequestCounts)> {
         let counts = [&self.verified, &self.unverified, &self.impostor];
-        KnownIdentity::VARIANTS.iter().copied().zip(counts)
+        IdentityStatus::VARIANTS.iter().copied().zip(counts)
     }
 
-    /// All counts together.
-    pub fn all(&self) -> Counts {
-        let mut all = Counts::default();
+    /// The sum over all identities.
+    pub fn total(&self) -> RequestCounts {
+        let mut all = RequestCounts::default();
         for (_, counts) in self.iter() {
             all.add_all(counts);
         }
@@ -371,7 +377,7 @@ impl ByIdentity {
     }
 
     /// Counts of the requests that may be the crawler's: all but those of impostors.
-    pub fn own(&self) -> Counts {
+    pub fn without_impostors(&self) -> RequestCounts {
         let mut own = self.verified;
         own.add_all(&self.unverified);
         own
@@ -380,10 +386,10 @@ impl ByIdentity {
 
 #[cfg(test)]
 mod tests {
-    use super::{CountedAction, Counts, Kind, RecordedKind, Timestamp, Total};
+    use super::{CountColumn, CountedAction, Kind, RecordedKind, RequestCounts, Timestamp};
 
     #[test]
-    fn share_is_known_where_half_of_the_disallowed_requests_count() {
+    fn compliance_needs_half_of_the_disallowed_requests() {
         for (uncounted, broke, share) in [
             (&[][..], 0, Some(100.0)),
             (&[(Kind::Unproven, 68)], 0, None),
@@ -391,7 +397,7 @@ mod tests {
             (&[(Kind::Unproven, 2), (Kind::StaleCopy, 3)], 4, None),
             (&[(Kind::Unproven, 2), (Kind::StaleCopy, 3)], 5, Some(80.0)),
         ] {
-            let mut counts = Counts::default();
+            let mut counts = RequestCounts::default();
             counts.add(Kind::Allowed, CountedAction::Pass, 20);
             counts.add(Kind::Violation, CountedAction::WouldBlock, broke);
             for (kind, requests) in uncounted {
@@ -399,19 +405,19 @@ mod tests {
             }
             assert_eq!(counts.compliance(), share, "{uncounted:?}, {broke}");
         }
-        assert_eq!(Counts::default().compliance(), None);
+        assert_eq!(RequestCounts::default().compliance(), None);
     }
 
     #[test]
-    fn columns_are_read_as_they_were_written() {
-        let mut counts = Counts::default();
+    fn written_columns_are_read_back() {
+        let mut counts = RequestCounts::default();
         counts.add(Kind::Violation, CountedAction::Slow, 3);
         counts.add(RecordedKind::Off, CountedAction::RobotsTxt, 2);
         counts.add(RecordedKind::Off, CountedAction::WouldPause, 1);
         counts.add_bytes(99);
-        counts.add_total(Total::NotModified, 1);
-        counts.add_total(Total::PerhapsCached, 4);
-        counts.add_total(Total::PeersUnknown, 5);
+        counts.add_total(CountColumn::NotModified, 1);
+        counts.add_total(CountColumn::PerhapsCached, 4);
+        counts.add_total(CountColumn::PeersUnknown, 5);
         counts.set_older_until(Kind::StaleCopy, Timestamp(700));
         let written = serde_json::to_value(counts).expect("written");
         let expected = serde_json::json!({
@@ -422,53 +428,65 @@ mod tests {
         assert_eq!(written, expected);
         let mut later = written;
         later["unheard_of"] = 7.into();
-        let read: Counts = serde_json::from_value(later).expect("read");
+        let read: RequestCounts = serde_json::from_value(later).expect("read");
         assert_eq!(read, counts);
     }
 
     /// Requests in doubt that end at a moment.
-    fn in_doubt(kind: Kind, requests: u64, until: i64) -> Counts {
-        let mut counts = Counts::default();
+    fn doubted_counts(kind: Kind, requests: u64, until: i64) -> RequestCounts {
+        let mut counts = RequestCounts::default();
         counts.add(kind, CountedAction::Pass, requests);
         counts.set_older_until(kind, Timestamp(until));
         counts
     }
 
     #[test]
-    fn sum_has_the_latest_end_of_the_requests_in_doubt() {
-        let mut sum = Counts::default();
+    fn sum_has_the_latest_end_of_doubt() {
+        let mut sum = RequestCounts::default();
         assert_eq!(sum.older_until(Kind::Unproven), None);
         for until in [500, 900, 700] {
-            sum.add_all(&in_doubt(Kind::Unproven, 2, until));
+            sum.add_all(&doubted_counts(Kind::Unproven, 2, until));
         }
-        assert_eq!(sum, in_doubt(Kind::Unproven, 6, 900));
+        assert_eq!(sum, doubted_counts(Kind::Unproven, 6, 900));
         sum.set_older_until(Kind::Unproven, Timestamp(600));
         assert_eq!(sum.older_until(Kind::Unproven), Some(Timestamp(900)));
-        sum.subtract(&in_doubt(Kind::Unproven, 4, 900));
-        assert_eq!(sum, in_doubt(Kind::Unproven, 2, 900));
-        sum.subtract(&in_doubt(Kind::Unproven, 4, 900));
-        assert_eq!(sum, in_doubt(Kind::Unproven, 0, 900));
+        sum.subtract(&doubted_counts(Kind::Unproven, 4, 900));
+        assert_eq!(sum, doubted_counts(Kind::Unproven, 2, 900));
+        sum.subtract(&doubted_counts(Kind::Unproven, 4, 900));
+        assert_eq!(sum, doubted_counts(Kind::Unproven, 0, 900));
     }
 
     #[test]
-    fn obeying_an_older_copy_is_obedience_after_its_end() {
-        let mut counts = in_doubt(Kind::StaleCopy, 3, 700);
+    fn stale_copies_count_as_allowed_after_their_end() {
+        let mut counts = doubted_counts(Kind::StaleCopy, 3, 700);
         counts.add(Kind::Allowed, CountedAction::Pass, 2);
         counts.add(Kind::Unproven, CountedAction::Pass, 1);
-        counts.settle(Timestamp(699));
-        assert_eq!((counts.of_kind(Kind::StaleCopy), counts.kept()), (3, 2));
-        counts.settle(Timestamp(700));
-        assert_eq!((counts.of_kind(Kind::StaleCopy), counts.kept()), (0, 5));
-        assert_eq!((counts.uncounted(), counts.requests()), (1, 6));
-        let mut settled = in_doubt(Kind::StaleCopy, 3, 700);
-        settled.settle(Timestamp(700));
+        counts.settle_stale_copies(Timestamp(699));
         assert_eq!(
-            (settled.kept(), settled.older_until(Kind::StaleCopy)),
+            (
+                counts.requests_of_kind(Kind::StaleCopy),
+                counts.obeyed_rules()
+            ),
+            (3, 2)
+        );
+        counts.settle_stale_copies(Timestamp(700));
+        assert_eq!(
+            (
+                counts.requests_of_kind(Kind::StaleCopy),
+                counts.obeyed_rules()
+            ),
+            (0, 5)
+        );
+        assert_eq!((counts.uncounted(), counts.requests()), (1, 6));
+        let mut settled = doubted_counts(Kind::StaleCopy, 3, 700);
+        settled.settle_stale_copies(Timestamp(700));
+        assert_eq!(
+            (settled.obeyed_rules(), settled.older_until(Kind::StaleCopy)),
             (3, None)
         );
-        let mut endless = Counts::default();
+        let mut endless = RequestCounts::default();
         endless.add(Kind::StaleCopy, CountedAction::Pass, 3);
-        endless.settle(Timestamp(i64::MAX));
-        assert_eq!(endless.of_kind(Kind::StaleCopy), 3);
+        endless.settle_stale_copies(Timestamp(i64::MAX));
+        assert_eq!(endless.requests_of_kind(Kind::StaleCopy), 3);
     }
 }

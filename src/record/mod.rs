@@ -1,9 +1,8 @@
-//! One request as everything after its answer sees it. A [`RequestRecord`] is made when the request
-//! arrives ([`RequestFacts`]), gets its [`Judgement`], and at the end what was sent
-//! ([`SentResponse`]). It is then given to every [`Sink`]: metrics, access log, event log,
-//! evidence, and what an application adds. A sink is a list of [`Field`]s and a place to write
-//! them. [`Counts`] are the numbers of requests that metrics, history, reports and audits share;
-//! [`CountTable`] counts the requests of a running crawlgate.
+//! Records of finished requests, from which logs and counts are made. A [`RequestRecord`] has the
+//! request ([`RequestCopy`]), its [`Judgement`], and what was sent ([`SentResponse`]). Every
+//! [`Sink`] gets the record: metrics, access log, event log, evidence log. [`RecordField`] lists
+//! the fields that a log can show. [`RequestCounts`] are the numbers of requests that metrics,
+//! history, reports and audits share; [`CountTable`] counts the requests of a running crawlgate.
 
 mod count_table;
 mod counts;
@@ -15,15 +14,15 @@ mod request;
 mod row;
 mod value;
 
-pub use count_table::{CountTable, CountedRequest, MAX_SERIES, OVERFLOW, cut_label};
-pub use counts::{ByIdentity, Counts};
-pub use field::{Field, SAMPLE_FIELDS};
-pub use judgement::{GoodSignature, Judged, Judgement};
-pub use names::{CountedAction, RecordedKind, ViolationKind, identity_name};
+pub use count_table::{CountTable, CountedRequest, MAX_SERIES, OVERFLOW, truncate_label};
+pub use counts::{CountsByIdentity, RequestCounts};
+pub use field::{RecordField, SAMPLE_FIELDS};
+pub use judgement::{Judgement, SignatureProof, SiteJudgement};
+pub use names::{CountedAction, RecordedKind, ViolationKind, identity_label};
 pub use proxy_path::ProxyPath;
-pub use request::{Arrival, RequestFacts};
-pub use row::{Line, Row};
-pub use value::{Value, cut, time_with_milliseconds};
+pub use request::{Arrival, RequestCopy};
+pub use row::{RecordLine, RecordRow};
+pub use value::{FieldValue, time_with_milliseconds, truncate_field};
 
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;
@@ -31,12 +30,12 @@ use crate::policy::Site;
 use crate::verdict::{Action, Identity, claim_label};
 use std::time::Duration;
 
-/// The label of metrics for a visitor: who claims to be no crawler.
+/// The crawler label of requests of visitors in metrics.
 pub const NO_CRAWLER: &str = "none";
 
-/// Where finished requests go.
+/// A receiver of finished requests: a log, metrics, evidence.
 pub trait Sink: Send + Sync {
-    /// Takes a finished request in. Called on the thread of the request, which waits for it.
+    /// Records a finished request. Called on the thread of the request, which waits for it.
     fn record(&self, request: &RequestRecord);
 
     /// Whether records of requests for robots.txt need the client's If-None-Match.
@@ -44,23 +43,23 @@ pub trait Sink: Send + Sync {
         false
     }
 
-    /// Why requests are not recorded as they should be; `None` while all is well.
+    /// The problem, if requests are not recorded as they should be.
     fn problem(&self) -> Option<Finding> {
         None
     }
 }
 
-/// Everything known of a request once its answer is written. It holds the snapshot and the versions
-/// that the request was judged by, so that a reload changes nothing of it.
+/// A request with its judgement and its response. It keeps the policies by which it was judged, so
+/// that a reload does not change it.
 #[derive(Clone, Debug)]
 pub struct RequestRecord {
     /// Known crawlers.
     pub registry: &'static Registry,
-    /// What the client sent.
-    pub request: RequestFacts,
-    /// What was decided.
+    /// The request.
+    pub request: RequestCopy,
+    /// The judgement.
     pub judgement: Judgement,
-    /// What was sent.
+    /// The response.
     pub response: SentResponse,
 }
 
@@ -71,19 +70,19 @@ pub struct SentResponse {
     pub status: u16,
     /// Bytes of the body.
     pub body_bytes: u64,
-    /// From the arrival of the request to the end of the response; zero if no log has it.
+    /// From the arrival of the request to the end of the response; zero if no log needs it.
     pub elapsed: Duration,
     /// How long the origin took to send the head of its response; `None` where it sent none.
     pub origin_elapsed: Option<Duration>,
-    /// Whether the client got a whole copy of robots.txt, or was told that its own copy is current.
+    /// Whether the client got a complete copy of robots.txt, or a 304 for its own copy.
     pub is_copy: bool,
-    /// The error that ended the request.
+    /// Why the request ended early.
     pub error: Option<&'static str>,
 }
 
 impl RequestRecord {
-    /// The record of a request that arrives: nothing is decided, and nothing was sent.
-    pub fn unjudged(request: RequestFacts) -> RequestRecord {
+    /// The record of a new request, without a judgement and a response.
+    pub fn unjudged(request: RequestCopy) -> RequestRecord {
         RequestRecord {
             registry: Registry::builtin(),
             request,
@@ -94,7 +93,7 @@ impl RequestRecord {
 
     /// The judgement about a site; `None` for a host that no site claims, and for a request that
     /// was answered before it was judged.
-    pub fn judged(&self) -> Option<&Judged> {
+    pub fn judged(&self) -> Option<&SiteJudgement> {
         self.judgement.judged()
     }
 
@@ -109,14 +108,13 @@ impl RequestRecord {
         claim_label(self.judgement.claim()?, self.registry, self.site())
     }
 
-    /// What is known of the claimed name; `None` where no crawler is claimed, or no site has the
-    /// host.
+    /// The identity of the client; `None` if it claims no crawler, or no site has the host.
     pub fn identity(&self) -> Option<Identity> {
         let judged = self.judged()?;
-        (judged.decision.claim != Claim::Nobody).then_some(judged.identity)
+        (judged.decision.claim != Claim::Visitor).then_some(judged.identity)
     }
 
-    /// The word for what crawlgate did.
+    /// The name of the action.
     pub fn action(&self) -> &'static str {
         match &self.judgement {
             Judgement::Unjudged(action) => action.name(),
@@ -125,12 +123,12 @@ impl RequestRecord {
         }
     }
 
-    /// The same record as `unproven`: it is not known what other instances served.
+    /// A copy with the kind `unproven`, because it is not known what peers served.
     #[must_use]
-    pub fn unproven(&self) -> RequestRecord {
+    pub fn to_unproven(&self) -> RequestRecord {
         let mut record = self.clone();
         if let Judgement::Judged(judged) = &self.judgement {
-            record.judgement = Judgement::Judged(judged.unproven());
+            record.judgement = Judgement::Judged(judged.to_unproven());
         }
         record
     }

@@ -1,11 +1,12 @@
-//! What requests are counted by: [`CountedAction`], [`RecordedKind`] and [`ViolationKind`], each
-//! with its name in metrics and tables. The identity is a [`KnownIdentity`], which visitors do not
-//! have.
+//! The dimensions by which requests are counted: what crawlgate did ([`CountedAction`]), how the
+//! request relates to the rules ([`RecordedKind`]), and which kind of violation a request is
+//! ([`ViolationKind`]). Each value has a name for metrics and tables. What is proven about a
+//! crawler is its [`IdentityStatus`]; visitors have none.
 
-use crate::verdict::{Action, Decision, Kind, KnownIdentity};
+use crate::verdict::{Action, Decision, IdentityStatus, Kind};
 use strum::{IntoStaticStr, VariantArray};
 
-/// What was done with a request, or would have been done without observation.
+/// The action on a request, or the action that enforcement would have taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum CountedAction {
@@ -13,7 +14,7 @@ pub enum CountedAction {
     Pass,
     /// Answered with the block of the policy.
     Block,
-    /// Answered that it came too soon.
+    /// Answered as too fast.
     Slow,
     /// Answered 503 by a pause.
     Pause,
@@ -32,13 +33,15 @@ pub enum CountedAction {
     WouldPause,
     /// Forwarded; `mode: enforce` would have demanded a licence.
     WouldLicense,
-    /// Refused for its head, before it was judged.
+    /// Rejected for its head, before it was judged.
     Refuse,
-    /// Answered with the proof that a certificate authority asked for.
+    /// Answered with the file of a challenge of a certificate authority.
     Challenge,
     /// Redirected to https.
     Redirect,
 }
+
+named!(CountedAction);
 
 impl CountedAction {
     /// The action on a judged request.
@@ -56,11 +59,6 @@ impl CountedAction {
             (Action::License { .. }, _) => CountedAction::License,
             (Action::TdmRep, _) => CountedAction::TdmRep,
         }
-    }
-
-    /// Its name in metrics and logs.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 
     /// Whether the request was forwarded.
@@ -81,7 +79,7 @@ impl CountedAction {
 pub enum RecordedKind {
     /// Its kind.
     Of(Kind),
-    /// None: the policy wants no record of this crawler (`mode: off`).
+    /// The policy has `mode: off` for the crawler, so the kind is not recorded.
     Off,
 }
 
@@ -98,8 +96,8 @@ impl RecordedKind {
         }
     }
 
-    /// All of them, in the order of [`RecordedKind::place`].
-    pub fn all() -> impl Iterator<Item = RecordedKind> {
+    /// All of them, in the order of [`RecordedKind::index`].
+    pub fn iter_all() -> impl Iterator<Item = RecordedKind> {
         let kinds = Kind::VARIANTS.iter().copied().map(RecordedKind::Of);
         kinds.chain([RecordedKind::Off])
     }
@@ -113,7 +111,7 @@ impl RecordedKind {
     }
 
     /// Its index in a list of all.
-    pub(super) fn place(self) -> usize {
+    pub(super) fn index(self) -> usize {
         match self {
             RecordedKind::Of(kind) => kind as usize,
             RecordedKind::Off => Kind::VARIANTS.len(),
@@ -132,8 +130,8 @@ impl From<Kind> for RecordedKind {
 pub enum ViolationKind {
     /// Its kind.
     Of(Kind),
-    /// A violation by a crawler that was served no robots.txt within the time that it may use a
-    /// copy.
+    /// A violation by a crawler that did not fetch robots.txt within the time for which a copy may
+    /// be used.
     NeverFetched,
 }
 
@@ -150,15 +148,15 @@ impl ViolationKind {
         }
     }
 
-    /// All of them, in the order of [`ViolationKind::place`].
-    pub fn all() -> impl Iterator<Item = ViolationKind> {
+    /// All of them, in the order of [`ViolationKind::index`].
+    pub fn iter_all() -> impl Iterator<Item = ViolationKind> {
         let kinds = Kind::VARIANTS.iter().copied().map(ViolationKind::Of);
         kinds.chain([ViolationKind::NeverFetched])
     }
 
-    /// Those that a refused request may have.
-    pub fn of_events() -> impl Iterator<Item = ViolationKind> {
-        ViolationKind::all().filter(|kind| {
+    /// The kinds that an event can have.
+    pub fn event_kinds() -> impl Iterator<Item = ViolationKind> {
+        ViolationKind::iter_all().filter(|kind| {
             !matches!(
                 kind,
                 ViolationKind::Of(
@@ -177,7 +175,7 @@ impl ViolationKind {
     }
 
     /// Its index in a list of all.
-    pub(super) fn place(self) -> usize {
+    pub(super) fn index(self) -> usize {
         match self {
             ViolationKind::Of(kind) => kind as usize,
             ViolationKind::NeverFetched => Kind::VARIANTS.len(),
@@ -192,6 +190,6 @@ impl std::fmt::Display for ViolationKind {
 }
 
 /// The name of an identity in metrics and tables: `none` for visitors, who claim nothing.
-pub fn identity_name(identity: Option<KnownIdentity>) -> &'static str {
-    identity.map_or("none", KnownIdentity::name)
+pub fn identity_label(identity: Option<IdentityStatus>) -> &'static str {
+    identity.map_or("none", IdentityStatus::name)
 }

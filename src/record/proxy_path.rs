@@ -1,4 +1,6 @@
-//! [`ProxyPath`]: the trusted HTTP proxies that a request came through.
+//! [`ProxyPath`]: the chain of trusted HTTP proxies that a request came through, as a hash of their
+//! addresses. One of these proxies may have a cache. Two requests with equal hashes may have been
+//! answered by the same cache.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,8 +20,8 @@ impl ProxyPath {
                 IpAddr::V4(address) => address.to_ipv6_mapped(),
                 IpAddr::V6(address) => address,
             };
-            for octet in address.octets() {
-                digest = (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+            for byte in address.octets() {
+                digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
         }
         ProxyPath(digest)

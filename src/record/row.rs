@@ -1,6 +1,8 @@
-//! [`Line`]: the listed fields of a record, to be written at once. [`Row`]: the same, kept.
+//! The fields of one finished request, chosen by the log or page that shows them. A [`RecordLine`]
+//! borrows the values from the record and is written at once, as a line of a log. A [`RecordRow`]
+//! owns the values, because recent events and samples of the history are kept after the request.
 
-use super::{Field, RequestRecord, Value};
+use super::{FieldValue, RecordField, RequestRecord};
 use crate::settings::AddressDetail;
 use crate::time::Timestamp;
 use serde::ser::SerializeMap;
@@ -9,96 +11,98 @@ use std::borrow::Cow;
 
 /// The listed fields of a record. Serialized, it is an object with these fields in their order.
 #[derive(Clone, Copy)]
-pub struct Line<'r> {
+pub struct RecordLine<'r> {
     /// The record.
     pub record: &'r RequestRecord,
     /// The fields.
-    pub fields: &'r [Field],
+    pub fields: &'r [RecordField],
     /// How much of the client's address is shown.
     pub addresses: AddressDetail,
 }
 
-impl<'r> Line<'r> {
-    /// The values of the fields, without those that are left out because they say nothing.
-    pub fn values(self) -> impl Iterator<Item = (Field, Value<'r>)> {
+impl<'r> RecordLine<'r> {
+    /// The fields with their values, without optional fields that are empty.
+    pub fn values(self) -> impl Iterator<Item = (RecordField, FieldValue<'r>)> {
         self.fields
             .iter()
             .map(move |field| (*field, field.value(self.record, self.addresses)))
-            .filter(|(field, value)| !(field.is_optional() && value.is_nothing()))
+            .filter(|(field, value)| !(field.is_optional() && value.is_empty()))
     }
 
-    /// The row to keep.
-    pub fn to_row(self) -> Row {
+    /// The fields as an owned row.
+    pub fn to_row(self) -> RecordRow {
         self.values()
             .map(|(field, value)| (field, value.into_owned()))
             .collect()
     }
 }
 
-impl Serialize for Line<'_> {
+impl Serialize for RecordLine<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write(self.values(), serializer)
+        serialize_fields(self.values(), serializer)
     }
 }
 
-/// The fields of one request that are kept: a recent event, a sample of the history.
+/// Fields of one request: a recent event, or a sample of the history.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row(Vec<(Field, Value<'static>)>);
+pub struct RecordRow(Vec<(RecordField, FieldValue<'static>)>);
 
-impl Row {
+impl RecordRow {
     /// A row with these texts, at this moment.
     #[cfg(any(test, feature = "internals"))]
-    pub fn of_texts(time: Timestamp, texts: &[(Field, &str)]) -> Row {
-        let mut row = Row(vec![(Field::Time, Value::Moment(time))]);
+    pub fn from_texts(time: Timestamp, texts: &[(RecordField, &str)]) -> RecordRow {
+        let mut row = RecordRow(vec![(RecordField::Time, FieldValue::Moment(time))]);
         for (field, text) in texts {
-            row.push(*field, Value::text_of((*text).to_owned()));
+            row.push(*field, FieldValue::from_string((*text).to_owned()));
         }
         row
     }
 
     /// When the request arrived; 1970 without a time.
     pub fn moment(&self) -> Timestamp {
-        match self.get(Field::Time) {
-            Some(Value::Time(time)) => Timestamp::from(*time),
-            Some(Value::Moment(moment)) => *moment,
+        match self.get(RecordField::Time) {
+            Some(FieldValue::Time(time)) => Timestamp::from(*time),
+            Some(FieldValue::Moment(moment)) => *moment,
             _ => Timestamp(0),
         }
     }
 
     /// Adds a field at the end.
-    pub fn push(&mut self, field: Field, value: Value<'static>) {
+    pub fn push(&mut self, field: RecordField, value: FieldValue<'static>) {
         self.0.push((field, value));
     }
 
     /// The value of a field; `None` where the row has none.
-    pub fn get(&self, field: Field) -> Option<&Value<'static>> {
+    pub fn get(&self, field: RecordField) -> Option<&FieldValue<'static>> {
         let found = self.0.iter().find(|(known, _)| *known == field);
         found.map(|(_, value)| value)
     }
 
     /// The value of a field as text; empty where there is none.
-    pub fn text(&self, field: Field) -> Cow<'_, str> {
-        self.get(field).map(Value::to_text).unwrap_or_default()
+    pub fn text(&self, field: RecordField) -> Cow<'_, str> {
+        self.get(field).map(FieldValue::to_text).unwrap_or_default()
     }
 }
 
-impl FromIterator<(Field, Value<'static>)> for Row {
-    fn from_iter<I: IntoIterator<Item = (Field, Value<'static>)>>(fields: I) -> Row {
-        Row(fields.into_iter().collect())
+impl FromIterator<(RecordField, FieldValue<'static>)> for RecordRow {
+    fn from_iter<I: IntoIterator<Item = (RecordField, FieldValue<'static>)>>(
+        fields: I,
+    ) -> RecordRow {
+        RecordRow(fields.into_iter().collect())
     }
 }
 
-impl Serialize for Row {
+impl Serialize for RecordRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write(
+        serialize_fields(
             self.0.iter().map(|(field, value)| (*field, value)),
             serializer,
         )
     }
 }
 
-fn write<S: Serializer>(
-    fields: impl Iterator<Item = (Field, impl Serialize)>,
+fn serialize_fields<S: Serializer>(
+    fields: impl Iterator<Item = (RecordField, impl Serialize)>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let mut object = serializer.serialize_map(None)?;

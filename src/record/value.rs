@@ -1,6 +1,9 @@
-//! [`Value`]: the value of a field, borrowed from a record or owned.
+//! [`FieldValue`]: the value of one field of a request in the access log, the event log and tables:
+//! a number, a text, an address or a time. Long texts from clients are truncated, so that a client
+//! cannot fill the logs. A value borrows its text from the request while a line is written, and
+//! owns the text in a row that is kept.
 
-use crate::policy::Version;
+use crate::policy::RobotsVersion;
 use crate::time::Timestamp;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
@@ -8,13 +11,13 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-/// Bytes of a text from outside that are kept: a log does not grow with its input.
+/// The most bytes of a text that a client sent: a log does not grow with its input.
 const MAX_TEXT: usize = 2048;
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum Value<'a> {
+pub enum FieldValue<'a> {
     Nothing,
     Flag(bool),
     Number(u64),
@@ -27,62 +30,65 @@ pub enum Value<'a> {
     Time(SystemTime),
     /// RFC 3339 in whole seconds, UTC.
     Moment(Timestamp),
-    Version(Version),
-    Versions(Vec<Version>),
+    Version(RobotsVersion),
+    Versions(Vec<RobotsVersion>),
 }
 
-impl<'a> Value<'a> {
+impl<'a> FieldValue<'a> {
     /// The beginning of bytes that a client sent, as text. What is not UTF-8 is replaced.
-    pub fn bytes(bytes: &'a [u8]) -> Value<'a> {
-        Value::Text(String::from_utf8_lossy(cut(bytes)))
+    pub fn from_bytes(bytes: &'a [u8]) -> FieldValue<'a> {
+        FieldValue::Text(String::from_utf8_lossy(truncate_field(bytes)))
     }
 
-    /// A text of crawlgate's own.
-    pub fn text(text: &'a str) -> Value<'a> {
-        Value::Text(text.into())
+    /// A borrowed text of crawlgate's own.
+    pub fn from_text(text: &'a str) -> FieldValue<'a> {
+        FieldValue::Text(text.into())
     }
 
-    /// A text that was made for it.
-    pub fn text_of(text: String) -> Value<'a> {
-        Value::Text(text.into())
+    /// An owned text.
+    pub fn from_string(text: String) -> FieldValue<'a> {
+        FieldValue::Text(text.into())
     }
 
     /// The value if there is one.
-    pub fn of<T>(value: Option<T>, some: impl FnOnce(T) -> Value<'a>) -> Value<'a> {
-        value.map_or(Value::Nothing, some)
+    pub fn from_option<T>(
+        value: Option<T>,
+        some: impl FnOnce(T) -> FieldValue<'a>,
+    ) -> FieldValue<'a> {
+        value.map_or(FieldValue::Nothing, some)
     }
 
-    /// The same value with a text of its own.
-    pub fn into_owned(self) -> Value<'static> {
+    /// The value without borrows.
+    pub fn into_owned(self) -> FieldValue<'static> {
         match self {
-            Value::Text(text) => Value::Text(text.into_owned().into()),
-            Value::Nothing => Value::Nothing,
-            Value::Flag(flag) => Value::Flag(flag),
-            Value::Number(number) => Value::Number(number),
-            Value::Decimal(number) => Value::Decimal(number),
-            Value::Word(word) => Value::Word(word),
-            Value::Address(address) => Value::Address(address),
-            Value::Time(time) => Value::Time(time),
-            Value::Moment(moment) => Value::Moment(moment),
-            Value::Version(version) => Value::Version(version),
-            Value::Versions(versions) => Value::Versions(versions),
+            FieldValue::Text(text) => FieldValue::Text(text.into_owned().into()),
+            FieldValue::Nothing => FieldValue::Nothing,
+            FieldValue::Flag(flag) => FieldValue::Flag(flag),
+            FieldValue::Number(number) => FieldValue::Number(number),
+            FieldValue::Decimal(number) => FieldValue::Decimal(number),
+            FieldValue::Word(word) => FieldValue::Word(word),
+            FieldValue::Address(address) => FieldValue::Address(address),
+            FieldValue::Time(time) => FieldValue::Time(time),
+            FieldValue::Moment(moment) => FieldValue::Moment(moment),
+            FieldValue::Version(version) => FieldValue::Version(version),
+            FieldValue::Versions(versions) => FieldValue::Versions(versions),
         }
     }
 
-    /// The value as text; empty where there is nothing to say.
+    /// The value as text; empty for `Nothing`.
     pub fn to_text(&self) -> Cow<'_, str> {
         match self {
-            Value::Nothing => Cow::default(),
-            Value::Word(word) => Cow::Borrowed(word),
-            Value::Text(text) => Cow::Borrowed(text),
-            Value::Flag(flag) => flag.to_string().into(),
-            Value::Number(number) => number.to_string().into(),
-            Value::Decimal(number) => number.to_string().into(),
-            Value::Address(address) => address.to_string().into(),
-            Value::Time(time) => Timestamp::from(*time).to_string().into(),
-            Value::Moment(moment) => moment.to_string().into(),
-            Value::Version(version) => version.to_string().into(),
-            Value::Versions(versions) => versions
+            FieldValue::Nothing => Cow::default(),
+            FieldValue::Word(word) => Cow::Borrowed(word),
+            FieldValue::Text(text) => Cow::Borrowed(text),
+            FieldValue::Flag(flag) => flag.to_string().into(),
+            FieldValue::Number(number) => number.to_string().into(),
+            FieldValue::Decimal(number) => number.to_string().into(),
+            FieldValue::Address(address) => address.to_string().into(),
+            FieldValue::Time(time) => Timestamp::from(*time).to_string().into(),
+            FieldValue::Moment(moment) => moment.to_string().into(),
+            FieldValue::Version(version) => version.to_string().into(),
+            FieldValue::Versions(versions) => versions
                 .iter()
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
@@ -91,26 +97,26 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether there is nothing to say.
-    pub fn is_nothing(&self) -> bool {
-        matches!(self, Value::Nothing | Value::Flag(false))
+    /// Whether the value is `Nothing` or `false`.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, FieldValue::Nothing | FieldValue::Flag(false))
     }
 }
 
-impl Serialize for Value<'_> {
+impl Serialize for FieldValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Value::Nothing => serializer.serialize_none(),
-            Value::Flag(flag) => serializer.serialize_bool(*flag),
-            Value::Number(number) => serializer.serialize_u64(*number),
-            Value::Decimal(number) => serializer.serialize_f64(*number),
-            Value::Word(word) => serializer.serialize_str(word),
-            Value::Text(text) => serializer.serialize_str(text),
-            Value::Address(address) => address.serialize(serializer),
-            Value::Time(time) => time_with_milliseconds(time, serializer),
-            Value::Moment(moment) => serializer.collect_str(moment),
-            Value::Version(version) => serializer.collect_str(version),
-            Value::Versions(versions) => {
+            FieldValue::Nothing => serializer.serialize_none(),
+            FieldValue::Flag(flag) => serializer.serialize_bool(*flag),
+            FieldValue::Number(number) => serializer.serialize_u64(*number),
+            FieldValue::Decimal(number) => serializer.serialize_f64(*number),
+            FieldValue::Word(word) => serializer.serialize_str(word),
+            FieldValue::Text(text) => serializer.serialize_str(text),
+            FieldValue::Address(address) => address.serialize(serializer),
+            FieldValue::Time(time) => time_with_milliseconds(time, serializer),
+            FieldValue::Moment(moment) => serializer.collect_str(moment),
+            FieldValue::Version(version) => serializer.collect_str(version),
+            FieldValue::Versions(versions) => {
                 serializer.collect_seq(versions.iter().map(ToString::to_string))
             }
         }
@@ -122,11 +128,11 @@ pub fn time_with_milliseconds<S: Serializer>(
     time: &SystemTime,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let at = DateTime::<Utc>::from(*time);
-    serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Millis, true))
+    let time = DateTime::<Utc>::from(*time);
+    serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
-/// The beginning of these bytes, as many as a field of a log may have.
-pub fn cut(bytes: &[u8]) -> &[u8] {
+/// The beginning of these bytes, as many as a field of a log has at most.
+pub fn truncate_field(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(MAX_TEXT)]
 }

@@ -1,26 +1,26 @@
-//! The first sentences of a report: [`headline`] says who breaks the rules, [`enforcement`] what
-//! was blocked and what would be.
+//! The first sentences of a report about a site's crawlers. [`headline_sentence`] is about crawlers
+//! that break the rules, [`enforcement_sentence`] about blocked requests.
 
-use super::{ClientIdentity, Part, Report, Source, Totals};
-use crate::numbers::{counted, plural, thousands};
+use super::{ClientIdentity, Report, ReportSection, ReportSource, ReportTotals};
+use crate::numbers::{plural, plural_thousands, thousands};
 use askama::Template;
 
-/// Who breaks the rules, and in how many requests.
-pub(super) fn headline(report: &Report) -> String {
+/// How many crawlers break the rules, and in how many requests.
+pub(super) fn headline_sentence(report: &Report) -> String {
     let totals = &report.totals;
     if totals.requests == 0 {
         return "No crawler requests in this period.".to_owned();
     }
     let requests = plural(thousands(totals.requests), "crawler request");
     let whose = match report.source {
-        Source::History => "break your rules",
-        Source::Logs => "broke the rules of robots.txt",
-        Source::LogsByPolicies => "would have broken the rules of the policies",
+        ReportSource::History => "break your rules",
+        ReportSource::Logs => "broke the rules of robots.txt",
+        ReportSource::LogsByPolicies => "would have broken the rules of the policies",
     };
     let mut verified = 0;
     let mut unverified = 0;
     let mut has_unknown_bots = false;
-    for row in report.part(Part::BreaksRules) {
+    for row in report.rows_in(ReportSection::BreaksRules) {
         match row.identity {
             Some(ClientIdentity::Verified) => verified += 1,
             Some(_) => unverified += 1,
@@ -50,10 +50,10 @@ pub(super) fn headline(report: &Report) -> String {
         None => {
             let disallowed = thousands(totals.not_counted);
             return match report.source {
-                Source::History => format!(
+                ReportSource::History => format!(
                     "No violation counts yet: {disallowed} of {requests} were for disallowed pages."
                 ),
-                Source::Logs | Source::LogsByPolicies => format!(
+                ReportSource::Logs | ReportSource::LogsByPolicies => format!(
                     "No violation is certain: {disallowed} of {requests} were for disallowed pages."
                 ),
             };
@@ -74,8 +74,8 @@ pub(super) fn headline(report: &Report) -> String {
 }
 
 /// What was blocked, and what enforcement would block; empty if neither.
-pub(super) fn enforcement(report: &Report) -> String {
-    let text = Enforcement {
+pub(super) fn enforcement_sentence(report: &Report) -> String {
+    let text = EnforcementText {
         totals: &report.totals,
         is_of_logs: report.log.is_some(),
     };
@@ -84,8 +84,8 @@ pub(super) fn enforcement(report: &Report) -> String {
 
 #[derive(Template)]
 #[template(path = "enforcement.txt")]
-struct Enforcement<'a> {
-    totals: &'a Totals,
-    /// A log does not say what was blocked.
+struct EnforcementText<'a> {
+    totals: &'a ReportTotals,
+    /// A log does not have blocked requests.
     is_of_logs: bool,
 }

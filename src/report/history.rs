@@ -1,8 +1,13 @@
-//! [`Report::from_history`]: the report of what a running crawlgate counted.
+//! [`Report::from_history`] makes the report of a running crawlgate about crawlers. It reads the
+//! state database: the counts of requests by hour, day or week, and the stored samples of requests
+//! against the rules.
 
 use super::row::UNKNOWN_BOTS;
-use super::{ClientIdentity, CrawlerRow, Example, Part, Period, Report, SiteRow, Top};
-use crate::record::{ByIdentity, Field, NO_CRAWLER, Row};
+use super::{
+    ClientIdentity, CrawlerRow, Report, ReportPeriod, ReportSection, SiteRow, TopEntry,
+    ViolationExample,
+};
+use crate::record::{CountsByIdentity, NO_CRAWLER, RecordField, RecordRow};
 use crate::state::history::{HistoryError, HistoryReader, Offence};
 use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
@@ -10,24 +15,24 @@ use crate::verdict::IdentityOutcome;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-/// Names of unknown bots that a report has.
-const NAMES: usize = 20;
+/// The names of unknown bots in a report.
+const MAX_BOT_NAMES: usize = 20;
 
 impl Report {
-    /// The report of a period, about one site or (an empty `site`) all.
+    /// The report of a period, about one site, or about all if `site` is empty.
     ///
     /// # Errors
     /// The history cannot be read.
     pub fn from_history(
         history: &HistoryReader,
-        period: Period,
+        period: ReportPeriod,
         site: &str,
     ) -> Result<Report, HistoryError> {
-        let mut counts: HashMap<String, ByIdentity> = HashMap::new();
+        let mut counts: HashMap<String, CountsByIdentity> = HashMap::new();
         let mut periods = period.bars(&[]);
         let mut visitors = 0;
-        let Period { from, to, step } = period;
-        history.each(site, from, step, |start, crawler, identity, new| {
+        let ReportPeriod { from, to, step } = period;
+        history.for_each_row(site, from, step, |start, crawler, identity, new| {
             match crawler {
                 "" => return,
                 NO_CRAWLER => {
@@ -37,8 +42,11 @@ impl Report {
                 _ => {}
             }
             let mut new = *new;
-            new.settle(to);
-            if let Some(bar) = period.place(start).and_then(|place| periods.get_mut(place)) {
+            new.settle_stale_copies(to);
+            if let Some(bar) = period
+                .step_index(start)
+                .and_then(|place| periods.get_mut(place))
+            {
                 bar.add(identity.into(), &new);
             }
             match counts.get_mut(crawler) {
@@ -49,7 +57,7 @@ impl Report {
                     .add(identity, &new),
             }
         })?;
-        let crawlers = rows(&counts, to);
+        let crawlers = crawler_rows(&counts, to);
         let mut report = Report {
             from: Some(from),
             to: Some(to),
@@ -62,30 +70,34 @@ impl Report {
         if site.is_empty() {
             report.add_sites(history, &period)?;
             report.add_suspected(history, &period)?;
-            // The names are not kept by site.
-            report.unknown_bots = unknown_bots(history, &period)?;
+            // The history has no names by site.
+            report.unknown_bots = top_unknown_bots(history, &period)?;
         }
         report.add_offences(history.offences(site, from)?);
         Ok(report.finish(to))
     }
 
-    /// Adds a row for each site, without tools, those with most requests against the rules first.
-    /// What enforcement would block is without unknown bots.
-    fn add_sites(&mut self, history: &HistoryReader, period: &Period) -> Result<(), HistoryError> {
-        let mut sites: HashMap<String, ByIdentity> = HashMap::new();
-        for (site, counts) in history.sites("", period.from, period.step)? {
+    /// Adds a row for each site, without tools. Sites with the most requests against the rules come
+    /// first. `would_block` is without unknown bots.
+    fn add_sites(
+        &mut self,
+        history: &HistoryReader,
+        period: &ReportPeriod,
+    ) -> Result<(), HistoryError> {
+        let mut sites: HashMap<String, CountsByIdentity> = HashMap::new();
+        for (site, counts) in history.counts_by_site("", period.from, period.step)? {
             sites.insert(site, counts);
         }
-        let of_tools = self.part(Part::Tool).map(|row| row.id.as_str());
+        let of_tools = self.rows_in(ReportSection::Tool).map(|row| row.id.as_str());
         for tool in of_tools.collect::<BTreeSet<&str>>() {
-            for (site, counts) in history.sites(tool, period.from, period.step)? {
+            for (site, counts) in history.counts_by_site(tool, period.from, period.step)? {
                 if let Some(all) = sites.get_mut(&site) {
                     all.subtract(&counts);
                 }
             }
         }
-        // Enforcement alone blocks no unknown bot.
-        for (site, counts) in history.sites(UNKNOWN_BOTS, period.from, period.step)? {
+        // Unknown bots are blocked only if the policy says so.
+        for (site, counts) in history.counts_by_site(UNKNOWN_BOTS, period.from, period.step)? {
             if let Some(all) = sites.get_mut(&site) {
                 let would_block = counts.unverified.would_refuse();
                 all.unverified.subtract_would_refuse(would_block);
@@ -93,30 +105,31 @@ impl Report {
         }
         for (site, mut counts) in sites {
             if site == UNCLAIMED {
-                self.unclaimed += counts.all().requests();
+                self.unclaimed += counts.total().requests();
                 continue;
             }
-            counts.settle(period.to);
+            counts.settle_stale_copies(period.to);
             self.sites.push(SiteRow {
                 site,
                 mode: None,
-                counts: counts.own(),
+                counts: counts.without_impostors(),
                 pretended: counts.impostor.requests(),
             });
         }
         self.sites
-            .sort_by_cached_key(|row| (Reverse(row.counts.broke()), row.site.clone()));
+            .sort_by_cached_key(|row| (Reverse(row.counts.broke_rules()), row.site.clone()));
         Ok(())
     }
 
-    /// Adds to rows that are not verified how many of their requests are suspected to come from
-    /// another client.
+    /// Sets the suspected requests of rows that are not verified.
     fn add_suspected(
         &mut self,
         history: &HistoryReader,
-        period: &Period,
+        period: &ReportPeriod,
     ) -> Result<(), HistoryError> {
-        for (id, requests) in history.with_outcome(IdentityOutcome::Suspected, period.from)? {
+        for (id, requests) in
+            history.crawlers_with_outcome(IdentityOutcome::Suspected, period.from)?
+        {
             let mut rows = self.crawlers.iter_mut();
             let row =
                 rows.find(|row| row.id == id && row.identity == Some(ClientIdentity::Unverified));
@@ -127,7 +140,7 @@ impl Report {
         Ok(())
     }
 
-    /// Adds to rows when they first and last broke a rule, and the latest request that did.
+    /// Sets the first and last violation of rows, and the latest one as the example.
     fn add_offences(&mut self, offences: Vec<Offence>) {
         for offence in offences {
             let identity = ClientIdentity::from(offence.identity);
@@ -137,20 +150,20 @@ impl Report {
             let Some(row) = row else { continue };
             row.first = Some(offence.first);
             row.last = Some(offence.last);
-            row.is_blocked = Some(offence.latest.text(Field::Would).is_empty());
-            row.example = Some(example(&offence.latest));
+            row.is_blocked = Some(offence.latest.text(RecordField::Would).is_empty());
+            row.example = Some(example_from_sample(&offence.latest));
         }
     }
 }
 
-/// A row for each crawler and identity with requests, in its part.
-fn rows(counts: &HashMap<String, ByIdentity>, now: Timestamp) -> Vec<CrawlerRow> {
+/// A row for each crawler and identity with requests, in its section.
+fn crawler_rows(counts: &HashMap<String, CountsByIdentity>, now: Timestamp) -> Vec<CrawlerRow> {
     let mut rows = Vec::new();
     for (id, by_identity) in counts {
         for (identity, counts) in by_identity.iter() {
             if counts.requests() > 0 {
                 let mut row = CrawlerRow::new(id, identity.into(), *counts);
-                row.classify(now);
+                row.assign_section(now);
                 rows.push(row);
             }
         }
@@ -158,24 +171,29 @@ fn rows(counts: &HashMap<String, ByIdentity>, now: Timestamp) -> Vec<CrawlerRow>
     rows
 }
 
-/// The request of a sample, and the rule that it broke.
-fn example(sample: &Row) -> Example {
-    let [method, host, target] =
-        [Field::Method, Field::Host, Field::Target].map(|field| sample.text(field));
-    Example {
+/// The request of a sample and the rule that it broke.
+fn example_from_sample(sample: &RecordRow) -> ViolationExample {
+    let [method, host, target] = [RecordField::Method, RecordField::Host, RecordField::Target]
+        .map(|field| sample.text(field));
+    ViolationExample {
         time: Some(sample.moment()),
-        site: sample.text(Field::Site).into_owned(),
+        site: sample.text(RecordField::Site).into_owned(),
         request: format!("{method} {host}{target}"),
-        rule: sample.text(Field::Rule).into_owned(),
-        place: sample.text(Field::RuleSource).into_owned(),
+        rule: sample.text(RecordField::Rule).into_owned(),
+        place: sample.text(RecordField::RuleSource).into_owned(),
     }
 }
 
-/// The names that unknown bots give themselves.
-fn unknown_bots(history: &HistoryReader, period: &Period) -> Result<Vec<Top>, HistoryError> {
-    let names = history.unlisted(period.from, NAMES)?.into_iter();
+/// The most frequent names that unknown bots give themselves.
+fn top_unknown_bots(
+    history: &HistoryReader,
+    period: &ReportPeriod,
+) -> Result<Vec<TopEntry>, HistoryError> {
+    let names = history
+        .unlisted_bots(period.from, MAX_BOT_NAMES)?
+        .into_iter();
     Ok(names
-        .map(|(name, count)| Top {
+        .map(|(name, count)| TopEntry {
             name,
             count,
             error: 0,

@@ -1,88 +1,90 @@
-//! [`html`] makes a report as one HTML page that needs no server: for `report --html` and
-//! `audit --html`. [`Content`] is what that page and the overview of the dashboard have in common.
-//! Both are without script, and every text is escaped: names and URLs come from clients.
+//! [`render_html`] renders a report about crawlers as one HTML page that needs no server, for
+//! `report --html` and `audit --html`. [`ReportContent`] is the part that this page shares with the
+//! overview of the dashboard. Both have no script, and every text is escaped, because names and
+//! URLs come from clients.
 
-use super::about_log::about_log;
-use super::links::{crawler_link, line, policy_line, samples_link, site_link};
-use super::text::{clean, names};
-use super::{ClientIdentity, CrawlerRow, Part, Report, Source};
-use crate::numbers::{counted, thousands};
+use super::about_log::about_log_sentences;
+use super::links::{crawler_link, place_words, policy_line_link, site_link, violations_link};
+use super::text::{names_with_requests, printable_text};
+use super::{ClientIdentity, CrawlerRow, Report, ReportSection, ReportSource};
+use crate::numbers::{plural_thousands, thousands};
 use askama::Template;
 
 /// Rows of the table of all crawlers.
-const ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 const STYLE: &str = concat!(include_str!("../look.css"), include_str!("report.css"));
 
-/// The content of a page about a report.
+/// The part of a page that shows a report.
 #[derive(Template)]
 #[template(path = "content.html")]
-pub struct Content<'a> {
+pub struct ReportContent<'a> {
     report: &'a Report,
-    /// Whether there are pages of crawlers and sites to link to.
+    /// Whether the page can link to pages of crawlers and sites.
     has_links: bool,
-    /// The level of its heading.
-    level: u8,
+    heading_level: u8,
 }
 
-/// A row of numbers of a table.
-pub struct Numbers {
-    /// What the row is called.
+/// A row of a table of counts.
+pub struct NumbersRow {
+    /// The first cell.
     pub label: String,
-    /// Where that leads; empty if nowhere.
+    /// The link of the label; may be empty.
     pub href: String,
     /// The numbers.
     pub row: CrawlerRow,
 }
 
-impl Numbers {
-    /// The share of requests that obeyed the rules, where it says something.
-    pub fn obeyed(&self) -> String {
+impl NumbersRow {
+    /// The share of requests that obeyed the rules; `-` where it is not known.
+    pub fn obeyed_percent(&self) -> String {
         let share = self
             .row
             .counts
             .compliance()
-            .filter(|_| !self.row.pretends());
+            .filter(|_| !self.row.is_pretender());
         share.map_or_else(|| "-".to_owned(), |share| format!("{share:.0} %"))
     }
 }
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Page<'a> {
+struct HtmlPage<'a> {
     report: &'a Report,
-    content: Content<'a>,
+    content: ReportContent<'a>,
 }
 
-/// The report as one HTML page.
+/// Renders the report as one HTML page.
 ///
 /// # Errors
-/// None that depends on the report.
-pub fn html(report: &Report) -> Result<String, askama::Error> {
-    let content = Content::new(report, false);
-    Page { report, content }.render()
+/// Never because of the report.
+pub fn render_html(report: &Report) -> Result<String, askama::Error> {
+    let content = ReportContent::new(report, false);
+    HtmlPage { report, content }.render()
 }
 
-impl<'a> Content<'a> {
-    /// The content for a page. `has_links` says that the page is one of the dashboard, which has
-    /// pages of crawlers and sites.
-    pub fn new(report: &'a Report, has_links: bool) -> Content<'a> {
-        Content {
+impl<'a> ReportContent<'a> {
+    /// `has_links` is for the dashboard, which has pages of crawlers and sites.
+    pub fn new(report: &'a Report, has_links: bool) -> ReportContent<'a> {
+        ReportContent {
             report,
             has_links,
-            level: 1,
+            heading_level: 1,
         }
     }
 
-    /// The same within a page that has a title of its own.
-    pub fn below_title(self) -> Content<'a> {
-        Content { level: 2, ..self }
+    /// For a page that has a title of its own.
+    pub fn as_subsection(self) -> ReportContent<'a> {
+        ReportContent {
+            heading_level: 2,
+            ..self
+        }
     }
 
     /// The rows of the table of all crawlers.
-    fn numbers(&self) -> Vec<Numbers> {
+    fn numbers_rows(&self) -> Vec<NumbersRow> {
         let mut numbers = Vec::new();
-        for row in self.report.crawlers.iter().take(ROWS) {
-            numbers.push(Numbers {
+        for row in self.report.crawlers.iter().take(MAX_ROWS) {
+            numbers.push(NumbersRow {
                 label: row.name.clone(),
                 href: if self.has_links {
                     crawler_link(&row.id)
@@ -95,24 +97,20 @@ impl<'a> Content<'a> {
         numbers
     }
 
-    fn rows(&self, part: Part) -> Vec<&CrawlerRow> {
-        self.report.part(part).collect()
+    fn rows_in(&self, part: ReportSection) -> Vec<&CrawlerRow> {
+        self.report.rows_in(part).collect()
     }
 
-    fn names(&self, part: Part) -> String {
-        names(self.report.part(part))
-    }
-
-    /// What an example is: a log has the rule alone.
+    /// A log has no latest request, so its example is a rule.
     fn example_heading(&self) -> &'static str {
         match self.report.source {
-            Source::History => "Latest example",
-            Source::Logs | Source::LogsByPolicies => "Rule it broke most",
+            ReportSource::History => "Latest example",
+            ReportSource::Logs | ReportSource::LogsByPolicies => "Rule it broke most",
         }
     }
 
-    /// The class of the headline.
-    fn mood(&self) -> &'static str {
+    /// The CSS class of the headline.
+    fn headline_class(&self) -> &'static str {
         match self.report.totals.against_rules {
             0 => "headline",
             _ => "headline breaks",
@@ -120,13 +118,13 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The link to the violations of a row.
+/// The link to the samples of a row.
 fn examples_link(row: &CrawlerRow, site: &str) -> String {
     let identity = row.identity.map_or("", ClientIdentity::name);
-    samples_link(&[("site", site), ("crawler", &row.id), ("identity", identity)])
+    violations_link(&[("site", site), ("crawler", &row.id), ("identity", identity)])
 }
 
-/// The name of the file in a place alone, with the line.
-fn short(line: &str) -> &str {
+/// A file name and line without the directory.
+fn without_directory(line: &str) -> &str {
     line.rsplit('/').next().unwrap_or(line)
 }

@@ -1,8 +1,9 @@
-//! Links between the pages of the dashboard, and places in files as people say them ([`line`]).
+//! Links between the pages of the dashboard, and [`place_words`], which writes a position in a
+//! policy file for people: `shop.yaml line 7` for `shop.yaml:7:18`.
 
 /// A link to a line of a policy.
-pub struct LineLink {
-    /// Where it leads.
+pub struct PolicyLineLink {
+    /// The URL.
     pub href: String,
     /// The file and the line.
     pub name: String,
@@ -10,46 +11,46 @@ pub struct LineLink {
 
 /// A link to the page of a site.
 pub fn site_link(name: &str) -> String {
-    format!("/site?{}", query(&[("name", name)]))
+    format!("/site?{}", encode_query(&[("name", name)]))
 }
 
 /// A link to the page of a crawler.
 pub fn crawler_link(id: &str) -> String {
-    format!("/crawler?{}", query(&[("id", id)]))
+    format!("/crawler?{}", encode_query(&[("id", id)]))
 }
 
-/// A link to the page of violations with these values in the query. Empty values select all.
-pub fn samples_link(given: &[(&str, &str)]) -> String {
-    format!("/violations?{}", query(given))
+/// A link to the page of violations with these filters. Empty values select all.
+pub fn violations_link(filters: &[(&str, &str)]) -> String {
+    format!("/violations?{}", encode_query(filters))
 }
 
-/// The pairs as the query of a URL, without those that have an empty value.
-fn query(given: &[(&str, &str)]) -> String {
+/// Encodes pairs as the query of a URL, without empty values.
+fn encode_query(pairs: &[(&str, &str)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(given.iter().filter(|(_, value)| !value.is_empty()));
+    query.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));
     query.finish()
 }
 
-/// A link to the line that `file:line:column` names, on the page of its site. `None` if the text
-/// does not end with a line and a column: only places in a policy have both.
-pub fn policy_line(site: &str, source: &str) -> Option<LineLink> {
+/// A link to the line of `file:line:column` on the page of its site. `None` without a line and a
+/// column: only places in a policy have both.
+pub fn policy_line_link(site: &str, source: &str) -> Option<PolicyLineLink> {
     let mut parts = source.rsplitn(3, ':');
     let _column = parts.next()?.parse::<u32>().ok()?;
     let line = parts.next()?.parse::<u32>().ok()?;
-    Some(LineLink {
+    Some(PolicyLineLink {
         href: format!("{}#line-{line}", site_link(site)),
         name: format!("{} line {line}", parts.next()?),
     })
 }
 
-/// Places as people say them: `shop.yaml line 7` for `shop.yaml:7:18` and for `shop.yaml:7`. Others
-/// stay. Several are separated by commas.
-pub fn line(places: &str) -> String {
-    let places: Vec<String> = places.split(", ").map(line_of_one).collect();
+/// Writes places for people: `shop.yaml line 7` for `shop.yaml:7:18` and `shop.yaml:7`. Other texts
+/// stay as they are. Several places are separated by commas.
+pub fn place_words(places: &str) -> String {
+    let places: Vec<String> = places.split(", ").map(one_place_words).collect();
     places.join(", ")
 }
 
-fn line_of_one(place: &str) -> String {
+fn one_place_words(place: &str) -> String {
     let numbered = |text: &str| {
         let (before, number) = text.rsplit_once(':')?;
         number.parse::<u32>().ok()?;
@@ -64,11 +65,11 @@ fn line_of_one(place: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{line, policy_line};
+    use super::{place_words, policy_line_link};
 
     #[test]
-    fn only_places_in_a_policy_are_links_to_a_line() {
-        let link = policy_line("shop", "policies/shop.yaml:7:18").expect("a link");
+    fn only_policy_places_have_a_line_link() {
+        let link = policy_line_link("shop", "policies/shop.yaml:7:18").expect("a link");
         assert_eq!(link.href, "/site?name=shop#line-7");
         for place in [
             "robots.txt:7",
@@ -76,10 +77,10 @@ mod tests {
             "the origin",
             "",
         ] {
-            assert!(policy_line("shop", place).is_none(), "{place}");
+            assert!(policy_line_link("shop", place).is_none(), "{place}");
         }
         assert_eq!(
-            line("old.txt:2, shop.yaml:7:18, the origin"),
+            place_words("old.txt:2, shop.yaml:7:18, the origin"),
             "old.txt line 2, shop.yaml line 7, the origin"
         );
     }

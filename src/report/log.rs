@@ -1,28 +1,29 @@
-//! [`LogFacts`]: what was read of access logs, and what of it could not be judged. Lists of what is
-//! counted in bounded memory: [`Top`], [`RuleCount`].
+//! The parts of a report that only `crawlgate audit` fills in, because it reads access logs:
+//! [`LogFacts`] about the lines of the logs, and the entries of its top lists, [`TopEntry`] and
+//! [`RuleCount`].
 
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What was read of logs.
+/// What was read of the logs, and what could not be judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LogFacts {
     /// Lines that are not empty.
     pub lines: u64,
     /// Lines that could not be read.
     pub unreadable: u64,
-    /// Why, by the id of the reason.
+    /// Unreadable lines by the id of the reason.
     pub unreadable_reasons: BTreeMap<String, u64>,
     /// The first lines that could not be read.
     pub examples: Vec<UnreadableLine>,
-    /// Logs that break off.
-    pub damaged: Vec<Damaged>,
+    /// Logs that could not be read to their end.
+    pub damaged: Vec<DamagedLog>,
     /// Lines about connections without a request.
     pub no_request: u64,
-    /// Lines that servers write of their start and of errors.
+    /// Messages of servers about start and errors.
     pub server_messages: u64,
-    /// Requests in lines whose format has no user agent.
+    /// Requests in formats without user agents.
     pub no_user_agent: u64,
     /// Requests without a host, where several policies might have judged them.
     pub no_host: u64,
@@ -30,10 +31,10 @@ pub struct LogFacts {
     pub other_hosts: u64,
     /// Logs in which every request has an empty user agent.
     pub without_user_agents: Vec<String>,
-    /// Requests whose URL was disallowed when they came, whether they count or not.
+    /// Requests whose URL was disallowed when they came, even if they do not count.
     pub disallowed: u64,
-    /// The published networks that were at hand.
-    pub lists: Option<ListsUsed>,
+    /// The published networks that were known.
+    pub lists: Option<ListUsage>,
     /// Whether a policy lists networks of crawlers.
     pub policy_networks: bool,
     /// Bytes that were sent to visitors.
@@ -50,16 +51,16 @@ pub struct UnreadableLine {
     pub text: String,
 }
 
-/// A log that breaks off.
+/// A log that could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
-pub struct Damaged {
+pub struct DamagedLog {
     pub file: String,
     pub error: String,
 }
 
-impl Damaged {
-    /// What happened, and what was done.
+impl DamagedLog {
+    /// The message for people.
     pub fn message(&self) -> String {
         format!(
             "{} is damaged or cut off: {}. It was read up to there.",
@@ -68,14 +69,15 @@ impl Damaged {
     }
 }
 
-/// The lists of networks that were used, in numbers.
+/// How many lists of networks were used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListsUsed {
-    /// How many.
+pub struct ListUsage {
+    /// All lists.
     pub known: usize,
-    /// Those that may raise a suspicion: their servers confirmed them within seven days.
+    /// Lists that may make a client a suspected impostor: their servers confirmed them within seven
+    /// days.
     pub fresh: usize,
-    /// When the latest was confirmed.
+    /// When a list was last confirmed.
     #[serde(serialize_with = "rfc3339")]
     pub checked: Option<Timestamp>,
 }
@@ -87,13 +89,13 @@ pub struct RuleCount {
     pub pattern: String,
     /// Requests.
     pub count: u64,
-    /// Where it is written.
+    /// The file and line.
     pub place: String,
 }
 
-/// An entry of a list that is kept in bounded memory.
+/// An entry of a list of frequent names or URLs, which is counted in bounded memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Top {
+pub struct TopEntry {
     /// The name or URL.
     pub name: String,
     /// Requests.

@@ -1,26 +1,27 @@
-//! [`markdown`] writes a report for an issue, a chat or a job's summary.
+//! [`render_markdown`] renders a report as Markdown for an issue, a chat or the summary of a CI
+//! job. Texts from clients are escaped, so that they cannot add markup.
 
-use super::text::names;
-use super::{Part, Report};
+use super::text::names_with_requests;
+use super::{Report, ReportSection};
 use crate::numbers::{plural, thousands};
 use askama::Template;
 
-/// The report as Markdown.
+/// Renders the report as Markdown.
 ///
 /// # Errors
-/// None that depends on the report.
-pub fn markdown(report: &Report) -> Result<String, askama::Error> {
-    Markdown { report }.render()
+/// Never because of the report.
+pub fn render_markdown(report: &Report) -> Result<String, askama::Error> {
+    MarkdownReport { report }.render()
 }
 
 #[derive(Template)]
 #[template(path = "report.md", escape = "none")]
-struct Markdown<'a> {
+struct MarkdownReport<'a> {
     report: &'a Report,
 }
 
-/// Text of a client within a cell: nothing of it is markup, and it stays in the cell.
-fn cell(text: impl AsRef<str>) -> String {
+/// Escapes a text of a client for a table cell.
+fn escape_cell(text: impl AsRef<str>) -> String {
     let mut cell = String::new();
     for letter in text.as_ref().chars() {
         if letter.is_ascii_punctuation() {
@@ -33,10 +34,10 @@ fn cell(text: impl AsRef<str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cell;
+    use super::escape_cell;
 
     #[test]
-    fn text_of_a_client_is_no_markup() {
-        assert_eq!(cell("a|b\n<i>"), "a\\|b \\<i\\>");
+    fn client_text_is_escaped() {
+        assert_eq!(escape_cell("a|b\n<i>"), "a\\|b \\<i\\>");
     }
 }

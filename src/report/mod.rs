@@ -1,7 +1,7 @@
-//! [`Report`]: which crawlers break the rules of a site, which pretend to be others, which obey,
-//! and what does not count and until when. It is made from the history ([`Report::from_history`])
-//! or from access logs (`audit`), and shown as text, HTML ([`html`]), JSON or Markdown: `report`,
-//! `audit` and the overview of the dashboard are this one model.
+//! [`Report`]: which crawlers break the rules, pretend to be others, or obey, and which requests do
+//! not count. It is made from the stored history of a running crawlgate ([`Report::from_history`])
+//! or from access logs (`audit`), and rendered as text, HTML, JSON or Markdown. `report`, `audit`
+//! and the overview of the dashboard show this one model.
 
 mod about_log;
 pub mod charts;
@@ -18,27 +18,28 @@ mod row;
 mod tests;
 mod text;
 
-pub use html::{Content, Numbers, html};
-pub use log::{Damaged, ListsUsed, LogFacts, RuleCount, Top, UnreadableLine};
-pub use markdown::markdown;
-pub use not_counted::NotCounted;
-pub use period::Period;
+pub use html::{NumbersRow, ReportContent, render_html};
+pub use log::{DamagedLog, ListUsage, LogFacts, RuleCount, TopEntry, UnreadableLine};
+pub use markdown::render_markdown;
+pub use not_counted::NotCountedRequests;
+pub use period::ReportPeriod;
 pub use row::{
-    ClientIdentity, CrawlerRow, Example, Part, ToBlock, claims_nothing, crawler_name, known,
+    BlockInstruction, ClientIdentity, CrawlerRow, ReportSection, ViolationExample, crawler_name,
+    is_unprovable_label, registry_crawler,
 };
-pub use text::{table, text};
+pub use text::{render_table, render_text};
 
-use crate::record::Counts;
+use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
-use charts::Bar;
+use charts::PeriodBar;
 use serde::{Deserialize, Serialize};
 
 /// What crawlers did in a period.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The first sentence, with numbers: who breaks the rules.
+    /// The first sentence, about crawlers that break the rules.
     pub headline: String,
-    /// What was blocked, and what enforcement would block; empty if neither.
+    /// The sentence about blocked requests; may be empty.
     pub enforcement: String,
     /// The beginning of the period; `None` for a log without requests.
     #[serde(serialize_with = "rfc3339")]
@@ -46,54 +47,54 @@ pub struct Report {
     /// The end of the period.
     #[serde(serialize_with = "rfc3339")]
     pub to: Option<Timestamp>,
-    /// What the report is made from.
-    pub source: Source,
-    /// The site that it is about; empty for all sites.
+    /// The source of the counts.
+    pub source: ReportSource,
+    /// The site; empty for all sites.
     pub site: String,
-    /// Whose counts these are, where several instances share a store; else empty.
+    /// The sentence about included instances, where several share a store; else empty.
     pub instances: String,
-    /// Requests by crawlers and under their names. Tools and visitors are not in it.
-    pub totals: Totals,
+    /// Sums over all crawlers.
+    pub totals: ReportTotals,
     /// Requests that do not count, by reason.
-    pub not_counted: Vec<NotCounted>,
-    /// Crawlers by name and identity, in the order of the parts; in each part those with most
-    /// requests against the rules come first, then those with most requests.
+    pub not_counted: Vec<NotCountedRequests>,
+    /// Crawlers by name and identity, in the order of the sections. In a section, rows with the most
+    /// requests against the rules come first, then rows with the most requests.
     pub crawlers: Vec<CrawlerRow>,
     /// Names that unknown bots give themselves, with their requests.
-    pub unknown_bots: Vec<Top>,
+    pub unknown_bots: Vec<TopEntry>,
     /// Requests by visitors.
     pub visitors: u64,
-    /// Requests for hosts without a policy, and requests that were blocked before they were judged.
+    /// Requests for hosts without a policy, and malformed requests.
     pub unclaimed: u64,
     /// Requests by hour, day or week.
-    pub periods: Vec<Bar>,
+    pub periods: Vec<PeriodBar>,
     /// What crawlers did on each site; empty in the report of one site or of a log.
     pub sites: Vec<SiteRow>,
-    /// Rules by the requests that they disallowed; of a log alone.
+    /// Rules by the requests that they disallowed; only for logs.
     pub rules: Vec<RuleCount>,
-    /// Disallowed URLs by their requests, without the query; of a log alone.
-    pub urls: Vec<Top>,
-    /// What was read, where the report is made from logs.
+    /// Disallowed URLs by their requests, without the query; only for logs.
+    pub urls: Vec<TopEntry>,
+    /// What was read of the logs; only for logs.
     pub log: Option<LogFacts>,
 }
 
-/// What a report is made from.
+/// The source of a report's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ReportSource {
     /// The counts of a running crawlgate.
     #[default]
     History,
-    /// Access logs, judged by the robots.txt files that were in force.
+    /// Access logs, judged by robots.txt files with publication times.
     Logs,
     /// Access logs, judged by policies that need not have been in force.
     LogsByPolicies,
 }
 
-/// Sums over all crawlers. Impostors are in `pretended` alone.
+/// Sums over all crawlers. Impostors are only in `pretended`. Visitors are in none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
-pub struct Totals {
+pub struct ReportTotals {
     pub requests: u64,
     pub against_rules: u64,
     pub not_counted: u64,
@@ -116,42 +117,45 @@ pub struct SiteRow {
     /// The mode of its policy, where it is known.
     pub mode: Option<String>,
     /// What crawlers did, without impostors.
-    pub counts: Counts,
+    pub counts: RequestCounts,
     /// Requests by impostors.
     pub pretended: u64,
 }
 
 impl Report {
-    /// The rows of a part.
-    pub fn part(&self, part: Part) -> impl Iterator<Item = &CrawlerRow> {
+    /// The rows of a section.
+    pub fn rows_in(&self, part: ReportSection) -> impl Iterator<Item = &CrawlerRow> {
         self.crawlers.iter().filter(move |row| row.part == part)
     }
 
-    /// Whether unknown bots are to be named apart: they came, and no other part names them.
-    fn lists_unknown_bots(&self) -> bool {
+    /// Whether the report lists unknown bots separately, because no other section names them.
+    fn has_separate_unknown_bots(&self) -> bool {
         let mut rows = self.crawlers.iter();
         let is_named = rows.any(|row| {
-            row.is_unknown_bots() && matches!(row.part, Part::BreaksRules | Part::DoesNotCount)
+            row.is_unknown_bots()
+                && matches!(
+                    row.part,
+                    ReportSection::BreaksRules | ReportSection::DoesNotCount
+                )
         });
         !self.unknown_bots.is_empty() && !is_named
     }
 
-    /// The rows whose latest request against the rules is known.
-    fn examples(&self) -> Vec<&CrawlerRow> {
+    fn rows_with_examples(&self) -> Vec<&CrawlerRow> {
         let rows = self.crawlers.iter();
         rows.filter(|row| row.example.is_some()).collect()
     }
 
-    /// The rows with requests that seem to come from somebody else; one row each of a name.
-    fn suspected(&self) -> Vec<&CrawlerRow> {
+    /// The rows with requests that seem to come from somebody else.
+    fn suspected_rows(&self) -> Vec<&CrawlerRow> {
         let rows = self.crawlers.iter();
         rows.filter(|row| row.suspected > 0).collect()
     }
 
-    /// What to write into policies so that crawlers which pass are blocked, each line once.
-    fn to_block(&self) -> Vec<&ToBlock> {
-        let mut lines: Vec<&ToBlock> = Vec::new();
-        for row in self.part(Part::BreaksRules) {
+    /// The policy lines that would block the crawlers which break the rules, each once.
+    fn block_instructions(&self) -> Vec<&BlockInstruction> {
+        let mut lines: Vec<&BlockInstruction> = Vec::new();
+        for row in self.rows_in(ReportSection::BreaksRules) {
             if let Some(to_block) = &row.to_block
                 && !lines.contains(&to_block)
             {
@@ -161,33 +165,31 @@ impl Report {
         lines
     }
 
-    /// Sorts the rows, adds them up, and writes the sentences. `now` decides which older copies may
-    /// still be in use.
+    /// Sorts and sums the rows, and writes the sentences. `now` decides which older copies may still
+    /// be in use.
     pub fn finish(mut self, now: Timestamp) -> Report {
         for row in &mut self.crawlers {
-            row.classify(now);
-        }
-        for row in &mut self.crawlers {
+            row.assign_section(now);
             if row.is_unknown_bots() && !self.unknown_bots.is_empty() {
-                row.name = names_of_bots(&self.unknown_bots);
+                row.name = summarize_bot_names(&self.unknown_bots);
             }
         }
-        self.crawlers.sort_by_cached_key(CrawlerRow::order);
-        let mut totals = Totals::default();
+        self.crawlers.sort_by_cached_key(CrawlerRow::sort_key);
+        let mut totals = ReportTotals::default();
         for row in &self.crawlers {
             row.add_to(&mut totals);
         }
-        self.not_counted = not_counted::by_reason(&self.crawlers, self.source, now);
+        self.not_counted = not_counted::group_by_reason(&self.crawlers, self.source, now);
         totals.not_counted = self.not_counted.iter().map(|part| part.requests).sum();
         self.totals = totals;
-        self.headline = headline::headline(&self);
-        self.enforcement = headline::enforcement(&self);
+        self.headline = headline::headline_sentence(&self);
+        self.enforcement = headline::enforcement_sentence(&self);
         self
     }
 }
 
 /// The first two names of unknown bots, and how many more there are.
-fn names_of_bots(bots: &[Top]) -> String {
+fn summarize_bot_names(bots: &[TopEntry]) -> String {
     let mut names: Vec<String> = Vec::new();
     for bot in bots.iter().take(2) {
         names.push(crate::printable::printable(bot.name.as_bytes()));
@@ -198,11 +200,11 @@ fn names_of_bots(bots: &[Top]) -> String {
     names.join(", ")
 }
 
-/// The first `most` of these words, separated by commas, and how many more there are.
-pub fn join_first(mut words: Vec<String>, most: usize) -> String {
-    if words.len() > most {
-        let more = words.len() - most;
-        words.truncate(most);
+/// Joins the first `max` words by commas, and adds how many more there are.
+pub fn join_first(mut words: Vec<String>, max: usize) -> String {
+    if words.len() > max {
+        let more = words.len() - max;
+        words.truncate(max);
         words.push(format!("and {more} more"));
     }
     words.join(", ")

@@ -1,24 +1,25 @@
-//! [`NotCounted`]: disallowed requests that accuse no crawler, with the [`Reason`] and until when
-//! that is so.
+//! [`NotCountedRequests`]: requests that robots.txt disallows and that a report still does not
+//! count as violations. The [`NotCountedReason`] says why, for example because the crawler may
+//! still use an older robots.txt. Most reasons end at a known time; later requests count.
 
-use super::{CrawlerRow, Part, Source, join_first};
-use crate::numbers::counted;
-use crate::record::Counts;
+use super::{CrawlerRow, ReportSection, ReportSource, join_first};
+use crate::numbers::plural_thousands;
+use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::Kind;
 use askama::Template;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
-/// Different ends of one reason.
+/// The parts that one reason may have, by their ends.
 const MAX_ENDS: usize = 3;
 const HOUR: i64 = 3_600;
 
-/// Why requests do not count.
+/// Why disallowed requests do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// robots.txt changed, and the crawler may use the one before.
+pub enum NotCountedReason {
+    /// robots.txt changed, and the crawler may use the previous version.
     OlderCopy,
     /// crawlgate has not observed the host for long enough: on the first day, or after a gap.
     NotObserved,
@@ -26,93 +27,94 @@ pub enum Reason {
     PerhapsCached,
     /// Another instance has not reported what it served.
     PeersUnknown,
-    /// Parsers read the URL in different ways.
+    /// Parsers of robots.txt disagree about the URL.
     Ambiguous,
 }
 
-/// Requests that do not count for one reason.
+/// Requests that do not count, for one reason and end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotCounted {
-    /// Why.
-    pub reason: Reason,
-    /// How many.
+pub struct NotCountedRequests {
+    /// The reason.
+    pub reason: NotCountedReason,
+    /// How many requests.
     pub requests: u64,
-    /// The latest time until which one of them could rest on another robots.txt; `None` where no
-    /// time ends it.
+    /// Until when crawlers may use another robots.txt; `None` if the reason has no end.
     #[serde(serialize_with = "rfc3339")]
     pub until: Option<Timestamp>,
-    /// Whether that time is over at the end of the report.
+    /// Whether that time is before the end of the report.
     pub is_over: bool,
     /// The names of the crawlers that sent them.
     pub crawlers: Vec<String>,
-    /// What that means, in a sentence or two.
+    /// The sentence for people.
     pub sentence: String,
 }
 
-impl Reason {
-    /// The requests of these counts that do not count for this reason.
-    fn requests(self, counts: &Counts) -> u64 {
+impl NotCountedReason {
+    /// How many requests do not count for this reason.
+    fn count_in(self, counts: &RequestCounts) -> u64 {
         match self {
-            Reason::OlderCopy => counts.of_kind(Kind::StaleCopy),
-            Reason::NotObserved => counts
-                .of_kind(Kind::Unproven)
+            NotCountedReason::OlderCopy => counts.requests_of_kind(Kind::StaleCopy),
+            NotCountedReason::NotObserved => counts
+                .requests_of_kind(Kind::Unproven)
                 .saturating_sub(counts.perhaps_cached() + counts.peers_unknown()),
-            Reason::PerhapsCached => counts.perhaps_cached(),
-            Reason::PeersUnknown => counts.peers_unknown(),
-            Reason::Ambiguous => counts.of_kind(Kind::Ambiguous),
+            NotCountedReason::PerhapsCached => counts.perhaps_cached(),
+            NotCountedReason::PeersUnknown => counts.peers_unknown(),
+            NotCountedReason::Ambiguous => counts.requests_of_kind(Kind::Ambiguous),
         }
     }
 
-    /// The time that ends it for the requests of these counts, if one does.
-    fn until(self, counts: &Counts) -> Option<Timestamp> {
+    /// When requests count again; `None` if the reason has no end.
+    fn doubt_ends_at(self, counts: &RequestCounts) -> Option<Timestamp> {
         match self {
-            Reason::OlderCopy => counts.older_until(Kind::StaleCopy),
-            Reason::NotObserved => counts.older_until(Kind::Unproven),
-            Reason::PerhapsCached | Reason::PeersUnknown | Reason::Ambiguous => None,
+            NotCountedReason::OlderCopy => counts.older_until(Kind::StaleCopy),
+            NotCountedReason::NotObserved => counts.older_until(Kind::Unproven),
+            NotCountedReason::PerhapsCached
+            | NotCountedReason::PeersUnknown
+            | NotCountedReason::Ambiguous => None,
         }
     }
 }
 
-/// What is said of such requests.
+/// The sentence about such requests.
 #[derive(Template)]
 #[template(path = "not_counted.txt")]
-struct Sentence<'a> {
-    part: &'a NotCounted,
-    source: Source,
+struct NotCountedText<'a> {
+    part: &'a NotCountedRequests,
+    source: ReportSource,
 }
 
-impl Sentence<'_> {
-    /// What crawlers may use in place of the robots.txt in force.
+impl NotCountedText<'_> {
+    /// The robots.txt that crawlers may use in place of the one in force.
     fn older_copy(&self) -> &'static str {
         match (self.part.reason, self.source) {
-            (Reason::OlderCopy, _) => "the robots.txt before the last change",
-            (_, Source::History) => "a robots.txt from before crawlgate watched this site",
-            (_, Source::Logs | Source::LogsByPolicies) => {
+            (NotCountedReason::OlderCopy, _) => "the robots.txt before the last change",
+            (_, ReportSource::History) => "a robots.txt from before crawlgate watched this site",
+            (_, ReportSource::Logs | ReportSource::LogsByPolicies) => {
                 "a robots.txt from before the first one that you gave"
             }
         }
     }
 }
 
-/// The requests of crawlers that do not count, by reason and end. Those of pretenders and tools are
-/// left out. Ends within an hour are one; of each reason there are at most `MAX_ENDS`.
-pub(super) fn by_reason(
+/// Groups the requests that do not count by reason and end, without impostors and tools. Ends within
+/// the same hour are one. After [`MAX_ENDS`] ends, later ones are added to the last.
+pub(super) fn group_by_reason(
     crawlers: &[CrawlerRow],
-    source: Source,
+    source: ReportSource,
     now: Timestamp,
-) -> Vec<NotCounted> {
+) -> Vec<NotCountedRequests> {
     let mut parts = Vec::new();
-    for reason in Reason::VARIANTS {
+    for reason in NotCountedReason::VARIANTS {
         let mut rows: Vec<(Option<Timestamp>, u64, &CrawlerRow)> = Vec::new();
         for row in crawlers {
-            let requests = reason.requests(&row.counts);
-            if requests > 0 && !matches!(row.part, Part::Pretends | Part::Tool) {
-                let until = reason.until(&row.counts);
+            let requests = reason.count_in(&row.counts);
+            if requests > 0 && !matches!(row.part, ReportSection::Pretends | ReportSection::Tool) {
+                let until = reason.doubt_ends_at(&row.counts);
                 rows.push((until, requests, row));
             }
         }
         rows.sort_by_key(|(until, ..)| *until);
-        let mut ends: Vec<NotCounted> = Vec::new();
+        let mut ends: Vec<NotCountedRequests> = Vec::new();
         for (until, requests, row) in rows {
             let is_full = ends.len() == MAX_ENDS;
             let same = ends.last_mut().filter(|last| {
@@ -122,7 +124,7 @@ pub(super) fn by_reason(
             match same {
                 Some(last) => last.add(until, requests, row),
                 None => {
-                    let mut first = NotCounted::new(*reason);
+                    let mut first = NotCountedRequests::new(*reason);
                     first.add(until, requests, row);
                     ends.push(first);
                 }
@@ -130,16 +132,16 @@ pub(super) fn by_reason(
         }
         for end in &mut ends {
             end.is_over = end.until.is_some_and(|until| until <= now);
-            end.sentence = Sentence { part: end, source }.to_string();
+            end.sentence = NotCountedText { part: end, source }.to_string();
         }
         parts.append(&mut ends);
     }
     parts
 }
 
-impl NotCounted {
-    fn new(reason: Reason) -> NotCounted {
-        NotCounted {
+impl NotCountedRequests {
+    fn new(reason: NotCountedReason) -> NotCountedRequests {
+        NotCountedRequests {
             reason,
             requests: 0,
             until: None,
@@ -157,8 +159,8 @@ impl NotCounted {
         }
     }
 
-    /// The crawlers in one line: the first six, and how many more there are.
-    pub(super) fn names(&self) -> String {
+    /// The first crawlers in one line, and how many more there are.
+    pub(super) fn crawler_names(&self) -> String {
         const NAMED: usize = 6;
         join_first(self.crawlers.clone(), NAMED)
     }

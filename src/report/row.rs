@@ -1,12 +1,12 @@
-//! [`CrawlerRow`]: the requests under one crawler's name by clients of one identity, and the
-//! [`Part`] of the report that it belongs to. A user agent is a claim, so verified crawlers,
-//! clients that are not verified, and clients that pretend have rows of their own.
+//! [`CrawlerRow`]: one line of a report, with the requests under one crawler's name by clients of
+//! one identity, and the [`ReportSection`] that the line belongs to. A user agent proves nothing,
+//! so verified crawlers, unverified clients and impostors have separate rows.
 
-use super::{RuleCount, Totals};
+use super::{ReportTotals, RuleCount};
 use crate::crawlers::{Crawler, Purpose, Registry};
-use crate::record::Counts;
+use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::{Kind, KnownIdentity};
+use crate::verdict::{IdentityStatus, Kind};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use strum::{IntoStaticStr, VariantArray};
@@ -18,7 +18,7 @@ const TOOLS: &str = "tool";
 /// The label of crawlers beyond the bound of the counts.
 const OVERFLOW: &str = "overflow";
 
-/// Who sent requests under a crawler's name.
+/// Whether the clients that use a crawler's name are the crawler.
 #[derive(
     Clone,
     Copy,
@@ -35,14 +35,13 @@ const OVERFLOW: &str = "overflow";
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ClientIdentity {
-    /// The crawler: it is proven.
+    /// Proven to be the crawler.
     Verified,
-    /// It is not known.
+    /// Not known.
     Unverified,
-    /// Another client, it seems: the address is outside of the crawler's networks. A log proves
-    /// no more.
+    /// The address is outside of the crawler's networks, which alone proves nothing.
     SuspectedImpostor,
-    /// Another client: it is proven.
+    /// Proven to be another client.
     Impostor,
 }
 
@@ -63,38 +62,38 @@ impl ClientIdentity {
     }
 }
 
-impl From<KnownIdentity> for ClientIdentity {
-    fn from(identity: KnownIdentity) -> ClientIdentity {
+impl From<IdentityStatus> for ClientIdentity {
+    fn from(identity: IdentityStatus) -> ClientIdentity {
         match identity {
-            KnownIdentity::Verified => ClientIdentity::Verified,
-            KnownIdentity::Unverified => ClientIdentity::Unverified,
-            KnownIdentity::Impostor => ClientIdentity::Impostor,
+            IdentityStatus::Verified => ClientIdentity::Verified,
+            IdentityStatus::Unverified => ClientIdentity::Unverified,
+            IdentityStatus::Impostor => ClientIdentity::Impostor,
         }
     }
 }
 
-/// The part of a report that a row belongs to, in their order.
+/// The sections of a report, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// It has requests against the rules.
+pub enum ReportSection {
+    /// Crawlers with requests against the rules.
     BreaksRules,
-    /// It uses the name of a crawler that it is not.
+    /// Clients that use the name of another crawler.
     Pretends,
-    /// It has disallowed requests, and none of them counts.
+    /// Crawlers with disallowed requests, none of which counts.
     DoesNotCount,
-    /// It obeys.
+    /// Crawlers that obey.
     Obeys,
-    /// The rules do not bind it, or its requests were not judged.
+    /// Crawlers that the rules do not bind, or that were not judged.
     #[default]
     NotJudged,
-    /// A tool, which anybody may run.
+    /// Tools, which anybody may run.
     Tool,
 }
 
 /// A request that broke the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Example {
+pub struct ViolationExample {
     /// When it came.
     #[serde(serialize_with = "rfc3339")]
     pub time: Option<Timestamp>,
@@ -104,17 +103,17 @@ pub struct Example {
     pub request: String,
     /// The line of robots.txt that disallows it; empty for a trap.
     pub rule: String,
-    /// Where that line is written: `file:line:column`.
+    /// The place of that line: `file:line:column`.
     pub place: String,
 }
 
-/// What to write into a policy, so that a crawler is blocked.
+/// The line to write into a policy so that a crawler is blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToBlock {
+pub struct BlockInstruction {
     /// The file, with the line of its `enforcement` if it has one.
     pub place: String,
-    /// The part of the file that the line belongs into, like `enforcement.agents`; empty where the
-    /// line stands alone.
+    /// The section of the file that the line belongs to, like `enforcement.agents`; empty for a line
+    /// at the top level.
     pub under: String,
     /// The line to write.
     pub line: String,
@@ -125,16 +124,16 @@ pub struct ToBlock {
 pub struct CrawlerRow {
     /// The registry's id, the token of a policy, `other` (unknown bots) or `tool`.
     pub id: String,
-    /// What people call it.
+    /// The name for people.
     pub name: String,
-    /// Its purpose, by the registry.
+    /// The purpose, by the registry.
     pub purpose: Option<Purpose>,
-    /// `None` for names that claim nothing which could be proven.
+    /// `None` for labels whose identity cannot be proven.
     pub identity: Option<ClientIdentity>,
-    /// The part of the report that it belongs to.
-    pub part: Part,
-    /// Its requests.
-    pub counts: Counts,
+    /// The section of the report.
+    pub part: ReportSection,
+    /// The requests.
+    pub counts: RequestCounts,
     /// When it first broke a rule in the period.
     #[serde(serialize_with = "rfc3339")]
     pub first: Option<Timestamp>,
@@ -144,32 +143,31 @@ pub struct CrawlerRow {
     /// Whether its latest request against the rules was blocked; `None` where that is not known.
     pub is_blocked: Option<bool>,
     /// The latest request against the rules.
-    pub example: Option<Example>,
-    /// Requests among them that seem to come from another client: their addresses are outside of
-    /// the crawler's networks, and reverse DNS is not asked.
+    pub example: Option<ViolationExample>,
+    /// Requests that seem to come from another client: their addresses are outside of the crawler's
+    /// networks, and reverse DNS is not asked.
     pub suspected: u64,
-    /// Bytes that were sent for disallowed requests; of a log alone.
+    /// Bytes that were sent for disallowed requests; only for logs.
     pub disallowed_bytes: u64,
-    /// The rules that disallowed its requests; of a log alone.
+    /// The rules that disallowed its requests; only for logs.
     pub rules: Vec<RuleCount>,
-    /// What to write so that it is blocked, where a policy can say so.
-    pub to_block: Option<ToBlock>,
+    /// How to block it, where a policy can.
+    pub to_block: Option<BlockInstruction>,
 }
 
-/// The crawler of the registry that has an id.
-pub fn known(id: &str) -> Option<&'static Crawler> {
+/// The crawler with this id.
+pub fn registry_crawler(id: &str) -> Option<&'static Crawler> {
     let mut crawlers = Registry::builtin().crawlers().iter();
     crawlers.find(|crawler| crawler.id == id)
 }
 
-/// Whether a label is that of tools.
-fn is_tool(id: &str) -> bool {
-    id == TOOLS || known(id).is_some_and(|crawler| crawler.purpose == Purpose::Tool)
+fn is_tool_label(id: &str) -> bool {
+    id == TOOLS || registry_crawler(id).is_some_and(|crawler| crawler.purpose == Purpose::Tool)
 }
 
-/// What people call the crawler with a label.
+/// The name for people of the crawler with a label.
 pub fn crawler_name(id: &str) -> &str {
-    match (id, known(id)) {
+    match (id, registry_crawler(id)) {
         (_, Some(crawler)) => &crawler.name,
         (UNKNOWN_BOTS, None) => "unknown bots",
         (TOOLS, None) => "unknown tools",
@@ -178,34 +176,33 @@ pub fn crawler_name(id: &str) -> &str {
     }
 }
 
-/// Whether a label claims nothing that could be proven.
-pub fn claims_nothing(id: &str) -> bool {
+/// Whether a label stands for clients whose identity cannot be proven.
+pub fn is_unprovable_label(id: &str) -> bool {
     matches!(id, UNKNOWN_BOTS | TOOLS | OVERFLOW)
 }
 
 impl CrawlerRow {
-    /// A row with these counts. Names that claim nothing get no identity.
-    pub fn new(id: &str, identity: ClientIdentity, counts: Counts) -> CrawlerRow {
+    /// A row with these counts. Drops the identity if it cannot be proven.
+    pub fn new(id: &str, identity: ClientIdentity, counts: RequestCounts) -> CrawlerRow {
         CrawlerRow {
             id: id.to_owned(),
             name: crawler_name(id).to_owned(),
-            purpose: known(id).map(|crawler| crawler.purpose),
-            identity: (!claims_nothing(id)).then_some(identity),
+            purpose: registry_crawler(id).map(|crawler| crawler.purpose),
+            identity: (!is_unprovable_label(id)).then_some(identity),
             counts,
             ..CrawlerRow::default()
         }
     }
 
-    /// Whether these are the bots that the registry does not know.
+    /// Whether the row has the bots that the registry does not know.
     pub fn is_unknown_bots(&self) -> bool {
         self.id == UNKNOWN_BOTS
     }
 
-    /// The identity in words; empty for a name that claims nothing, and for a tool.
+    /// The identity in words; empty for tools and where it cannot be proven.
     pub fn identity_words(&self) -> &'static str {
         match self.part {
-            // Anybody may run a tool.
-            Part::Tool => "",
+            ReportSection::Tool => "",
             _ if self.is_unknown_bots() => "unknown bot",
             _ => self.identity.map_or("", ClientIdentity::words),
         }
@@ -221,8 +218,8 @@ impl CrawlerRow {
         })
     }
 
-    /// Whether the clients are, or seem to be, somebody else than the crawler.
-    pub fn pretends(&self) -> bool {
+    /// Whether the clients are, or seem to be, other than the crawler.
+    pub fn is_pretender(&self) -> bool {
         matches!(
             self.identity,
             Some(ClientIdentity::Impostor | ClientIdentity::SuspectedImpostor)
@@ -230,7 +227,7 @@ impl CrawlerRow {
     }
 
     /// What happens to its requests against the rules, in words.
-    pub fn now_words(&self) -> &'static str {
+    pub fn outcome_words(&self) -> &'static str {
         match self.is_blocked {
             Some(true) => "blocked",
             Some(false) => "passes",
@@ -238,47 +235,49 @@ impl CrawlerRow {
         }
     }
 
-    /// Decides the part. Stale copies that could not be in use any more at `now` become obedience.
-    pub(super) fn classify(&mut self, now: Timestamp) {
-        self.counts.settle(now);
+    /// Decides the section. Requests by stale copies that are out of use at `now` count as obedient.
+    pub(super) fn assign_section(&mut self, now: Timestamp) {
+        self.counts.settle_stale_copies(now);
         let counts = &self.counts;
-        let judged = counts.kept() + counts.uncounted() + counts.broke();
-        self.part = if judged == 0 && is_tool(&self.id) {
-            Part::Tool
-        } else if self.pretends() {
-            Part::Pretends
-        } else if counts.broke() > 0 {
-            Part::BreaksRules
+        let judged = counts.obeyed_rules() + counts.uncounted() + counts.broke_rules();
+        self.part = if judged == 0 && is_tool_label(&self.id) {
+            ReportSection::Tool
+        } else if self.is_pretender() {
+            ReportSection::Pretends
+        } else if counts.broke_rules() > 0 {
+            ReportSection::BreaksRules
         } else if counts.uncounted() > 0 {
-            Part::DoesNotCount
-        } else if counts.kept() + counts.robots_txt() + counts.of_kind(Kind::Exempt) > 0 {
-            Part::Obeys
+            ReportSection::DoesNotCount
+        } else if counts.obeyed_rules()
+            + counts.robots_txt()
+            + counts.requests_of_kind(Kind::Exempt)
+            > 0
+        {
+            ReportSection::Obeys
         } else {
-            Part::NotJudged
+            ReportSection::NotJudged
         };
     }
 
-    /// The place among the rows: by part, verified crawlers before others, by requests against the
-    /// rules, by requests, by name.
-    pub(super) fn order(&self) -> impl Ord + use<> {
+    /// Sorts by section, then identity, then violations, then requests, then name.
+    pub(super) fn sort_key(&self) -> impl Ord + use<> {
         (
             self.part,
             self.identity.is_none(),
             self.identity,
-            Reverse((self.counts.broke(), self.counts.requests())),
+            Reverse((self.counts.broke_rules(), self.counts.requests())),
             self.id.clone(),
         )
     }
 
-    /// Adds the row to sums.
-    pub(super) fn add_to(&self, totals: &mut Totals) {
+    pub(super) fn add_to(&self, totals: &mut ReportTotals) {
         let counts = &self.counts;
         match self.part {
-            Part::Tool => totals.tools += counts.requests(),
-            Part::Pretends => totals.pretended += counts.requests(),
+            ReportSection::Tool => totals.tools += counts.requests(),
+            ReportSection::Pretends => totals.pretended += counts.requests(),
             _ => {
                 totals.requests += counts.requests();
-                totals.against_rules += counts.broke();
+                totals.against_rules += counts.broke_rules();
                 totals.blocked += counts.refused();
                 if self.is_unknown_bots() {
                     totals.unknown_bots_would_block += counts.would_refuse();

@@ -1,38 +1,43 @@
-//! What a report says of known counts: its sums, its parts, what does not count and until when; and
-//! that texts of clients stay texts in each of its forms.
+//! Tests of reports that are made from known counts: their sums and sections, which requests do not
+//! count and until when, and that texts from clients are escaped in every format.
 
-use super::not_counted::Reason;
+use super::not_counted::NotCountedReason;
 use super::{
-    ClientIdentity, CrawlerRow, Example, LogFacts, Part, Period, Report, RuleCount, Source,
-    ToBlock, Top, Totals, html, markdown, table, text,
+    BlockInstruction, ClientIdentity, CrawlerRow, LogFacts, Report, ReportPeriod, ReportSection,
+    ReportSource, ReportTotals, RuleCount, TopEntry, ViolationExample, render_html,
+    render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
-use crate::record::{Counts, Field, Row};
+use crate::record::{RecordField, RecordRow, RequestCounts};
 use crate::state::StateStore;
-use crate::state::history::{HOUR, HistoryBatch, HistoryReader, Step};
+use crate::state::history::{HOUR, HistoryBatch, HistoryReader, PeriodLength};
 use crate::time::Timestamp;
-use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
+use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// 22 Nov 2026, 00:00 UTC.
 const NOW: Timestamp = Timestamp(1_795_305_600);
 
-fn counts(requests: &[(Kind, CountedAction, u64)]) -> Counts {
-    let mut counts = Counts::default();
+fn counts(requests: &[(Kind, CountedAction, u64)]) -> RequestCounts {
+    let mut counts = RequestCounts::default();
     for (kind, action, number) in requests {
         counts.add(*kind, *action, *number);
     }
     counts
 }
 
-fn row(id: &str, identity: ClientIdentity, requests: &[(Kind, CountedAction, u64)]) -> CrawlerRow {
+fn crawler_row(
+    id: &str,
+    identity: ClientIdentity,
+    requests: &[(Kind, CountedAction, u64)],
+) -> CrawlerRow {
     CrawlerRow::new(id, identity, counts(requests))
 }
 
 /// With requests in doubt that end some hours after now.
-fn in_doubt(mut row: CrawlerRow, hours: i64) -> CrawlerRow {
+fn with_doubt_until(mut row: CrawlerRow, hours: i64) -> CrawlerRow {
     let until = Timestamp(NOW.0 + hours * HOUR);
     row.counts.set_older_until(Kind::StaleCopy, until);
     row.counts.set_older_until(Kind::Unproven, until);
@@ -51,40 +56,40 @@ fn report(crawlers: Vec<CrawlerRow>) -> Report {
 
 /// Two crawlers that break the rules, one of them verified, unknown bots, an impostor, one whose
 /// requests do not count, one that obeys, one that the rules do not bind, and tools.
-fn mixed() -> Report {
+fn mixed_report() -> Report {
     use ClientIdentity::{Impostor, Unverified, Verified};
     report(vec![
-        row("curl", Unverified, &[(Kind::NotACrawler, Pass, 1_000)]),
-        row("bingbot", Verified, &[(Kind::Allowed, Pass, 40)]),
-        row("googlebot", Impostor, &[(Kind::Impostor, Block, 7)]),
-        row(
+        crawler_row("curl", Unverified, &[(Kind::NotACrawler, Pass, 1_000)]),
+        crawler_row("bingbot", Verified, &[(Kind::Allowed, Pass, 40)]),
+        crawler_row("googlebot", Impostor, &[(Kind::Impostor, Block, 7)]),
+        crawler_row(
             "googlebot",
             Verified,
             &[(Kind::Violation, WouldBlock, 2), (Kind::Allowed, Pass, 28)],
         ),
-        in_doubt(
-            row("ccbot", Unverified, &[(Kind::Unproven, WouldBlock, 5)]),
+        with_doubt_until(
+            crawler_row("ccbot", Unverified, &[(Kind::Unproven, WouldBlock, 5)]),
             6,
         ),
-        row(
+        crawler_row(
             "gptbot",
             Unverified,
             &[(Kind::Violation, Block, 9), (Kind::TooFast, WouldBlock, 1)],
         ),
-        row("other", Unverified, &[(Kind::Trapped, WouldBlock, 3)]),
-        row("adsbot-google", Unverified, &[(Kind::NotBound, Pass, 11)]),
+        crawler_row("other", Unverified, &[(Kind::Trapped, WouldBlock, 3)]),
+        crawler_row("adsbot-google", Unverified, &[(Kind::NotBound, Pass, 11)]),
     ])
 }
 
-fn numbers(text: &str) -> Vec<u64> {
+fn numbers_in(text: &str) -> Vec<u64> {
     let parts = text.split(|sign: char| !sign.is_ascii_digit());
     parts.filter_map(|part| part.parse().ok()).collect()
 }
 
 #[test]
 fn totals_have_neither_impostors_nor_tools() {
-    let report = mixed();
-    let expected = Totals {
+    let report = mixed_report();
+    let expected = ReportTotals {
         requests: 99,
         against_rules: 15,
         not_counted: 5,
@@ -98,25 +103,25 @@ fn totals_have_neither_impostors_nor_tools() {
 }
 
 #[test]
-fn rows_stand_by_part_then_identity_then_violations() {
-    let rows: Vec<(Part, String)> = mixed()
+fn rows_sort_by_section_identity_violations() {
+    let rows: Vec<(ReportSection, String)> = mixed_report()
         .crawlers
         .into_iter()
         .map(|row| (row.part, row.id))
         .collect();
     let expected = [
-        (Part::BreaksRules, "googlebot"),
-        (Part::BreaksRules, "gptbot"),
-        (Part::BreaksRules, "other"),
-        (Part::Pretends, "googlebot"),
-        (Part::DoesNotCount, "ccbot"),
-        (Part::Obeys, "bingbot"),
-        (Part::NotJudged, "adsbot-google"),
-        (Part::Tool, "curl"),
+        (ReportSection::BreaksRules, "googlebot"),
+        (ReportSection::BreaksRules, "gptbot"),
+        (ReportSection::BreaksRules, "other"),
+        (ReportSection::Pretends, "googlebot"),
+        (ReportSection::DoesNotCount, "ccbot"),
+        (ReportSection::Obeys, "bingbot"),
+        (ReportSection::NotJudged, "adsbot-google"),
+        (ReportSection::Tool, "curl"),
     ];
     assert_eq!(rows, expected.map(|(part, id)| (part, id.to_owned())));
     let most = |id, broke| {
-        row(
+        crawler_row(
             id,
             ClientIdentity::Unverified,
             &[(Kind::Violation, Pass, broke)],
@@ -132,94 +137,104 @@ fn rows_stand_by_part_then_identity_then_violations() {
 }
 
 #[test]
-fn first_sentence_counts_who_breaks_the_rules() {
-    assert_eq!(numbers(&mixed().headline), [1, 1, 15, 99]);
-    assert_eq!(numbers(&mixed().enforcement), [9, 5 + 3, 3]);
-    let one = report(vec![row(
+fn headline_counts_rule_breakers() {
+    assert_eq!(numbers_in(&mixed_report().headline), [1, 1, 15, 99]);
+    assert_eq!(numbers_in(&mixed_report().enforcement), [9, 5 + 3, 3]);
+    let one = report(vec![crawler_row(
         "googlebot",
         ClientIdentity::Verified,
         &[(Kind::Violation, WouldBlock, 2_000)],
     )]);
-    assert_eq!(numbers(&one.headline.replace(',', "")), [1, 2_000, 2_000]);
+    assert_eq!(
+        numbers_in(&one.headline.replace(',', "")),
+        [1, 2_000, 2_000]
+    );
     assert!(one.headline.contains("crawler breaks "), "{}", one.headline);
-    assert_eq!(numbers(&one.enforcement.replace(',', "")), [2_000]);
+    assert_eq!(numbers_in(&one.enforcement.replace(',', "")), [2_000]);
 }
 
 #[test]
-fn first_sentence_accuses_nobody_while_nothing_counts() {
-    assert!(numbers(&report(Vec::new()).headline).is_empty());
-    let obeying = row(
+fn headline_accuses_none_while_nothing_counts() {
+    assert!(numbers_in(&report(Vec::new()).headline).is_empty());
+    let obeying = crawler_row(
         "bingbot",
         ClientIdentity::Verified,
         &[(Kind::Allowed, Pass, 32)],
     );
-    assert_eq!(numbers(&report(vec![obeying.clone()]).headline), [32]);
-    let doubtful = row(
+    assert_eq!(numbers_in(&report(vec![obeying.clone()]).headline), [32]);
+    let doubtful = crawler_row(
         "ccbot",
         ClientIdentity::Unverified,
         &[(Kind::Unproven, WouldBlock, 68)],
     );
-    let first_day = report(vec![obeying, in_doubt(doubtful, 24)]);
-    assert_eq!(numbers(&first_day.headline), [68, 100]);
+    let first_day = report(vec![obeying, with_doubt_until(doubtful, 24)]);
+    assert_eq!(numbers_in(&first_day.headline), [68, 100]);
     assert_eq!(first_day.totals.against_rules, 0);
-    assert_eq!(first_day.part(Part::BreaksRules).count(), 0);
+    assert_eq!(first_day.rows_in(ReportSection::BreaksRules).count(), 0);
     // Who pretends and who is a tool is no crawler that came.
     let nobody = report(vec![
-        row(
+        crawler_row(
             "googlebot",
             ClientIdentity::Impostor,
             &[(Kind::Impostor, Pass, 3)],
         ),
-        row(
+        crawler_row(
             "curl",
             ClientIdentity::Unverified,
             &[(Kind::NotACrawler, Pass, 4)],
         ),
     ]);
-    assert!(numbers(&nobody.headline).is_empty());
+    assert!(numbers_in(&nobody.headline).is_empty());
 }
 
 #[test]
 fn suspected_impostors_pretend_and_break_no_rule() {
-    let suspected = row(
+    let suspected = crawler_row(
         "googlebot",
         ClientIdentity::SuspectedImpostor,
         &[(Kind::Violation, Pass, 3), (Kind::Unproven, Pass, 2)],
     );
     let report = report(vec![suspected]);
-    assert_eq!(report.crawlers[0].part, Part::Pretends);
+    assert_eq!(report.crawlers[0].part, ReportSection::Pretends);
     assert_eq!((report.totals.pretended, report.totals.requests), (5, 0));
     assert_eq!(report.not_counted, []);
 }
 
 #[test]
-fn a_tool_that_the_rules_judge_is_a_crawler() {
+fn tool_judged_by_rules_is_a_crawler() {
     let judged = [(Kind::NotACrawler, Pass, 4), (Kind::Violation, Block, 1)];
-    let report = report(vec![row("wget", ClientIdentity::Unverified, &judged)]);
-    assert_eq!(report.crawlers[0].part, Part::BreaksRules);
+    let report = report(vec![crawler_row(
+        "wget",
+        ClientIdentity::Unverified,
+        &judged,
+    )]);
+    assert_eq!(report.crawlers[0].part, ReportSection::BreaksRules);
     assert_eq!((report.totals.requests, report.totals.tools), (5, 0));
 }
 
 #[test]
-fn an_older_copy_is_obedience_once_its_time_is_over() {
-    let older = row(
+fn older_copy_becomes_obedience_after_its_time() {
+    let older = crawler_row(
         "ccbot",
         ClientIdentity::Unverified,
         &[(Kind::StaleCopy, Pass, 6)],
     );
-    let waiting = report(vec![in_doubt(older.clone(), 1)]);
-    assert_eq!(waiting.crawlers[0].part, Part::DoesNotCount);
+    let waiting = report(vec![with_doubt_until(older.clone(), 1)]);
+    assert_eq!(waiting.crawlers[0].part, ReportSection::DoesNotCount);
     assert_eq!(waiting.totals.not_counted, 6);
-    let over = report(vec![in_doubt(older, 0)]);
-    assert_eq!(over.crawlers[0].part, Part::Obeys);
+    let over = report(vec![with_doubt_until(older, 0)]);
+    assert_eq!(over.crawlers[0].part, ReportSection::Obeys);
     assert_eq!(
-        (over.totals.not_counted, over.crawlers[0].counts.kept()),
+        (
+            over.totals.not_counted,
+            over.crawlers[0].counts.obeyed_rules()
+        ),
         (0, 6)
     );
 }
 
 /// Counts of each reason, some of which have a column of their own.
-fn of_each_reason() -> Counts {
+fn counts_of_each_reason() -> RequestCounts {
     let mut counts = counts(&[
         (Kind::StaleCopy, Pass, 1),
         (Kind::Unproven, Pass, 2 + 4 + 8),
@@ -238,69 +253,78 @@ fn of_each_reason() -> Counts {
 }
 
 #[test]
-fn what_does_not_count_has_its_reason_and_its_end() {
-    let counts = of_each_reason();
+fn uncounted_requests_have_reason_and_end() {
+    let counts = counts_of_each_reason();
     let one = CrawlerRow::new("ccbot", ClientIdentity::Unverified, counts);
-    let older = row(
+    let older = crawler_row(
         "gptbot",
         ClientIdentity::Unverified,
         &[(Kind::StaleCopy, Pass, 32)],
     );
     let pretending = CrawlerRow::new("googlebot", ClientIdentity::Impostor, counts);
-    let report = report(vec![one, in_doubt(older, 5), pretending]);
+    let report = report(vec![one, with_doubt_until(older, 5), pretending]);
     let found = report.not_counted.iter();
-    let found: Vec<(Reason, u64, Option<i64>)> = found
+    let found: Vec<(NotCountedReason, u64, Option<i64>)> = found
         .map(|part| {
             let hours = part.until.map(|until| (until.0 - NOW.0) / HOUR);
             (part.reason, part.requests, hours)
         })
         .collect();
     let expected = [
-        (Reason::OlderCopy, 1, Some(3)),
-        (Reason::OlderCopy, 32, Some(5)),
-        (Reason::NotObserved, 2, Some(1)),
-        (Reason::PerhapsCached, 4, None),
-        (Reason::PeersUnknown, 8, None),
-        (Reason::Ambiguous, 16, None),
+        (NotCountedReason::OlderCopy, 1, Some(3)),
+        (NotCountedReason::OlderCopy, 32, Some(5)),
+        (NotCountedReason::NotObserved, 2, Some(1)),
+        (NotCountedReason::PerhapsCached, 4, None),
+        (NotCountedReason::PeersUnknown, 8, None),
+        (NotCountedReason::Ambiguous, 16, None),
     ];
     assert_eq!(found, expected);
     assert_eq!(report.not_counted[0].crawlers, ["CCBot"]);
     assert_eq!(report.not_counted[1].crawlers, ["GPTBot"]);
     for part in &report.not_counted {
-        let until = part.until.map(Timestamp::for_people).unwrap_or_default();
+        let until = part
+            .until
+            .map(Timestamp::human_readable)
+            .unwrap_or_default();
         assert!(part.sentence.contains(&until), "{}", part.sentence);
     }
 }
 
 /// A sample of a request against the rules, some hours before now.
-fn sample(site: &str, crawler: &str, identity: KnownIdentity, hours: i64, would: &str) -> Row {
+fn violation_sample(
+    site: &str,
+    crawler: &str,
+    identity: IdentityStatus,
+    hours: i64,
+    would: &str,
+) -> RecordRow {
     let fields = [
-        (Field::Site, site),
-        (Field::Crawler, crawler),
-        (Field::Kind, Kind::Violation.name()),
-        (Field::Identity, identity.name()),
-        (Field::Method, "GET"),
-        (Field::Host, "shop.example"),
-        (Field::Target, &format!("/cart/{hours}")),
-        (Field::Rule, "Disallow: /cart/"),
-        (Field::RuleSource, "policies/shop.yaml:7:20"),
-        (Field::Would, would),
+        (RecordField::Site, site),
+        (RecordField::Crawler, crawler),
+        (RecordField::Kind, Kind::Violation.name()),
+        (RecordField::Identity, identity.name()),
+        (RecordField::Method, "GET"),
+        (RecordField::Host, "shop.example"),
+        (RecordField::Target, &format!("/cart/{hours}")),
+        (RecordField::Rule, "Disallow: /cart/"),
+        (RecordField::RuleSource, "policies/shop.yaml:7:20"),
+        (RecordField::Would, would),
     ];
-    Row::of_texts(Timestamp(NOW.0 - hours * HOUR), &fields)
+    RecordRow::from_texts(Timestamp(NOW.0 - hours * HOUR), &fields)
 }
 
 /// A history of two sites in memory.
-fn history() -> HistoryReader {
-    use KnownIdentity::{Impostor, Unverified, Verified};
+fn test_history() -> HistoryReader {
+    use IdentityStatus::{Impostor, Unverified, Verified};
     let moment = Moment {
         now: NOW,
-        lived: Duration::ZERO,
+        monotonic: Duration::ZERO,
     };
     let (store, _) = StateStore::open(None, Arc::new(move || moment)).expect("a store");
     let mut batch = HistoryBatch::default();
     let mut add = |hours, site, crawler, identity, requests: &[(Kind, CountedAction, u64)]| {
         let time = Timestamp(NOW.0 - hours * HOUR);
-        batch.requests(time, site, crawler, identity, &counts(requests));
+        batch.add_requests(time, site, crawler, identity, &counts(requests));
     };
     let violations = [(Kind::Violation, WouldBlock, 5), (Kind::Allowed, Pass, 1)];
     add(2, "shop", "gptbot", Some(Unverified), &violations);
@@ -362,22 +386,22 @@ fn history() -> HistoryReader {
         &[(Kind::Violation, Pass, 9)],
     );
     for (site, hours, would) in [("shop", 2, "block"), ("blog", 1, "")] {
-        batch.sample(sample(site, "gptbot", Unverified, hours, would));
+        batch.add_sample(violation_sample(site, "gptbot", Unverified, hours, would));
     }
-    batch.unlisted(NOW, "PriceHunter", 2);
-    batch.identity(NOW, "gptbot", IdentityOutcome::Suspected, 3);
+    batch.add_unlisted(NOW, "PriceHunter", 2);
+    batch.add_identity(NOW, "gptbot", IdentityOutcome::Suspected, 3);
     store.put_history(batch, NOW);
     store.history()
 }
 
-fn of_history(site: &str) -> Report {
-    Report::from_history(&history(), Period::days(1, NOW), site).expect("read")
+fn report_from_history(site: &str) -> Report {
+    Report::from_history(&test_history(), ReportPeriod::last_days(1, NOW), site).expect("read")
 }
 
 #[test]
-fn a_history_is_added_up_by_crawler_and_by_site() {
-    let report = of_history("");
-    let expected = Totals {
+fn history_is_summed_by_crawler_and_site() {
+    let report = report_from_history("");
+    let expected = ReportTotals {
         requests: 6 + 3 + 10 + 2 + 2 + 6,
         against_rules: 12,
         blocked: 5,
@@ -385,7 +409,7 @@ fn a_history_is_added_up_by_crawler_and_by_site() {
         unknown_bots_would_block: 2,
         pretended: 4,
         tools: 50,
-        ..Totals::default()
+        ..ReportTotals::default()
     };
     assert_eq!(report.totals, expected);
     assert_eq!((report.visitors, report.unclaimed), (60, 6));
@@ -393,7 +417,12 @@ fn a_history_is_added_up_by_crawler_and_by_site() {
     for row in &report.sites {
         let counts = &row.counts;
         let would_block = counts.would_refuse();
-        sites.push((&*row.site, counts.requests(), counts.broke(), would_block));
+        sites.push((
+            &*row.site,
+            counts.requests(),
+            counts.broke_rules(),
+            would_block,
+        ));
     }
     // Enforcement alone blocks no unknown bot, and a tool that broke a rule is a crawler.
     assert_eq!(sites, [("shop", 18, 7, 5), ("blog", 5, 5, 0)]);
@@ -401,7 +430,8 @@ fn a_history_is_added_up_by_crawler_and_by_site() {
         (report.sites[0].pretended, report.sites[1].pretended),
         (4, 0)
     );
-    let bars = |of: fn(&super::charts::Bar) -> u64| report.periods.iter().map(of).sum::<u64>();
+    let bars =
+        |of: fn(&super::charts::PeriodBar) -> u64| report.periods.iter().map(of).sum::<u64>();
     assert_eq!(report.periods.len(), 25);
     assert_eq!(bars(|bar| bar.against_rules), 12);
     assert_eq!(bars(|bar| bar.obeyed), 11);
@@ -410,16 +440,16 @@ fn a_history_is_added_up_by_crawler_and_by_site() {
 }
 
 #[test]
-fn a_row_has_its_first_and_its_latest_violation() {
+fn row_has_first_and_latest_violation() {
     let gptbot = |report: Report| {
         let mut rows = report.crawlers.into_iter();
         rows.find(|row| row.id == "gptbot").expect("gptbot")
     };
     let hours = |time: Option<Timestamp>| (NOW.0 - time.expect("a time").0) / HOUR;
-    let row = gptbot(of_history(""));
+    let row = gptbot(report_from_history(""));
     assert_eq!((hours(row.first), hours(row.last)), (2, 1));
     assert_eq!((row.is_blocked, row.suspected), (Some(true), 3));
-    let of_shop = of_history("shop");
+    let of_shop = report_from_history("shop");
     assert_eq!((of_shop.totals.against_rules, of_shop.visitors), (7, 60));
     assert!(of_shop.sites.is_empty());
     let row = gptbot(of_shop);
@@ -433,25 +463,29 @@ fn a_row_has_its_first_and_its_latest_violation() {
 }
 
 #[test]
-fn a_new_history_is_shown_by_hours() {
+fn new_history_is_shown_by_hours() {
     for (days, step, length) in [
-        (None, Step::Hour, 25),
-        (Some(0), Step::Hour, 25),
-        (Some(6), Step::Day, 8),
-        (Some(300), Step::Day, 31),
+        (None, PeriodLength::Hour, 25),
+        (Some(0), PeriodLength::Hour, 25),
+        (Some(6), PeriodLength::Day, 8),
+        (Some(300), PeriodLength::Day, 31),
     ] {
         let first_day = days.map(|days| Timestamp(NOW.0 - days * 24 * HOUR));
-        let period = Period::fitting(first_day, NOW);
-        assert_eq!((period.step, period.len()), (step, length), "{days:?}");
+        let period = ReportPeriod::since_first_day(first_day, NOW);
+        assert_eq!(
+            (period.step, period.step_count()),
+            (step, length),
+            "{days:?}"
+        );
     }
 }
 
 /// With texts that clients choose, which carry markup, control characters and lines of their own.
-fn hostile() -> Report {
+fn hostile_report() -> Report {
     const TEXT: &str = "<script>'\"&|*_[x](y)\u{1b}[31m\r\nPretend\u{202e}";
-    let mut report = mixed();
-    report.source = Source::Logs;
-    let top = || Top {
+    let mut report = mixed_report();
+    report.source = ReportSource::Logs;
+    let top = || TopEntry {
         name: TEXT.to_owned(),
         count: 3,
         error: 1,
@@ -467,25 +501,25 @@ fn hostile() -> Report {
         without_user_agents: vec![TEXT.to_owned()],
         ..LogFacts::default()
     });
-    report.crawlers[0].example = Some(Example {
+    report.crawlers[0].example = Some(ViolationExample {
         request: TEXT.to_owned(),
         rule: TEXT.to_owned(),
-        ..Example::default()
+        ..ViolationExample::default()
     });
     report.finish(NOW)
 }
 
 #[test]
-fn texts_of_clients_stay_texts() {
-    let report = hostile();
-    let page = html(&report).expect("a page");
+fn client_texts_are_escaped() {
+    let report = hostile_report();
+    let page = render_html(&report).expect("a page");
     assert!(!page.contains("<script") && page.contains("&#60;script&#62;"));
     assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
-    let summary = markdown(&report).expect("Markdown");
+    let summary = render_markdown(&report).expect("Markdown");
     // A reader of Markdown sees the text, as each sign of it is escaped.
     assert!(!summary.replace("\\<", "").contains('<'), "{summary}");
     assert!(!summary.contains("*_["), "{summary}");
-    for printed in [text(&report), table(&report)] {
+    for printed in [render_text(&report), render_table(&report)] {
         let printed = printed.expect("a text");
         let hidden = |sign: char| sign != '\n' && crate::printable::is_hidden(sign);
         assert!(!printed.contains(hidden), "{printed:?}");
@@ -495,7 +529,7 @@ fn texts_of_clients_stay_texts() {
 }
 
 /// The registry's crawlers with the longest names, each with many requests.
-fn crowd() -> Report {
+fn long_report() -> Report {
     let ids = [
         "perplexitybot",
         "meta-externalagent",
@@ -516,31 +550,35 @@ fn crowd() -> Report {
             (Kind::Violation, Block, 12_345),
             (Kind::Allowed, Pass, 67_890),
         ];
-        let mut row = row(id, ClientIdentity::Unverified, &breaking);
+        let mut row = crawler_row(id, ClientIdentity::Unverified, &breaking);
         row.first = Some(NOW);
         row.is_blocked = Some(true);
         crawlers.push(row);
     }
     for id in ids {
-        crawlers.push(row(
+        crawlers.push(crawler_row(
             id,
             ClientIdentity::Impostor,
             &[(Kind::Impostor, Block, 12_345)],
         ));
-        crawlers.push(row(
+        crawlers.push(crawler_row(
             id,
             ClientIdentity::Verified,
             &[(Kind::Allowed, Pass, 12_345)],
         ));
     }
-    let doubtful = CrawlerRow::new("amazonbot", ClientIdentity::Unverified, of_each_reason());
+    let doubtful = CrawlerRow::new(
+        "amazonbot",
+        ClientIdentity::Unverified,
+        counts_of_each_reason(),
+    );
     crawlers.push(doubtful);
     report(crawlers)
 }
 
 #[test]
-fn text_has_80_columns_and_few_lines_a_part() {
-    let printed = text(&crowd()).expect("a text");
+fn text_has_80_columns_and_short_sections() {
+    let printed = render_text(&long_report()).expect("a text");
     for line in printed.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -558,14 +596,19 @@ fn text_has_80_columns_and_few_lines_a_part() {
 }
 
 #[test]
-fn json_is_read_as_it_was_written() {
-    let mut report = crowd();
-    report.crawlers[0].to_block = Some(ToBlock {
+fn json_round_trips() {
+    let mut report = long_report();
+    report.crawlers[0].to_block = Some(BlockInstruction {
         place: "policies/shop.yaml:9".to_owned(),
         under: "enforcement.agents".to_owned(),
         line: "GPTBot: enforce".to_owned(),
     });
-    for report in [report, of_history(""), hostile(), Report::default()] {
+    for report in [
+        report,
+        report_from_history(""),
+        hostile_report(),
+        Report::default(),
+    ] {
         let written = serde_json::to_string(&report).expect("JSON");
         let read: Report = serde_json::from_str(&written).expect("a report");
         assert_eq!(read, report);

@@ -1,31 +1,30 @@
-//! [`text`] prints a report for a terminal of 80 columns, in the order of the page and with at most
-//! five lines a part. [`table`] prints every crawler with all its counts, in lines as long as they
-//! are.
+//! [`render_text`] renders a report about crawlers for a terminal of 80 columns, with at most five
+//! lines a section. [`render_table`] renders every crawler with all its counts, in wide lines.
 
-use super::about_log::about_log;
-use super::{CrawlerRow, Part, Report, Source, join_first};
-use crate::numbers::{counted, size, thousands};
+use super::about_log::about_log_sentences;
+use super::{CrawlerRow, Report, ReportSection, ReportSource, join_first};
+use crate::numbers::{byte_size, plural_thousands, thousands};
 use crate::printable::printable;
 use askama::Template;
 
-/// Lines of a part.
-const LINES: usize = 5;
-/// Columns of a line.
+/// The rows of a section.
+const MAX_LINES: usize = 5;
+/// The width of a line.
 const COLUMNS: usize = 80;
 
-/// The report in lines of at most 80 columns.
+/// Renders the report in lines of at most 80 columns.
 ///
 /// # Errors
-/// None that depends on the report.
-pub fn text(report: &Report) -> Result<String, askama::Error> {
-    Ok(wrapped(&ReportText { report }.render()?))
+/// Never because of the report.
+pub fn render_text(report: &Report) -> Result<String, askama::Error> {
+    Ok(wrap_lines(&ReportText { report }.render()?))
 }
 
-/// Every crawler, site, rule and URL of the report with all counts, in wide lines.
+/// Renders every crawler and site with all counts, in wide lines.
 ///
 /// # Errors
-/// None that depends on the report.
-pub fn table(report: &Report) -> Result<String, askama::Error> {
+/// Never because of the report.
+pub fn render_table(report: &Report) -> Result<String, askama::Error> {
     ReportTable { report }.render()
 }
 
@@ -36,23 +35,22 @@ struct ReportText<'a> {
 }
 
 impl ReportText<'_> {
-    /// The names and requests of the rows of a part, in one line.
-    fn names(&self, part: Part) -> String {
-        names(self.report.part(part))
-    }
-
-    /// The rows of a part that are shown, and how many more there are.
-    fn rows(&self, part: Part) -> (Vec<&CrawlerRow>, usize) {
-        let mut rows: Vec<&CrawlerRow> = self.report.part(part).collect();
-        let shown = if rows.len() > LINES { LINES - 1 } else { LINES };
+    /// The rows of a section that are shown, and how many more there are.
+    fn shown_rows(&self, part: ReportSection) -> (Vec<&CrawlerRow>, usize) {
+        let mut rows: Vec<&CrawlerRow> = self.report.rows_in(part).collect();
+        let shown = if rows.len() > MAX_LINES {
+            MAX_LINES - 1
+        } else {
+            MAX_LINES
+        };
         let more = rows.len().saturating_sub(shown);
         rows.truncate(shown);
         (rows, more)
     }
 }
 
-/// The name of a row with its identity, and with its purpose where that fits into the width.
-fn who(row: &CrawlerRow) -> String {
+/// The name of a row with its identity, and with its purpose if that fits into the column.
+fn name_and_identity(row: &CrawlerRow) -> String {
     const WIDTH: usize = 32;
     let name = &row.name;
     let short = match row.identity_words() {
@@ -68,11 +66,11 @@ fn who(row: &CrawlerRow) -> String {
     if long.chars().count() <= WIDTH {
         long
     } else {
-        cut(&short, WIDTH)
+        truncate_text(&short, WIDTH)
     }
 }
 
-fn cut(text: &str, width: usize) -> String {
+fn truncate_text(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
@@ -81,8 +79,8 @@ fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// Names with their requests in one line: the first ten, and how many more there are.
-pub(super) fn names<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
+/// The first names with their requests in one line, and how many more there are.
+pub(super) fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
     const NAMED: usize = 10;
     let parts = rows.map(|row| {
         let requests = thousands(row.counts.requests());
@@ -100,9 +98,9 @@ struct ReportTable<'a> {
     report: &'a Report,
 }
 
-/// Lines of at most `COLUMNS`, broken at spaces. What is carried over of an indented line is
-/// indented two columns deeper. A word that is longer stays whole: nobody can copy half of a URL.
-fn wrapped(text: &str) -> String {
+/// Breaks lines at spaces. The continuation of an indented line is indented two columns deeper. A
+/// word longer than a line stays whole, so that a URL can be copied.
+fn wrap_lines(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let indent = line.len() - line.trim_start_matches(' ').len();
@@ -136,19 +134,19 @@ fn wrapped(text: &str) -> String {
     out
 }
 
-/// A text of a client on one line, without characters that hide or turn other text.
-pub(super) fn clean(text: &str) -> String {
+/// [`printable`] for templates.
+pub(super) fn printable_text(text: &str) -> String {
     printable(text.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, wrapped};
+    use super::{COLUMNS, wrap_lines};
 
     #[test]
-    fn lines_are_wrapped_between_words_and_keep_their_indent() {
+    fn lines_wrap_between_words_and_keep_indent() {
         let text = format!("  {}\nshort", "word ".repeat(50));
-        let lines = wrapped(&text);
+        let lines = wrap_lines(&text);
         assert!(lines.lines().all(|line| line.chars().count() <= COLUMNS));
         assert_eq!(lines.matches("word").count(), 50);
         assert!(lines.starts_with("  word") && lines.contains("\n    word"));

@@ -1,41 +1,44 @@
-//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or
-//! octets in buffers. It counts exactly. [`Admitted`] is an amount that was let in, until it is
-//! dropped.
+//! [`AdmissionLimiter`] limits how many connections, or how many bytes in buffers, are in use at
+//! one time, in total and for each client. An [`AdmissionPermit`] counts as in use until it is
+//! dropped. The counts are exact.
 
 use crate::locks::lock;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Shards of the counts by client, with a lock each.
 const SHARDS: usize = 16;
 
+/// The open amount of each client.
+type AddressAmounts = HashMap<IpAddr, usize, ahash::RandomState>;
+
 /// The limit that is reached: for all clients, or for this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum LimitReached {
     /// The limit for all clients together.
     Total,
     /// The limit for one client.
     Address,
 }
 
-/// The limits, and what is open.
-pub struct Admission {
+/// The limits, and the amounts that are open.
+pub struct AdmissionLimiter {
     total: AtomicUsize,
-    most: usize,
-    most_per_address: usize,
-    by_address: [Mutex<HashMap<IpAddr, usize, ahash::RandomState>>; SHARDS],
+    max: usize,
+    max_per_address: usize,
+    by_address: [Mutex<AddressAmounts>; SHARDS],
 }
 
-impl Admission {
-    /// With these limits, in total and for each client.
-    pub fn new(most: usize, most_per_address: usize) -> Arc<Admission> {
-        Arc::new(Admission {
+impl AdmissionLimiter {
+    /// A limiter with these limits, in total and for each client.
+    pub fn new(max: usize, max_per_address: usize) -> Arc<AdmissionLimiter> {
+        Arc::new(AdmissionLimiter {
             total: AtomicUsize::new(0),
-            most,
-            most_per_address,
+            max,
+            max_per_address,
             by_address: Default::default(),
         })
     }
@@ -44,12 +47,15 @@ impl Admission {
     ///
     /// # Errors
     /// The total would be larger than the limit. Nothing is counted then.
-    pub fn admit(self: &Arc<Admission>, amount: usize) -> Result<Admitted, Full> {
-        if self.total.fetch_add(amount, Relaxed).saturating_add(amount) > self.most {
+    pub fn admit(
+        self: &Arc<AdmissionLimiter>,
+        amount: usize,
+    ) -> Result<AdmissionPermit, LimitReached> {
+        if self.total.fetch_add(amount, Relaxed).saturating_add(amount) > self.max {
             self.total.fetch_sub(amount, Relaxed);
-            return Err(Full::Total);
+            return Err(LimitReached::Total);
         }
-        Ok(Admitted {
+        Ok(AdmissionPermit {
             admission: self.clone(),
             amount,
             address: None,
@@ -58,32 +64,29 @@ impl Admission {
 
     /// The part of the counts, locked, that this address is in: chosen by its last byte (IPv6: by
     /// the XOR of all bytes).
-    fn shard(
-        &self,
-        address: IpAddr,
-    ) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize, ahash::RandomState>> {
-        let octet = match address {
+    fn shard(&self, address: IpAddr) -> MutexGuard<'_, AddressAmounts> {
+        let byte = match address {
             IpAddr::V4(address) => address.octets()[3],
-            IpAddr::V6(address) => address.octets().iter().fold(0, |sum, octet| sum ^ octet),
+            IpAddr::V6(address) => address.octets().iter().fold(0, |sum, byte| sum ^ byte),
         };
-        lock(&self.by_address[usize::from(octet) % SHARDS])
+        lock(&self.by_address[usize::from(byte) % SHARDS])
     }
 }
 
-/// An amount that was let in, until it is dropped.
-pub struct Admitted {
-    admission: Arc<Admission>,
+/// An amount that counts as open until this is dropped.
+pub struct AdmissionPermit {
+    admission: Arc<AdmissionLimiter>,
     amount: usize,
     address: Option<IpAddr>,
 }
 
-impl Admitted {
+impl AdmissionPermit {
     /// Counts the amount for this client, too. The addresses of one /64 of IPv6 are one client.
     ///
     /// # Errors
     /// The client would have more than its limit. The amount stays counted in total.
-    pub fn admit_address(&mut self, address: IpAddr) -> Result<(), Full> {
-        let address = client(address);
+    pub fn admit_address(&mut self, address: IpAddr) -> Result<(), LimitReached> {
+        let address = client_network(address);
         let mut counts = self.admission.shard(address);
         let entry = counts.entry(address);
         let before = if let Entry::Occupied(entry) = &entry {
@@ -91,18 +94,16 @@ impl Admitted {
         } else {
             0
         };
-        if before.saturating_add(self.amount) > self.admission.most_per_address {
-            return Err(Full::Address);
+        if before.saturating_add(self.amount) > self.admission.max_per_address {
+            return Err(LimitReached::Address);
         }
         *entry.or_default() += self.amount;
         drop(counts);
         self.address = Some(address);
         Ok(())
     }
-}
 
-impl Admitted {
-    /// Gives a part of the amount back, at most all that is left.
+    /// Releases a part of the amount, at most all of it.
     pub fn release(&mut self, part: usize) {
         let part = part.min(self.amount);
         self.amount -= part;
@@ -118,7 +119,7 @@ impl Admitted {
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmissionPermit {
     fn drop(&mut self) {
         self.release(self.amount);
     }
@@ -126,7 +127,7 @@ impl Drop for Admitted {
 
 /// The address that stands for the client: IPv6 without the last 64 bits, because a client has a
 /// whole /64. An IPv4 address in IPv6 counts as IPv4.
-fn client(address: IpAddr) -> IpAddr {
+fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
             address.to_bits() & !u128::from(u64::MAX),
@@ -144,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_counted_in_total_and_by_client() {
-        let admission = Admission::new(4, 2);
+    fn connections_are_limited_in_total_and_by_client() {
+        let admission = AdmissionLimiter::new(4, 2);
         let admit = |text: &str| {
             let mut admitted = admission.admit(1)?;
             admitted.admit_address(address(text)).map(|()| admitted)
@@ -153,16 +154,16 @@ mod tests {
         let one = admit("192.0.2.1").ok();
         let other = admit("::ffff:192.0.2.1").ok();
         assert!(one.is_some() && other.is_some());
-        assert_eq!(admit("192.0.2.1").err(), Some(Full::Address));
+        assert_eq!(admit("192.0.2.1").err(), Some(LimitReached::Address));
         let six = [admit("2001:db8::1").ok(), admit("2001:db8::ffff:2").ok()];
         assert!(six.iter().all(Option::is_some));
-        assert_eq!(admit("198.51.100.1").err(), Some(Full::Total));
+        assert_eq!(admit("198.51.100.1").err(), Some(LimitReached::Total));
         drop(six);
         let six = [admit("2001:db8::1").ok(), admit("2001:db8::2").ok()];
         drop(one);
         assert_eq!(
             admit("2001:db8::3").err(),
-            Some(Full::Address),
+            Some(LimitReached::Address),
             "of one /64"
         );
         assert!(admit("2001:db8:0:1::3").is_ok());
@@ -177,15 +178,15 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_counted_whole_or_not_at_all() {
-        let admission = Admission::new(100, 60);
+    fn refused_amount_is_not_counted() {
+        let admission = AdmissionLimiter::new(100, 60);
         let admit = |text: &str, amount| {
             let mut admitted = admission.admit(amount)?;
             admitted.admit_address(address(text)).map(|()| admitted)
         };
         let one = admit("192.0.2.1", 60).ok();
-        assert_eq!(admit("192.0.2.1", 1).err(), Some(Full::Address));
-        assert_eq!(admit("192.0.2.2", 41).err(), Some(Full::Total));
+        assert_eq!(admit("192.0.2.1", 1).err(), Some(LimitReached::Address));
+        assert_eq!(admit("192.0.2.2", 41).err(), Some(LimitReached::Total));
         let other = admit("192.0.2.2", 40).ok();
         assert!(one.is_some() && other.is_some() && admit("192.0.2.3", 1).is_err());
         drop(one);

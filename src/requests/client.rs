@@ -1,15 +1,16 @@
-//! [`ClientConnection`]: the facts about a client's connection that the edge and Pingora's gateway
-//! share. Through it the edge hands the [`Ticket`] of a request (what was decided about it) on to
-//! the gateway.
+//! [`ClientConnection`]: the state of one client's connection, for the two parts of crawlgate that
+//! handle its requests. The edge reads and judges a request and passes it as a [`Ticket`] to the
+//! gateway (Pingora's proxy), which forwards the request. The gateway returns what was sent, so
+//! that the edge can record the request once its last bytes are written.
 
-use super::connection::Connection;
-use super::record::Record;
-use super::redirect::Redirect;
+use super::connection_facts::ConnectionFacts;
+use super::https_redirect::HttpsRedirect;
+use super::pending_record::PendingRecord;
 use super::ticket::Ticket;
 use crate::forwarding::Peer;
 use crate::locks::lock;
 #[cfg(feature = "proxy")]
-use crate::upstreams::Place;
+use crate::upstreams::ReleasablePlace;
 use http::HeaderValue;
 #[cfg(feature = "proxy")]
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-/// See the top of this file.
+/// The shared state of one connection.
 pub struct ClientConnection {
     /// The other end.
     pub peer: Peer,
@@ -27,13 +28,13 @@ pub struct ClientConnection {
     pub hsts: Option<HeaderValue>,
     /// The version of TLS that it speaks: `1.2` or `1.3`.
     pub tls: Option<&'static str>,
-    received: Mutex<Option<Ticket>>,
-    is_of_one_request: bool,
-    sent: Mutex<Option<Box<Record>>>,
-    has_switched: AtomicBool,
-    is_given_up: AtomicBool,
+    ticket: Mutex<Option<Ticket>>,
+    serves_one_request: bool,
+    pending_record: Mutex<Option<Box<PendingRecord>>>,
+    protocol_switched: AtomicBool,
+    stalled: AtomicBool,
     #[cfg(feature = "proxy")]
-    place: Mutex<Option<Arc<Place>>>,
+    place: Mutex<Option<Arc<ReleasablePlace>>>,
 }
 
 impl std::fmt::Debug for ClientConnection {
@@ -45,36 +46,36 @@ impl std::fmt::Debug for ClientConnection {
 }
 
 impl ClientConnection {
-    /// A connection with this other end.
+    /// The state of a connection with this peer.
     pub fn new(peer: Peer, hsts: Option<HeaderValue>) -> ClientConnection {
         ClientConnection {
             peer,
             hsts,
             tls: None,
-            received: Mutex::default(),
-            is_of_one_request: false,
-            sent: Mutex::default(),
-            has_switched: AtomicBool::new(false),
-            is_given_up: AtomicBool::new(false),
+            ticket: Mutex::default(),
+            serves_one_request: false,
+            pending_record: Mutex::default(),
+            protocol_switched: AtomicBool::new(false),
+            stalled: AtomicBool::new(false),
             #[cfg(feature = "proxy")]
             place: Mutex::default(),
         }
     }
 
-    /// The facts of this connection for one request alone: over HTTP/2, requests of one connection
-    /// are handed on at the same time. Its record waits for [`ClientConnection::take_record`].
-    pub fn of_one_request(&self) -> ClientConnection {
+    /// A copy of this state for one request: over HTTP/2, the gateway has several requests of a
+    /// connection at a time. The record waits for [`ClientConnection::take_record`].
+    pub fn for_one_request(&self) -> ClientConnection {
         ClientConnection {
             tls: self.tls,
-            is_of_one_request: true,
+            serves_one_request: true,
             ..ClientConnection::new(self.peer, self.hsts.clone())
         }
     }
 
-    /// The facts that its requests share. `redirect` is that of the connection's listener; `None`
-    /// where requests are not redirected, or the redirect was decided before.
-    pub fn behind(&self, redirect: Option<Redirect>) -> Connection<'_> {
-        Connection {
+    /// The facts for a request. `redirect` is that of the connection's listener; `None` if requests
+    /// are not redirected, or the redirect was decided before.
+    pub fn facts(&self, redirect: Option<HttpsRedirect>) -> ConnectionFacts<'_> {
+        ConnectionFacts {
             peer: self.peer,
             tls: self.tls,
             hsts: self.hsts.as_ref(),
@@ -82,65 +83,65 @@ impl ClientConnection {
         }
     }
 
-    /// Leaves the ticket of the next request for the gateway.
-    pub fn hand_on(&self, ticket: Ticket) {
-        *lock(&self.received) = Some(ticket);
+    /// Stores the ticket of the next request for the gateway.
+    pub fn put_ticket(&self, ticket: Ticket) {
+        *lock(&self.ticket) = Some(ticket);
     }
 
-    /// Takes the ticket that was left, if there is one.
-    pub fn take_over(&self) -> Option<Ticket> {
-        lock(&self.received).take()
+    /// Takes the stored ticket, if there is one.
+    pub fn take_ticket(&self) -> Option<Ticket> {
+        lock(&self.ticket).take()
     }
 
-    /// Takes the record of what the gateway has sent, and forgets the place of the request. Over
-    /// HTTP/2 the record waits for [`ClientConnection::take_record`], because what was sent still
-    /// waits for the client's window; otherwise it is finished at once.
-    pub fn record(&self, record: Record) {
+    /// Ends the response of the gateway, and drops the place of the request. Over HTTP/2 the record
+    /// waits for [`ClientConnection::take_record`], because the bytes still wait for the client's
+    /// window; otherwise it is finished at once.
+    pub fn finish_response(&self, record: PendingRecord) {
         #[cfg(feature = "proxy")]
         self.set_place(None);
-        if self.is_of_one_request {
-            *lock(&self.sent) = Some(Box::new(record));
+        if self.serves_one_request {
+            *lock(&self.pending_record) = Some(Box::new(record));
         } else {
             record.finish(true);
         }
     }
 
     /// Takes the record of the only request, once the gateway is done with it.
-    pub fn take_record(&self) -> Option<Record> {
-        lock(&self.sent).take().map(|record| *record)
+    pub fn take_record(&self) -> Option<PendingRecord> {
+        lock(&self.pending_record).take().map(|record| *record)
     }
 
-    /// Notes that the origin agreed to another protocol (101): from now on octets pass as they are.
-    pub fn switch_protocol(&self) {
-        self.has_switched.store(true, Release);
+    /// The origin agreed to another protocol (101): from now on bytes pass unchanged.
+    pub fn mark_protocol_switched(&self) {
+        self.protocol_switched.store(true, Release);
     }
 
     /// Sets the place at the origin of the request that the gateway forwards.
     #[cfg(feature = "proxy")]
-    pub fn set_place(&self, place: Option<Arc<Place>>) {
+    pub fn set_place(&self, place: Option<Arc<ReleasablePlace>>) {
         *lock(&self.place) = place;
     }
 
-    /// The place at the origin of the request that the gateway forwards, if it has not given it up.
+    /// The place at the origin of the request that the gateway forwards, if it still has one.
     #[cfg(feature = "proxy")]
-    pub fn place(&self) -> Option<Arc<Place>> {
+    pub fn place(&self) -> Option<Arc<ReleasablePlace>> {
         lock(&self.place)
             .clone()
-            .filter(|place| !place.is_given_up())
+            .filter(|place| !place.is_released())
     }
 
-    /// Notes that the client takes nothing of what is written.
-    pub fn give_up(&self) {
-        self.is_given_up.store(true, Release);
+    /// Marks that the client no longer takes any bytes.
+    pub fn mark_stalled(&self) {
+        self.stalled.store(true, Release);
     }
 
-    /// Whether the client took nothing of what was written.
-    pub fn is_given_up(&self) -> bool {
-        self.is_given_up.load(Acquire)
+    /// Whether the client stopped taking bytes.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled.load(Acquire)
     }
 
     /// Whether the origin agreed to another protocol.
     pub fn has_switched_protocol(&self) -> bool {
-        self.has_switched.load(Acquire)
+        self.protocol_switched.load(Acquire)
     }
 }

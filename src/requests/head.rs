@@ -1,15 +1,16 @@
-//! [`RequestHead`]: the head of a request, whether HTTP/1, HTTP/2, the middleware or the decision
-//! service has read it. [`HeadFields`] are its parts. A head is borrowed; the
-//! [`Ticket`](super::Ticket) copies what outlasts it.
+//! [`RequestHead`]: a trait for the head of an HTTP request (method, target, header fields).
+//! HTTP/1, HTTP/2, the middleware and the decision service read heads in different ways; with this
+//! trait one pipeline handles them all. [`HeadFields`] are the parts that judging reads. A head is
+//! borrowed; the [`Ticket`](super::Ticket) copies what is needed later.
 
-use super::mistake::Mistake;
-use crate::answers::Asked;
+use super::head_error::HeadError;
+use crate::answers::RequestToAnswer;
 use crate::heads::HeadFields;
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, Method};
 use std::borrow::Cow;
 
-/// A head as [`Requests`](super::Requests) reads it.
+/// The head of a request.
 pub trait RequestHead {
     /// The parts that judging and recording read.
     fn fields(&self) -> HeadFields<'_>;
@@ -17,8 +18,9 @@ pub trait RequestHead {
     /// The values of all lines of a field.
     fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]>;
 
-    /// The fields that shape an answer: those that [`Asked::reads`](crate::answers::Asked::reads)
-    /// are enough.
+    /// The fields that shape an answer: those that
+    /// [`RequestToAnswer::shapes_answer`](crate::answers::RequestToAnswer::shapes_answer) are
+    /// enough.
     fn answer_fields(&self) -> Cow<'_, HeaderMap>;
 
     /// The method to which an answer replies; GET for one that cannot be read.
@@ -26,15 +28,14 @@ pub trait RequestHead {
         Method::from_bytes(self.fields().method).unwrap_or_default()
     }
 
-    /// The mistake for which the head is refused. `None` from a reader that refuses such heads
-    /// itself.
-    fn mistake(&self, _limits: &Limits) -> Option<Mistake> {
+    /// Why the head must be rejected. `None` from a reader that rejects such heads itself.
+    fn head_error(&self, _limits: &Limits) -> Option<HeadError> {
         None
     }
 
-    /// Calls `answer` with the parts of the head that shape an answer.
-    fn asked<T>(&self, answer: impl FnOnce(&Asked<'_>) -> T) -> T {
-        answer(&Asked {
+    /// Calls `answer` with the parts of the head that an answer depends on.
+    fn answer_with<T>(&self, answer: impl FnOnce(&RequestToAnswer<'_>) -> T) -> T {
+        answer(&RequestToAnswer {
             method: &self.answer_method(),
             headers: &self.answer_fields(),
         })

@@ -1,56 +1,56 @@
-//! The steps of a request that all doors share. A door is a way by which requests come in: HTTP/1,
-//! HTTP/2, the middleware in an application, or the decision service. [`Requests::receive`] does
-//! everything before the origin: it refuses malformed heads, answers challenges, redirects to
-//! https, has the request judged, and makes the answer. A request that passes is forwarded by its
-//! door, with the fields that [`Forward`] writes. [`Ticket::finish`] records what was sent.
+//! The steps that requests of all entry points go through. An entry point is a way by which
+//! requests come in: HTTP/1, HTTP/2, the middleware in an application, or the decision service.
+//! [`RequestPipeline::receive`] does everything before the origin: it rejects malformed heads,
+//! answers challenges of certificate authorities, redirects to https, has the request judged, and
+//! makes the answer.
 //!
-//! [`Requests::receive`] returns a [`Ticket`]: the request with what was decided about it. It is
-//! finished once, when the request is recorded. A ticket that is dropped before is recorded as a
-//! request whose client left.
+//! It returns a [`Ticket`], which has the request and the decision about it. The entry point sends
+//! the [`Answer`](crate::answers::Answer), or forwards the request with the heads that
+//! [`HeadWriter`] writes. [`Ticket::finish`] records the request once the bytes were written; a
+//! ticket that is dropped before is recorded as a request whose client left.
 //!
-//! A door reads a head as a [`RequestHead`], calls [`Requests::receive`], sends the
-//! [`Answer`](crate::answers::Answer) or forwards the request, and calls [`Ticket::finish`] when
-//! the octets were written. A door that has requests of the crate `http` uses [`MappedRequest`].
-//! [`JudgeParts`](crate::upkeep::JudgeParts) opens an [`Instance`](crate::upkeep::Instance); its
-//! judge and recorder are what [`Requests::new`] needs. `examples/toy_door` is a whole door.
+//! An entry point implements [`RequestHead`], or uses [`HeaderMapHead`] if it has requests of the
+//! crate `http`. [`InstanceParts`](crate::upkeep::InstanceParts) opens an
+//! [`Instance`](crate::upkeep::Instance), whose judge and recorder [`RequestPipeline::new`] needs.
+//! `examples/toy_entry_point` is a complete entry point.
 
 mod admission;
-mod buffer_space;
-mod challenges;
+mod buffer_budget;
+mod challenge_files;
 mod client;
-mod connection;
-mod forward;
+mod connection_facts;
 mod head;
-mod mapped;
-mod mistake;
-mod record;
-mod redirect;
+mod head_check;
+mod head_error;
+mod head_writer;
+mod header_map_head;
+mod https_redirect;
+mod partial_head;
+mod pending_record;
+mod pipeline;
 mod request_id;
-mod respond;
-mod sent;
-mod sequence;
-mod strict;
+mod responder;
+mod response_outcome;
 mod ticket;
-mod unread;
-mod upload;
+mod upload_meter;
 
 pub use crate::heads::HeadFields;
 pub use crate::record::Arrival;
-pub use admission::{Admission, Full};
-pub use buffer_space::{SMALL, memory_of_body, memory_of_head};
-pub use challenges::{Challenges, OwnFiles};
+pub use admission::{AdmissionLimiter, LimitReached};
+pub use buffer_budget::{MAX_UNRESERVED, body_reservation, head_reservation};
+pub use challenge_files::{ChallengeFiles, OwnChallengeLookup};
 pub use client::ClientConnection;
-pub use connection::Connection;
-pub use forward::Forward;
+pub use connection_facts::ConnectionFacts;
 pub use head::RequestHead;
-pub use mapped::MappedRequest;
-pub use mistake::Mistake;
-pub use record::Record;
-pub use redirect::Redirect;
-pub use respond::{Received, Respond, Responded};
-pub use sent::{EndedBy, Sent};
-pub use sequence::{IsEncrypted, Next, RequestSettings, Requests};
-pub use strict::{Framing, Seen, check, content_length};
+pub use head_check::{BodyFraming, HeadParts, check_head, content_length};
+pub use head_error::HeadError;
+pub use head_writer::HeadWriter;
+pub use header_map_head::HeaderMapHead;
+pub use https_redirect::HttpsRedirect;
+pub use pending_record::PendingRecord;
+pub use pipeline::{HasCertificate, NextStep, RequestPipeline, RequestSettings};
+pub use responder::{OutgoingAnswer, ReceivedRequest, Responder};
+pub use response_outcome::{ResponseEnd, ResponseOutcome};
 pub use ticket::Ticket;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! [`request_id`] makes the id of a request that comes without one: 128 bits as hexadecimal digits,
-//! different for each request of every crawlgate. It takes no lock and allocates no memory.
+//! [`new_request_id`] makes the id of a request that comes without one: 128 bits as hexadecimal
+//! digits, different for each request of every crawlgate. It takes no lock and allocates no memory.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -7,47 +7,51 @@ use std::hash::{BuildHasher, Hasher};
 
 /// The step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 /// 2014).
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The two digits of each octet.
-const WRITTEN: [[u8; 2]; 256] = {
+const SPLITMIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The two hexadecimal digits of each byte.
+const HEX_PAIRS: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
-    let mut written = [[0; 2]; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        written[octet] = [digits[octet >> 4], digits[octet & 15]];
-        octet += 1;
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
     }
-    written
+    pairs
 };
 
 thread_local! {
-    /// The state that the thread's next id is made of. It begins at random: two threads have the
-    /// same ids only if 128 bits are equal.
-    static STATE: Cell<[u64; 2]> = Cell::new([random(), random()]);
+    /// The state of the thread's generator. It begins at random: two threads make the same ids only
+    /// if 128 bits are equal.
+    static GENERATOR_STATE: Cell<[u64; 2]> = Cell::new([random_seed(), random_seed()]);
 }
 
 /// An id in hexadecimal digits.
 pub type RequestId = [u8; 32];
 
 /// Makes the next id of this thread.
-pub fn request_id() -> RequestId {
-    let state = STATE.get().map(|part| part.wrapping_add(STEP));
-    STATE.set(state);
-    let mut written = [0; 32];
-    let octets = state.into_iter().flat_map(|part| mixed(part).to_be_bytes());
-    for (pair, octet) in written.chunks_exact_mut(2).zip(octets) {
-        pair.copy_from_slice(&WRITTEN[usize::from(octet)]);
+pub fn new_request_id() -> RequestId {
+    let state = GENERATOR_STATE
+        .get()
+        .map(|part| part.wrapping_add(SPLITMIX_STEP));
+    GENERATOR_STATE.set(state);
+    let mut digits = [0; 32];
+    let bytes = state
+        .into_iter()
+        .flat_map(|part| splitmix_output(part).to_be_bytes());
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+        pair.copy_from_slice(&HEX_PAIRS[usize::from(byte)]);
     }
-    written
+    digits
 }
 
-/// The system's randomness, of which each hasher of the standard library has some.
-fn random() -> u64 {
+/// Randomness of the system, by way of a hasher of the standard library.
+fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 /// The output of SplitMix64: one for each state, without an order that an observer could count.
-fn mixed(state: u64) -> u64 {
+fn splitmix_output(state: u64) -> u64 {
     let first = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let second = (first ^ (first >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     second ^ (second >> 31)
@@ -63,7 +67,11 @@ mod tests {
     fn ids_of_all_threads_differ() {
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                std::thread::spawn(|| (0..1_000).map(|_| request_id()).collect::<Vec<RequestId>>())
+                std::thread::spawn(|| {
+                    (0..1_000)
+                        .map(|_| new_request_id())
+                        .collect::<Vec<RequestId>>()
+                })
             })
             .collect();
         let ids: Vec<RequestId> = threads

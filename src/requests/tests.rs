@@ -1,15 +1,16 @@
-//! Each ticket of a request is made once, finished once, and recorded whatever happens to the
-//! request.
+//! Tests of the steps that all requests go through: each request is recorded exactly once, even if
+//! its client leaves, and malformed request heads are rejected.
 
-use super::unread::UnreadHead;
+use super::partial_head::PartialHead;
 use super::{
-    Connection, EndedBy, MappedRequest, Mistake, Next, RequestHead, RequestSettings, Requests, Sent,
+    ConnectionFacts, HeadError, HeaderMapHead, NextStep, RequestHead, RequestPipeline,
+    RequestSettings, ResponseEnd, ResponseOutcome,
 };
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::forwarding::Peer;
-use crate::identity::Proofs;
-use crate::judge::Logs;
+use crate::identity::IdentityProofs;
+use crate::judge::RequestLogs;
 use crate::ledger::Ledger;
 use crate::settings::Limits;
 use crate::sites::{SiteManager, SiteOptions};
@@ -24,11 +25,11 @@ const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: 
 
 struct World {
     instance: Arc<Instance>,
-    requests: Arc<Requests>,
+    requests: Arc<RequestPipeline>,
     _directory: TempDir,
 }
 
-fn world() -> World {
+fn new_world() -> World {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("shop.yaml"), POLICY).expect("a policy");
     let (store, remembered) = StateStore::in_memory_only();
@@ -41,21 +42,28 @@ fn world() -> World {
     };
     let (clock, registry) = (Clock::default(), Registry::builtin());
     let sites =
-        SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
+        SiteManager::start(options, &store, &remembered, clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(
         vec!["shop.example".into()],
         &sites.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(Proofs::none(registry));
-    let instance = Instance::new(sites, ledger, proofs, Arc::default(), clock, Logs::off());
+    let proofs = Arc::new(IdentityProofs::policy_only(registry));
+    let instance = Instance::new(
+        sites,
+        ledger,
+        proofs,
+        Arc::default(),
+        clock,
+        RequestLogs::off(),
+    );
     let Instance {
         judge,
         recorder,
         clock,
         ..
     } = &*instance;
-    let requests = Requests::new(
+    let requests = RequestPipeline::new(
         judge.clone(),
         recorder.clone(),
         clock.clone(),
@@ -68,7 +76,7 @@ fn world() -> World {
     }
 }
 
-fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+fn header_map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
     lines
         .iter()
         .map(|(name, value)| {
@@ -80,23 +88,23 @@ fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         .collect()
 }
 
-fn connection() -> Connection<'static> {
-    Connection::from(Peer {
+fn connection() -> ConnectionFacts<'static> {
+    ConnectionFacts::cleartext(Peer {
         address: Some([192, 0, 2, 1].into()),
         ..Peer::default()
     })
 }
 
 impl World {
-    fn receive(&self, target: &str, agent: &'static str) -> (super::Ticket, Next) {
-        let headers = fields(&[("host", "shop.example"), ("user-agent", agent)]);
-        let head = MappedRequest::new(&Method::GET, target.as_bytes(), None, &headers);
+    fn receive(&self, target: &str, agent: &'static str) -> (super::Ticket, NextStep) {
+        let headers = header_map(&[("host", "shop.example"), ("user-agent", agent)]);
+        let head = HeaderMapHead::new(&Method::GET, target.as_bytes(), None, &headers);
         self.requests
-            .receive(&head, &connection(), self.requests.arrival())
+            .receive(&head, &connection(), self.requests.arrival_now())
     }
 
     /// Requests of GPTBot that were counted, and those of them for robots.txt.
-    fn counted(&self) -> (u64, u64) {
+    fn counted_requests(&self) -> (u64, u64) {
         let metrics = self.instance.metrics.render();
         let count = |name: &str| -> u64 {
             let lines = metrics
@@ -112,7 +120,7 @@ impl World {
         )
     }
 
-    fn in_flight(&self) -> bool {
+    fn has_request_in_flight(&self) -> bool {
         self.instance
             .metrics
             .render()
@@ -121,41 +129,41 @@ impl World {
 }
 
 #[test]
-fn ticket_is_recorded_when_it_is_finished_and_only_once() {
-    let world = world();
+fn finished_ticket_is_recorded_once() {
+    let world = new_world();
     let (ticket, next) = world.receive("/robots.txt", "GPTBot/1.2");
-    assert!(matches!(next, Next::Answer(_)) && world.in_flight());
-    assert_eq!(world.counted(), (0, 0), "nothing was sent yet");
-    assert!(world.instance.ledger.copies("shop").is_empty());
-    ticket.finish(&Sent {
+    assert!(matches!(next, NextStep::Answer(_)) && world.has_request_in_flight());
+    assert_eq!(world.counted_requests(), (0, 0), "nothing was sent yet");
+    assert!(world.instance.ledger.crawler_copies("shop").is_empty());
+    ticket.finish(&ResponseOutcome {
         status: 200,
-        ended_by: EndedBy::Complete,
-        ..Sent::default()
+        ended_by: ResponseEnd::Complete,
+        ..ResponseOutcome::default()
     });
-    assert_eq!(world.counted(), (1, 1));
-    assert_eq!(world.instance.ledger.copies("shop").len(), 1);
-    assert!(!world.in_flight());
+    assert_eq!(world.counted_requests(), (1, 1));
+    assert_eq!(world.instance.ledger.crawler_copies("shop").len(), 1);
+    assert!(!world.has_request_in_flight());
 }
 
 #[test]
-fn dropped_ticket_is_recorded_as_a_request_whose_client_left() {
-    let world = world();
+fn dropped_ticket_is_recorded_as_client_left() {
+    let world = new_world();
     drop(world.receive("/robots.txt", "GPTBot/1.2"));
-    assert_eq!(world.counted(), (1, 1));
+    assert_eq!(world.counted_requests(), (1, 1));
     assert!(
-        world.instance.ledger.copies("shop").is_empty(),
+        world.instance.ledger.crawler_copies("shop").is_empty(),
         "nobody got the file"
     );
-    assert!(!world.in_flight());
+    assert!(!world.has_request_in_flight());
 }
 
 #[test]
-fn ticket_lets_go_of_the_policies_when_the_protocol_is_switched() {
-    let world = world();
+fn protocol_switch_releases_the_policies() {
+    let world = new_world();
     let snapshot = world.instance.sites.snapshot();
     let before = Arc::strong_count(&snapshot);
     let (mut ticket, next) = world.receive("/page", "Mozilla/5.0 Firefox/140.0");
-    assert!(matches!(next, Next::Forward));
+    assert!(matches!(next, NextStep::Forward));
     assert_eq!(Arc::strong_count(&snapshot), before + 1);
     ticket.switch_protocol();
     assert_eq!(Arc::strong_count(&snapshot), before);
@@ -163,10 +171,10 @@ fn ticket_lets_go_of_the_policies_when_the_protocol_is_switched() {
         ticket.judged().map(|(_, entry)| entry.site.name.as_str()),
         Some("shop")
     );
-    ticket.finish(&Sent {
+    ticket.finish(&ResponseOutcome {
         status: 101,
-        ended_by: EndedBy::Complete,
-        ..Sent::default()
+        ended_by: ResponseEnd::Complete,
+        ..ResponseOutcome::default()
     });
     let counted = |line: &&str| {
         line.starts_with("crawlgate_requests_total") && line.contains("site=\"shop\"} 1")
@@ -184,11 +192,11 @@ fn ticket_lets_go_of_the_policies_when_the_protocol_is_switched() {
 }
 
 #[test]
-fn mapped_heads_are_read_strictly() {
+fn header_map_heads_are_checked_strictly() {
     let mistake = |method: Method, target: &str, authority: Option<&'static str>, lines: &[_]| {
-        let headers = fields(lines);
-        MappedRequest::new(&method, target.as_bytes(), authority, &headers)
-            .mistake(&Limits::DEFAULT)
+        let headers = header_map(lines);
+        HeaderMapHead::new(&method, target.as_bytes(), authority, &headers)
+            .head_error(&Limits::DEFAULT)
     };
     let of_host = |host: &'static str| mistake(Method::GET, "/", None, &[("host", host)]);
     assert_eq!(of_host("shop.example:443"), None);
@@ -204,13 +212,16 @@ fn mapped_heads_are_read_strictly() {
         "-",
     ];
     for host in no_hosts {
-        assert_eq!(of_host(host), Some(Mistake::BadHost), "{host}");
+        assert_eq!(of_host(host), Some(HeadError::BadHost), "{host}");
     }
     let named = Some("shop.example");
-    assert_eq!(mistake(Method::GET, "/", None, &[]), Some(Mistake::NoHost));
+    assert_eq!(
+        mistake(Method::GET, "/", None, &[]),
+        Some(HeadError::NoHost)
+    );
     assert_eq!(
         mistake(Method::GET, "/", named, &[("host", "other.example")]),
-        Some(Mistake::OtherHost)
+        Some(HeadError::OtherHost)
     );
     assert_eq!(
         mistake(Method::GET, "/", named, &[("host", "SHOP.example")]),
@@ -218,13 +229,16 @@ fn mapped_heads_are_read_strictly() {
     );
     assert_eq!(
         mistake(Method::GET, "?a", named, &[]),
-        Some(Mistake::Target)
+        Some(HeadError::Target)
     );
-    assert_eq!(mistake(Method::GET, "*", named, &[]), Some(Mistake::Target));
+    assert_eq!(
+        mistake(Method::GET, "*", named, &[]),
+        Some(HeadError::Target)
+    );
     assert_eq!(mistake(Method::OPTIONS, "*", named, &[]), None);
     assert_eq!(
         mistake(Method::GET, "/", named, &[("expect", "x")]),
-        Some(Mistake::Expectation)
+        Some(HeadError::Expectation)
     );
     assert_eq!(
         mistake(Method::GET, "/", named, &[("expect", "100-continue")]),
@@ -232,21 +246,21 @@ fn mapped_heads_are_read_strictly() {
     );
     assert_eq!(
         mistake(Method::TRACE, "/", named, &[]),
-        Some(Mistake::Method)
+        Some(HeadError::Method)
     );
     assert_eq!(
         mistake(Method::POST, "/", named, &[("content-length", "1x")]),
-        Some(Mistake::ContentLength)
+        Some(HeadError::ContentLength)
     );
     let long = format!("/{}", "a".repeat(Limits::DEFAULT.target));
     assert_eq!(
         mistake(Method::GET, &long, named, &[]),
-        Some(Mistake::TargetTooLong)
+        Some(HeadError::TargetTooLong)
     );
 }
 
 /// A field in several lines.
-fn repeated(name: &'static str, count: usize) -> HeaderMap {
+fn repeated_field(name: &'static str, count: usize) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for _ in 0..count {
         headers.append(name, HeaderValue::from_static("a=b"));
@@ -255,33 +269,39 @@ fn repeated(name: &'static str, count: usize) -> HeaderMap {
 }
 
 #[test]
-fn repeated_fields_of_mapped_heads_are_counted() {
+fn repeated_fields_of_header_map_heads_are_counted() {
     let named = Some("shop.example");
-    let agents = repeated("user-agent", 2);
-    let head = MappedRequest::new(&Method::GET, b"/", named, &agents);
-    assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::UserAgent));
-    let cookie = repeated("cookie", 150);
-    let head = MappedRequest::new(&Method::GET, b"/", named, &cookie);
+    let agents = repeated_field("user-agent", 2);
+    let head = HeaderMapHead::new(&Method::GET, b"/", named, &agents);
     assert_eq!(
-        head.mistake(&Limits::DEFAULT),
+        head.head_error(&Limits::DEFAULT),
+        Some(HeadError::UserAgent)
+    );
+    let cookie = repeated_field("cookie", 150);
+    let head = HeaderMapHead::new(&Method::GET, b"/", named, &cookie);
+    assert_eq!(
+        head.head_error(&Limits::DEFAULT),
         None,
         "its pieces are one field"
     );
-    let headers = repeated("a", 150);
-    let head = MappedRequest::new(&Method::GET, b"/", named, &headers);
-    assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::TooManyFields));
+    let headers = repeated_field("a", 150);
+    let head = HeaderMapHead::new(&Method::GET, b"/", named, &headers);
     assert_eq!(
-        head.checked("1.1").mistake(&Limits::DEFAULT),
+        head.head_error(&Limits::DEFAULT),
+        Some(HeadError::TooManyFields)
+    );
+    assert_eq!(
+        head.prechecked("1.1").head_error(&Limits::DEFAULT),
         None,
-        "the server before the door has counted them"
+        "the server before the entry point has counted them"
     );
 }
 
 #[test]
-fn unread_heads_are_recorded_as_far_as_they_can_be_read() {
-    let octets = b"\r\nGET /a  HTTP/1.1\r\nA : b\r\nhosts: no\r\nHOST:shop.example \r\nX-Forwarded-For: 192.0.2.7\nhost: second\r\n\
+fn partial_head_has_the_readable_parts() {
+    let bytes = b"\r\nGET /a  HTTP/1.1\r\nA : b\r\nhosts: no\r\nHOST:shop.example \r\nX-Forwarded-For: 192.0.2.7\nhost: second\r\n\
                    x-forwarded-for: 192.0.2.8\r\nUser-Agent: GPTBot/1.2\r\n\r\nReferer: body";
-    let head = UnreadHead::new(octets);
+    let head = PartialHead::new(bytes);
     let fields = head.fields();
     assert_eq!(
         (fields.method, fields.target, fields.host),
@@ -296,19 +316,19 @@ fn unread_heads_are_recorded_as_far_as_they_can_be_read() {
             .collect::<Vec<_>>(),
         [b"192.0.2.7", b"192.0.2.8"]
     );
-    for octets in [
+    for bytes in [
         &b""[..],
         b"\r\n",
         b"HEAD",
         b"HEAD  /",
         b"\0\n:\nhost\n\xff: \xff",
     ] {
-        let head = UnreadHead::new(octets);
+        let head = PartialHead::new(bytes);
         let fields = head.fields();
         assert_eq!(
             (fields.target, fields.host, fields.user_agent),
             (&b""[..], &b""[..], None),
-            "{octets:?}"
+            "{bytes:?}"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! [`AbsoluteUrl`]: the scheme, the [`Authority`] and the rest of a URL that names a host. Bytes as
-//! they came: a URL of an origin may be anything.
+//! [`AbsoluteUrl`]: a URL with a host, split into its scheme, its [`Authority`] (host and port) and
+//! the rest. It works on bytes, because origins send URLs that are not UTF-8.
 
 /// A URL with a host: `https://shop.example/a`, or without the scheme `//shop.example/a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +12,7 @@ pub struct AbsoluteUrl<'a> {
     pub rest: &'a [u8],
 }
 
-/// A host with or without a port: `shop.example`, `[2001:db8::1]:8080`. A user name before it is
-/// not a part.
+/// A host with or without a port: `shop.example`, `[2001:db8::1]:8080`. A user name is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority<'a> {
     /// The name or address, without the brackets of IPv6 and without a final dot.
@@ -23,9 +22,9 @@ pub struct Authority<'a> {
 }
 
 impl<'a> AbsoluteUrl<'a> {
-    /// Splits a URL. `None` for a URL without `//` and a host, and for one with something before
-    /// `//` that is no scheme and colon.
-    pub fn read(url: &'a [u8]) -> Option<AbsoluteUrl<'a>> {
+    /// Splits a URL. `None` if it has no `//` with a host, or text before `//` that is not a scheme
+    /// with a colon.
+    pub fn parse(url: &'a [u8]) -> Option<AbsoluteUrl<'a>> {
         let slashes = url.windows(2).position(|pair| pair == b"//")?;
         let scheme = match &url[..slashes] {
             b"" => b"",
@@ -40,7 +39,7 @@ impl<'a> AbsoluteUrl<'a> {
             .iter()
             .position(|byte| b"/?#\\\"'".contains(byte))
             .unwrap_or(after.len());
-        let authority = Authority::read(&after[..end]);
+        let authority = Authority::parse(&after[..end]);
         (is_scheme && !authority.name.is_empty()).then_some(AbsoluteUrl {
             scheme,
             authority,
@@ -61,7 +60,7 @@ impl<'a> AbsoluteUrl<'a> {
 impl<'a> Authority<'a> {
     /// Splits host and port. A user name before `@`, the brackets of IPv6 and a final dot are
     /// dropped; an empty port counts as none. Nothing else is checked.
-    pub fn read(authority: &'a [u8]) -> Authority<'a> {
+    pub fn parse(authority: &'a [u8]) -> Authority<'a> {
         let after_user = authority
             .iter()
             .rposition(|byte| *byte == b'@')
@@ -85,8 +84,8 @@ impl<'a> Authority<'a> {
         }
     }
 
-    /// Whether it is the same host and port as another. A port that is missing is `default_port`.
-    pub fn is(&self, other: &Authority<'_>, default_port: &[u8]) -> bool {
+    /// Whether host and port are the same. A missing port is `default_port`.
+    pub fn is_same_as(&self, other: &Authority<'_>, default_port: &[u8]) -> bool {
         self.name.eq_ignore_ascii_case(other.name)
             && self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)
     }
@@ -112,7 +111,7 @@ mod tests {
             ("//a:/x", ("", "a", None, "/x")),
             ("ftp://user:word@a/", ("ftp", "a", None, "/")),
         ] {
-            let read = AbsoluteUrl::read(url.as_bytes()).expect(url);
+            let read = AbsoluteUrl::parse(url.as_bytes()).expect(url);
             let text = |bytes| std::str::from_utf8(bytes).expect("text");
             let port = read.authority.port.map(text);
             assert_eq!(
@@ -137,16 +136,16 @@ mod tests {
             "1a://b",
             "a b://c",
         ] {
-            assert_eq!(AbsoluteUrl::read(url.as_bytes()), None, "{url}");
+            assert_eq!(AbsoluteUrl::parse(url.as_bytes()), None, "{url}");
         }
     }
 
     #[test]
-    fn missing_port_is_that_of_the_scheme() {
-        let is = |one: &str, other: &str| {
-            Authority::read(one.as_bytes()).is(&Authority::read(other.as_bytes()), b"443")
+    fn missing_port_defaults_to_scheme_port() {
+        let is_same = |one: &str, other: &str| {
+            Authority::parse(one.as_bytes()).is_same_as(&Authority::parse(other.as_bytes()), b"443")
         };
-        assert!(is("a", "A:443") && is("a:443", "a") && is("a:80", "a:80"));
-        assert!(!is("a", "a:80") && !is("a", "b") && !is("a:", "a:1"));
+        assert!(is_same("a", "A:443") && is_same("a:443", "a") && is_same("a:80", "a:80"));
+        assert!(!is_same("a", "a:80") && !is_same("a", "b") && !is_same("a:", "a:1"));
     }
 }

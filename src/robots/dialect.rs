@@ -1,17 +1,15 @@
 //! [`Dialect`]: the two ways to read a robots.txt, RFC 9309 and Google's open-source library. This
-//! file has their differences in tokens, patterns and targets; `reading.rs` has those in lines,
-//! groups and verdicts.
-//!
-//! Where the RFC is silent, both dialects do as Google does: a colon left out, the misspellings of
-//! keys, a byte order mark, lines of more than 16,663 octets.
+//! module has their differences in user-agent tokens, path patterns and request targets;
+//! `dialect_rules` has those in lines, groups and verdicts. Where the RFC is silent (missing
+//! colons, misspelt keys, byte order marks, long lines), both dialects do as Google does.
 
-use super::Pattern;
-use super::normal::{escape_at, push_escape};
+use super::PathPattern;
+use super::normalise::{parse_escape, push_escape};
 use super::target::{TargetScratch, google_target};
 use memchr::{memchr, memrchr};
 use std::str::FromStr;
 
-/// The way in which a robots.txt is read.
+/// A way to read a robots.txt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
@@ -37,7 +35,7 @@ impl Dialect {
     }
 }
 
-/// The error for a name that is not a dialect's.
+/// The error of [`Dialect::from_str`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("dialects are: rfc9309, google")]
 pub struct UnknownDialect;
@@ -55,85 +53,83 @@ impl FromStr for Dialect {
 
 /// The value of a User-agent line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agent<'a> {
+pub enum AgentName<'a> {
     /// `*`.
     Star,
-    /// The product token that is left after the dialect's cut. An empty one names no crawler (in
-    /// the Google dialect: a crawler without a name).
+    /// The product token, cut as the dialect does. An empty one names no crawler (for Google: a
+    /// crawler without a name).
     Token(&'a [u8]),
 }
 
-/// Blanks as C's `isspace` has them: both dialects strip these.
+/// Whether a byte is a blank as in C's `isspace`. Both dialects strip these.
 #[inline]
-pub(super) const fn is_blank(octet: u8) -> bool {
-    matches!(octet, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
+pub(super) const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }
 
-/// Whether an octet ends a token. No token has a comma or a semicolon: `One, Two` names One, as it
-/// does for Google.
-fn ends_token(octet: &u8) -> bool {
-    is_blank(*octet) || matches!(octet, b'/' | b',' | b';')
+/// Whether a byte ends a token. A comma and a semicolon do: `One, Two` names One, as for Google.
+fn is_token_end(byte: &u8) -> bool {
+    is_blank(*byte) || matches!(byte, b'/' | b',' | b';')
 }
 
 impl Dialect {
-    /// The token of a User-agent line as the dialect cuts it, or `*`. `spaced` are the tokens with
-    /// blanks in them that exist (`Sogou web spider`); the Google dialect ignores them. The token
-    /// may be empty.
+    /// Reads the value of a User-agent line. `spaced_tokens` are the known tokens with blanks in them
+    /// (`Sogou web spider`); the Google dialect ignores them. The token may be empty.
     ///
     /// ```
-    /// use crawlgate::robots::{Agent, Dialect};
-    /// assert_eq!(Dialect::Rfc9309.agent(b"MJ12bot/v1.4", &[]), Agent::Token(b"MJ12bot"));
-    /// assert_eq!(Dialect::Google.agent(b"MJ12bot/v1.4", &[]), Agent::Token(b"MJ"));
+    /// use crawlgate::robots::{AgentName, Dialect};
+    /// assert_eq!(Dialect::Rfc9309.parse_agent(b"MJ12bot/v1.4", &[]), AgentName::Token(b"MJ12bot"));
+    /// assert_eq!(Dialect::Google.parse_agent(b"MJ12bot/v1.4", &[]), AgentName::Token(b"MJ"));
     /// ```
-    pub fn agent<'a>(self, value: &'a [u8], spaced: &[&str]) -> Agent<'a> {
+    pub fn parse_agent<'a>(self, value: &'a [u8], spaced_tokens: &[&str]) -> AgentName<'a> {
         // `*` followed by a blank and more still means all crawlers.
-        if value.first() == Some(&b'*') && value.get(1).is_none_or(|octet| is_blank(*octet)) {
-            return Agent::Star;
+        if value.first() == Some(&b'*') && value.get(1).is_none_or(|byte| is_blank(*byte)) {
+            return AgentName::Star;
         }
         match self {
             Dialect::Google => {
-                let mut octets = value.iter();
+                let mut bytes = value.iter();
                 let end =
-                    octets.position(|octet| !octet.is_ascii_alphabetic() && !b"-_".contains(octet));
-                Agent::Token(&value[..end.unwrap_or(value.len())])
+                    bytes.position(|byte| !byte.is_ascii_alphabetic() && !b"-_".contains(byte));
+                AgentName::Token(&value[..end.unwrap_or(value.len())])
             }
             Dialect::Rfc9309 => {
-                let known = spaced.iter().filter(|token| {
+                let known = spaced_tokens.iter().filter(|token| {
                     value
                         .split_at_checked(token.len())
                         .is_some_and(|(start, rest)| {
-                            let next = rest.iter().find(|octet| **octet != b'*');
+                            let next = rest.iter().find(|byte| **byte != b'*');
                             start.eq_ignore_ascii_case(token.as_bytes())
-                                && next.is_none_or(ends_token)
+                                && next.is_none_or(is_token_end)
                         })
                 });
                 if let Some(length) = known.map(|token| token.len()).max() {
-                    return Agent::Token(&value[..length]);
+                    return AgentName::Token(&value[..length]);
                 }
-                let end = value.iter().position(ends_token);
+                let end = value.iter().position(is_token_end);
                 let mut token = &value[..end.unwrap_or(value.len())];
                 while let Some(rest) = token.strip_suffix(b"*") {
                     token = rest;
                 }
-                Agent::Token(token)
+                AgentName::Token(token)
             }
         }
     }
 
-    /// The pattern of an Allow or Disallow line: in normal form for RFC 9309, only escaped for
-    /// Google.
+    /// Reads the value of an Allow or Disallow line. It is normalised for RFC 9309, and only
+    /// escaped for Google.
     #[inline]
-    pub fn pattern(self, value: &[u8]) -> Pattern {
+    pub fn parse_pattern(self, value: &[u8]) -> PathPattern {
         match self {
-            Dialect::Rfc9309 => Pattern::from_bytes(value),
-            Dialect::Google => Pattern::verbatim(&google_escape(value)),
+            Dialect::Rfc9309 => PathPattern::from_bytes(value),
+            Dialect::Google => PathPattern::from_escaped(&google_escape(value)),
         }
     }
 
-    /// For `Allow: /dir/index.html` Google also allows the directory itself, `/dir/$` (any ending
-    /// that begins with `/index.htm`). `None` for other paths, and for RFC 9309. The caller checks
-    /// that it is an Allow.
-    pub(super) fn directory_of_index(self, value: &[u8]) -> Option<Pattern> {
+    /// The directory of an index page (`/dir/$` of `/dir/index.html`), which Google allows together
+    /// with the page. `None` for other paths, and for RFC 9309. The caller checks that the line is
+    /// an Allow.
+    pub(super) fn index_directory_pattern(self, value: &[u8]) -> Option<PathPattern> {
         if self != Dialect::Google {
             return None;
         }
@@ -141,12 +137,16 @@ impl Dialect {
         value[slash..].starts_with(b"/index.htm").then(|| {
             let mut directory = google_escape(&value[..=slash]);
             directory.push(b'$');
-            Pattern::verbatim(&directory)
+            PathPattern::from_escaped(&directory)
         })
     }
 
-    /// The form of a URL's [path and query](path_of_url) that rules are compared with.
-    pub(super) fn target<'a>(self, path: &'a [u8], scratch: &'a mut TargetScratch) -> &'a [u8] {
+    /// The form of a URL's [path and query](url_path) that rules match.
+    pub(super) fn normalise_target<'a>(
+        self,
+        path: &'a [u8],
+        scratch: &'a mut TargetScratch,
+    ) -> &'a [u8] {
         match self {
             Dialect::Rfc9309 => scratch.normalise(path).sent,
             Dialect::Google => google_target(path),
@@ -154,45 +154,45 @@ impl Dialect {
     }
 }
 
-/// Rules as Google compares them: octets above ASCII are escaped, escapes get upper-case digits,
-/// nothing is decoded.
+/// A rule's value as Google compares it: bytes above ASCII are escaped, escapes get upper-case
+/// digits, nothing is decoded.
 fn google_escape(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut at = 0;
-    while let Some(&octet) = value.get(at) {
-        match escape_at(&value[at..]) {
+    while let Some(&byte) = value.get(at) {
+        match parse_escape(&value[at..]) {
             Some(escaped) => {
                 push_escape(escaped, &mut out);
                 at += 3;
                 continue;
             }
-            None if octet.is_ascii() => out.push(octet),
-            None => push_escape(octet, &mut out),
+            None if byte.is_ascii() => out.push(byte),
+            None => push_escape(byte, &mut out),
         }
         at += 1;
     }
     out
 }
 
-/// Where a path, a query or parameters begin, at `from` or behind it.
-fn path_start(url: &[u8], from: usize) -> Option<usize> {
-    let mut octets = url.iter().skip(from);
-    let place = octets.position(|octet| matches!(octet, b'/' | b'?' | b';'))?;
+/// The offset at or after `from` at which a path, a query or parameters begin.
+fn find_path_start(url: &[u8], from: usize) -> Option<usize> {
+    let mut bytes = url.iter().skip(from);
+    let place = bytes.position(|byte| matches!(byte, b'/' | b'?' | b';'))?;
     Some(from + place)
 }
 
-/// Path and query of a URL, beginning with `/`, as Google's library takes them out: without scheme,
-/// authority and fragment; `/` when there is no path. `example.com/a` and `/a` are `/a`; so is
-/// `a/a`.
-pub fn path_of_url(url: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+/// The path and query of a URL as Google's library extracts them: beginning with `/`, without
+/// scheme, authority and fragment; `/` when there is no path. `example.com/a`, `a/a` and `/a` all
+/// give `/a`.
+pub fn url_path(url: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let start = if url.starts_with(b"//") { 2 } else { 0 };
     // A `://` after the path began belongs to the path.
     let scheme = memchr::memmem::find(&url[start..], b"://").map(|place| start + place);
-    let authority = match (scheme, path_start(url, start)) {
+    let authority = match (scheme, find_path_start(url, start)) {
         (Some(scheme), early) if early.is_none_or(|early| early >= scheme) => scheme + 3,
         _ => start,
     };
-    let Some(path) = path_start(url, authority) else {
+    let Some(path) = find_path_start(url, authority) else {
         return b"/".into();
     };
     let end = match memchr(b'#', &url[start..]).map(|place| start + place) {

@@ -1,8 +1,9 @@
-//! [`Document`]: a robots.txt as data. [`render`](super::render()) writes it, and a
-//! [`Matcher`](super::Matcher) judges by it. So the verdicts always agree with the robots.txt that
-//! is served.
+//! [`RobotsDocument`]: a robots.txt as data, which crawlgate makes from a policy.
+//! [`render_robots_txt`](super::render_robots_txt) writes it as the file that crawlers get, and a
+//! [`GroupMatcher`](super::GroupMatcher) judges requests by it. So the verdicts always agree with
+//! the robots.txt that is served.
 
-use super::Pattern;
+use super::PathPattern;
 use std::fmt;
 use std::time::Duration;
 
@@ -11,11 +12,20 @@ use std::time::Duration;
 pub struct Rule {
     /// `Allow` if true, `Disallow` if not.
     pub allow: bool,
-    /// The URLs that it is for. An empty pattern is written but matches nothing.
-    pub pattern: Pattern,
+    /// The URLs that it applies to. An empty pattern is written but matches nothing.
+    pub pattern: PathPattern,
 }
 
-/// As it is written, without a blank where nothing follows it.
+impl Rule {
+    pub(crate) fn new(allow: bool, pattern: &str) -> Rule {
+        Rule {
+            allow,
+            pattern: PathPattern::new(pattern),
+        }
+    }
+}
+
+/// The line as it is written: `Disallow: /a`. An empty pattern has no blank before it.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = if self.allow { "Allow:" } else { "Disallow:" };
@@ -33,39 +43,38 @@ impl AsRef<Rule> for Rule {
 /// A line such as `Content-Signal: ai-train=no`, which is not a rule and never closes a list of
 /// agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Extension {
-    /// The key as it is to be written.
+pub struct ExtensionLine {
+    /// The key as it is written.
     pub key: String,
     /// The value. A line break or a `#` cannot stand in it.
     pub value: String,
 }
 
-/// The agents that share a list of rules. In a document that is to be served a token stands in one
+/// Agents and the rules that they share. In a document that is served, each token stands in one
 /// group only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct RuleGroup {
     /// Lines written as comments above the group, without `#`.
     pub comments: Vec<String>,
-    /// Product tokens as they are to be written, or `*`.
+    /// Product tokens as they are written, or `*`.
     pub agents: Vec<String>,
-    /// Rules in the order they are to be written.
+    /// Rules in the order of the file.
     pub rules: Vec<Rule>,
     /// Written as `Crawl-delay` in seconds; not part of RFC 9309, never closes a list of agents.
     pub crawl_delay: Option<Duration>,
-    /// Written last in the group: some parsers take an unknown line for the end of a list of
-    /// agents.
-    pub extensions: Vec<Extension>,
+    /// Written last in the group: for some parsers an unknown line ends the list of agents.
+    pub extensions: Vec<ExtensionLine>,
 }
 
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
+pub struct RobotsDocument {
     /// Lines written as comments at the top, without `#`.
     pub comments: Vec<String>,
-    /// Groups in the order they are to be written.
-    pub groups: Vec<Group>,
+    /// Groups in the order of the file.
+    pub groups: Vec<RuleGroup>,
     /// Lines that belong to no group, written before all groups.
-    pub extensions: Vec<Extension>,
+    pub extensions: Vec<ExtensionLine>,
     /// Absolute URLs of sitemaps, written last.
     pub sitemaps: Vec<String>,
 }

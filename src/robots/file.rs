@@ -1,23 +1,20 @@
-//! [`File`]: a robots.txt as it was written. Each [`Line`] has its kind, its place, its comment and
-//! its [oddities](Oddity).
-//!
-//! The texts and ends of the lines put together are the bytes of the file. `reading.rs` decides
-//! what a line means in a dialect.
+//! [`RobotsFile`]: any robots.txt, split into lines without loss. Each [`RobotsLine`] has its key
+//! and value, its comment, their byte ranges, and its [issues](LineIssue). `dialect_rules` decides
+//! what a line means in a dialect (RFC 9309 or Google's library).
 
 use super::dialect::is_blank;
-use super::steps::took;
+use super::step_counter::count_steps;
 use memchr::{memchr, memchr2};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The octets of a line that Google's library keeps. It drops the rest and reads the shortened
-/// line.
-pub const MAX_LINE: usize = 2083 * 8 - 1;
+/// The most bytes of a line that are read, as in Google's library. The rest of the line is dropped.
+pub const MAX_LINE_BYTES: usize = 2083 * 8 - 1;
 
 /// The size that every crawler reads (RFC 9309 section 2.5: at least 500 KiB).
-pub const MAX_BYTES: usize = 500 * 1024;
+pub const MAX_ROBOTS_BYTES: usize = 500 * 1024;
 
-const BOM: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,11 +27,11 @@ pub enum LineEnd {
     Nothing,
 }
 
-/// The field of robots.txt that the key of a line names.
+/// The meaning of the key of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 #[non_exhaustive]
-pub enum Key {
+pub enum RobotsKey {
     UserAgent,
     Allow,
     Disallow,
@@ -55,52 +52,52 @@ pub enum Key {
 
 /// How a key is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Spelling {
-    /// As it should be, in any case.
+pub enum KeySpelling {
+    /// Correctly, in upper or lower case.
     Exact,
     /// A known misspelling that parsers accept: `Dissallow`.
     Typo,
-    /// A known key with more behind it, which Google's library takes for the key: `Disallowed`.
+    /// A known key with more letters, which Google's library takes for the key: `Disallowed`.
     Longer,
 }
 
-/// An oddity of a line.
+/// Something unusual about a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Oddity {
-    /// The key is misspelled, see [`Spelling`].
+pub enum LineIssue {
+    /// The key is misspelled, see [`KeySpelling`].
     Typo,
-    /// Two words without a colon between them, read as if there were one.
+    /// Two words without a colon between them. They are read as key and value.
     MissingColon,
-    /// Neither a record nor a comment.
-    NoRecord,
-    /// More than [`MAX_LINE`] octets.
+    /// Neither a key and value nor a comment.
+    NotKeyValue,
+    /// More than [`MAX_LINE_BYTES`] bytes.
     TooLong,
-    /// A NUL octet; what follows in the line is not read.
+    /// A NUL byte; what follows in the line is not read.
     Nul,
     /// Not UTF-8.
     NotUtf8,
-    /// A byte order mark that is not at the beginning of the file, or a broken one; it spoils its
-    /// line.
+    /// A broken byte order mark, or one that is not at the beginning of the file. It makes its key
+    /// unknown.
     StrayBom,
 }
 
-/// A key and a value: `key: value`. Ranges are those of the file.
+/// A line of the form `key: value`. Ranges are byte offsets in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Record {
-    /// What the key means.
-    pub key: Key,
-    /// How it is spelled.
-    pub spelling: Spelling,
-    /// Where the key stands.
+pub struct KeyValue {
+    /// The meaning of the key.
+    pub key: RobotsKey,
+    /// How the key is spelled.
+    pub spelling: KeySpelling,
+    /// The range of the key.
     pub name: Range<usize>,
-    /// Where the value stands, without blanks around it.
+    /// The range of the value, without blanks around it.
     pub value: Range<usize>,
 }
 
-impl Record {
-    /// Where key and value stand together.
+impl KeyValue {
+    /// The range from the key to the end of the value.
     pub(crate) fn whole(&self) -> Range<usize> {
         self.name.start..self.value.end.max(self.name.end)
     }
@@ -109,24 +106,24 @@ impl Record {
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Line {
+pub struct RobotsLine {
     /// From 1, as editors and Google's library count.
     pub number: usize,
-    /// Where its text stands in the file, without the line's end; a byte order mark is part of it.
+    /// The range of its text, without the line end. It includes a byte order mark.
     pub text: Range<usize>,
     /// The line break after it.
     pub end: LineEnd,
     /// Its key and value, if it has them.
-    pub record: Option<Record>,
-    /// Where its comment stands, after the `#`.
+    pub key_value: Option<KeyValue>,
+    /// The range of its comment, after the `#`.
     pub comment: Option<Range<usize>>,
-    /// Its oddities.
-    pub oddities: Vec<Oddity>,
+    /// Its issues.
+    pub issues: Vec<LineIssue>,
 }
 
 /// The format of a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum FileFormat {
     /// Text, perhaps empty.
     Text,
     /// A page of HTML in place of a robots.txt.
@@ -137,31 +134,30 @@ pub enum Shape {
 
 /// A whole file.
 #[derive(Clone, Debug)]
-pub struct File {
+pub struct RobotsFile {
     bytes: Arc<[u8]>,
-    lines: Vec<Line>,
-    /// Octets of a byte order mark at the beginning: 3, or fewer when it is broken off. They are
-    /// skipped.
+    lines: Vec<RobotsLine>,
+    /// Length of the byte order mark: 3, less for a truncated one, 0 without one.
     bom: usize,
-    shape: Shape,
+    shape: FileFormat,
 }
 
-impl File {
-    /// Reads any bytes. Takes linear time, and memory linear in the number of lines; never fails.
+impl RobotsFile {
+    /// Parses any bytes. Takes linear time, and memory linear in the number of lines; never fails.
     ///
     /// ```
-    /// use crawlgate::robots::{File, Key, Oddity};
-    /// let file = File::parse(*b"User agent: *\nDissalow /a # why\n");
+    /// use crawlgate::robots::{LineIssue, RobotsFile, RobotsKey};
+    /// let file = RobotsFile::parse(*b"User agent: *\nDissalow /a # why\n");
     /// let line = &file.lines()[1];
-    /// assert_eq!(line.record.as_ref().map(|record| record.key), Some(Key::Disallow));
-    /// assert_eq!(line.oddities, [Oddity::Typo, Oddity::MissingColon]);
+    /// assert_eq!(line.key_value.as_ref().map(|it| it.key), Some(RobotsKey::Disallow));
+    /// assert_eq!(line.issues, [LineIssue::Typo, LineIssue::MissingColon]);
     /// ```
-    pub fn parse(bytes: impl Into<Arc<[u8]>>) -> File {
+    pub fn parse(bytes: impl Into<Arc<[u8]>>) -> RobotsFile {
         let bytes: Arc<[u8]> = bytes.into();
         let bom = bytes
             .iter()
-            .zip(BOM)
-            .take_while(|(octet, bom)| octet == bom)
+            .zip(BYTE_ORDER_MARK)
+            .take_while(|(byte, bom)| byte == bom)
             .count();
         let mut lines = Vec::new();
         let mut start = 0;
@@ -175,14 +171,20 @@ impl File {
                 _ => (LineEnd::Nothing, 0),
             };
             let skipped = if start == 0 { bom } else { 0 };
-            lines.push(line(&bytes, lines.len() + 1, start..end, skipped, line_end));
+            lines.push(parse_line(
+                &bytes,
+                lines.len() + 1,
+                start..end,
+                skipped,
+                line_end,
+            ));
             start = end + length;
         }
-        let mut shape = shape(&bytes, bom);
-        if shape == Shape::Html && has_rule(&lines) {
-            shape = Shape::Text;
+        let mut shape = detect_format(&bytes, bom);
+        if shape == FileFormat::Html && has_rule(&lines) {
+            shape = FileFormat::Text;
         }
-        File {
+        RobotsFile {
             bytes,
             lines,
             bom,
@@ -190,41 +192,40 @@ impl File {
         }
     }
 
-    /// The bytes it was read from.
+    /// The bytes of the file.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }
 
     /// All lines. Their texts and ends, one after the other, are the bytes.
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[RobotsLine] {
         &self.lines
     }
 
-    /// The lines that every crawler reads (RFC 9309 section 2.5).
-    pub fn lines_read(&self) -> impl Iterator<Item = &Line> + Clone {
+    /// The lines within the size that every crawler reads (RFC 9309 section 2.5).
+    pub fn lines_within_limit(&self) -> impl Iterator<Item = &RobotsLine> + Clone {
         self.lines
             .iter()
-            .take_while(|line| line.text.end <= MAX_BYTES)
+            .take_while(|line| line.text.end <= MAX_ROBOTS_BYTES)
     }
 
     /// The line of this number, from 1.
-    pub fn line(&self, number: usize) -> Option<&Line> {
+    pub fn line(&self, number: usize) -> Option<&RobotsLine> {
         self.lines.get(number.checked_sub(1)?)
     }
 
-    /// The key and value of the line of this number, from 1; `None` for a line without, and beyond
-    /// the file.
-    pub(crate) fn record(&self, number: usize) -> Option<&Record> {
-        self.line(number)?.record.as_ref()
+    /// The key and value of the line of this number, from 1.
+    pub(crate) fn key_value(&self, number: usize) -> Option<&KeyValue> {
+        self.line(number)?.key_value.as_ref()
     }
 
-    /// A part of the file as text; what is not UTF-8 is replaced.
+    /// A range of the file as text. Invalid UTF-8 is replaced.
     pub fn text(&self, range: &Range<usize>) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(self.octets(range))
+        String::from_utf8_lossy(self.slice(range))
     }
 
-    /// A part of the file.
-    pub fn octets(&self, range: &Range<usize>) -> &[u8] {
+    /// A range of the file.
+    pub fn slice(&self, range: &Range<usize>) -> &[u8] {
         self.bytes.get(range.clone()).unwrap_or_default()
     }
 
@@ -233,8 +234,8 @@ impl File {
         self.bom
     }
 
-    /// The format of the file. With a group and a rule it is a robots.txt, whatever it begins with.
-    pub fn shape(&self) -> Shape {
+    /// The format of the file. A file with a group and a rule is text, even if it begins like HTML.
+    pub fn shape(&self) -> FileFormat {
         self.shape
     }
 
@@ -243,84 +244,95 @@ impl File {
         has_rule(&self.lines)
     }
 
-    /// Whether it is a page in place of a robots.txt: it begins like HTML and has no rule, or it
-    /// was sent as HTML (`is_html`), is not UTF-16, and has no line with a key that crawlers know.
-    pub(crate) fn is_page(&self, is_html: bool) -> bool {
+    /// Whether it is a web page in place of a robots.txt: it begins like HTML and has no rule, or it
+    /// was sent as HTML (`is_html`) and is text without any known key.
+    pub(crate) fn is_html_page(&self, is_html: bool) -> bool {
         let mut known = self
             .lines
             .iter()
-            .flat_map(|line| &line.record)
-            .filter(|record| record.key != Key::Unknown);
-        self.shape == Shape::Html || is_html && self.shape == Shape::Text && known.next().is_none()
+            .flat_map(|line| &line.key_value)
+            .filter(|record| record.key != RobotsKey::Unknown);
+        self.shape == FileFormat::Html
+            || is_html && self.shape == FileFormat::Text && known.next().is_none()
     }
 }
 
 /// Whether a rule stands below a User-agent line.
-fn has_rule(lines: &[Line]) -> bool {
+fn has_rule(lines: &[RobotsLine]) -> bool {
     let mut keys = lines
         .iter()
-        .flat_map(|line| &line.record)
+        .flat_map(|line| &line.key_value)
         .map(|record| record.key);
-    keys.any(|key| key == Key::UserAgent)
-        && keys.any(|key| matches!(key, Key::Allow | Key::Disallow))
+    keys.any(|key| key == RobotsKey::UserAgent)
+        && keys.any(|key| matches!(key, RobotsKey::Allow | RobotsKey::Disallow))
 }
 
-/// Reads one line. `text` is its place in the file, `skipped` the length of a byte order mark at
-/// its beginning. What lies beyond `MAX_LINE` bytes, or behind a NUL, is not read.
+/// Parses one line. `text` is its range in the file, `skipped` the length of a byte order mark at
+/// its beginning. Bytes beyond `MAX_LINE_BYTES` or after a NUL are ignored.
 #[inline]
-fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: LineEnd) -> Line {
-    took(text.len() + 1);
-    let mut oddities = Vec::new();
+fn parse_line(
+    bytes: &[u8],
+    number: usize,
+    text: Range<usize>,
+    skipped: usize,
+    end: LineEnd,
+) -> RobotsLine {
+    count_steps(text.len() + 1);
+    let mut issues = Vec::new();
     let start = (text.start + skipped).min(text.end);
     let mut read = start..text.end;
-    if read.len() > MAX_LINE {
-        read.end = start + MAX_LINE;
-        oddities.push(Oddity::TooLong);
+    if read.len() > MAX_LINE_BYTES {
+        read.end = start + MAX_LINE_BYTES;
+        issues.push(LineIssue::TooLong);
     }
     if let Some(nul) = memchr(0, &bytes[read.clone()]) {
         read.end = start + nul;
-        oddities.push(Oddity::Nul);
+        issues.push(LineIssue::Nul);
     }
     if std::str::from_utf8(&bytes[start..text.end]).is_err() {
-        oddities.push(Oddity::NotUtf8);
+        issues.push(LineIssue::NotUtf8);
     }
     let comment = memchr(b'#', &bytes[read.clone()]).map(|place| read.start + place);
-    let content = strip(bytes, read.start..comment.unwrap_or(read.end));
-    if bytes[content.clone()].starts_with(&BOM[..2]) {
-        oddities.push(Oddity::StrayBom);
+    let content = trim_blanks(bytes, read.start..comment.unwrap_or(read.end));
+    if bytes[content.clone()].starts_with(&BYTE_ORDER_MARK[..2]) {
+        issues.push(LineIssue::StrayBom);
     }
-    let record = record(bytes, content.clone(), &mut oddities);
-    if record.is_none() && !content.is_empty() {
-        oddities.push(Oddity::NoRecord);
+    let key_value = parse_key_value(bytes, content.clone(), &mut issues);
+    if key_value.is_none() && !content.is_empty() {
+        issues.push(LineIssue::NotKeyValue);
     }
-    Line {
+    RobotsLine {
         number,
         text,
         end,
-        record,
+        key_value,
         comment: comment.map(|place| place + 1..read.end),
-        oddities,
+        issues,
     }
 }
 
-/// Without blanks at both ends.
+/// The range without blanks at both ends.
 #[inline]
-fn strip(bytes: &[u8], range: Range<usize>) -> Range<usize> {
+fn trim_blanks(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let text = &bytes[range.clone()];
-    let before = text.iter().take_while(|octet| is_blank(**octet)).count();
+    let before = text.iter().take_while(|byte| is_blank(**byte)).count();
     let after = text[before..]
         .iter()
         .rev()
-        .take_while(|octet| is_blank(**octet))
+        .take_while(|byte| is_blank(**byte))
         .count();
     range.start + before..range.end - after
 }
 
-/// The key and the value of a line without its comment. Two words without a colon are one, too, if
-/// the first is a known key. `None` for anything else, and for an empty key. Adds the oddities of a
-/// misspelt key and of a missing colon.
+/// Parses the key and value of a line without its comment. The colon may be missing between two
+/// words if the first is a known key. `None` for anything else, and for an empty key. Adds the
+/// issues of a misspelt key and of a missing colon.
 #[inline]
-fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Option<Record> {
+fn parse_key_value(
+    bytes: &[u8],
+    content: Range<usize>,
+    issues: &mut Vec<LineIssue>,
+) -> Option<KeyValue> {
     let text = &bytes[content.clone()];
     let (separator, missing) = match memchr(b':', text) {
         Some(colon) => (colon, false),
@@ -328,30 +340,30 @@ fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Op
             let blank = memchr2(b' ', b'\t', text)?;
             let second = text[blank..]
                 .iter()
-                .position(|octet| !matches!(octet, b' ' | b'\t'))?;
-            // Two words only: a sentence is no record.
+                .position(|byte| !matches!(byte, b' ' | b'\t'))?;
+            // Two words only: a sentence is no key and value.
             if memchr2(b' ', b'\t', &text[blank + second..]).is_some() {
                 return None;
             }
             (blank, true)
         }
     };
-    let name = strip(bytes, content.start..content.start + separator);
+    let name = trim_blanks(bytes, content.start..content.start + separator);
     if name.is_empty() {
         return None;
     }
-    let value = strip(bytes, content.start + separator + 1..content.end);
-    let (key, spelling) = key(&bytes[name.clone()]);
-    if missing && key == Key::Unknown {
+    let value = trim_blanks(bytes, content.start + separator + 1..content.end);
+    let (key, spelling) = parse_key(&bytes[name.clone()]);
+    if missing && key == RobotsKey::Unknown {
         return None;
     }
-    if spelling != Spelling::Exact {
-        oddities.push(Oddity::Typo);
+    if spelling != KeySpelling::Exact {
+        issues.push(LineIssue::Typo);
     }
     if missing {
-        oddities.push(Oddity::MissingColon);
+        issues.push(LineIssue::MissingColon);
     }
-    Some(Record {
+    Some(KeyValue {
         key,
         spelling,
         name,
@@ -359,12 +371,15 @@ fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Op
     })
 }
 
-/// Keys that Google's library takes by their beginnings, the right spelling first.
-const KEYS: [(Key, &[&str]); 4] = [
-    (Key::UserAgent, &["user-agent", "useragent", "user agent"]),
-    (Key::Allow, &["allow"]),
+/// Keys that Google's library recognises by their beginnings, the correct spelling first.
+const PREFIX_KEYS: [(RobotsKey, &[&str]); 4] = [
     (
-        Key::Disallow,
+        RobotsKey::UserAgent,
+        &["user-agent", "useragent", "user agent"],
+    ),
+    (RobotsKey::Allow, &["allow"]),
+    (
+        RobotsKey::Disallow,
         &[
             "disallow",
             "dissallow",
@@ -374,62 +389,69 @@ const KEYS: [(Key, &[&str]); 4] = [
             "disallaw",
         ],
     ),
-    (Key::Sitemap, &["sitemap", "site-map"]),
+    (RobotsKey::Sitemap, &["sitemap", "site-map"]),
 ];
 
-const OTHER_KEYS: [(Key, &str); 11] = [
-    (Key::CrawlDelay, "crawl-delay"),
-    (Key::RequestRate, "request-rate"),
-    (Key::VisitTime, "visit-time"),
-    (Key::Host, "host"),
-    (Key::CleanParam, "clean-param"),
-    (Key::ContentSignal, "content-signal"),
-    (Key::ContentUsage, "content-usage"),
-    (Key::License, "license"),
-    (Key::Noindex, "noindex"),
-    (Key::Noindex, "nofollow"),
-    (Key::Noindex, "noarchive"),
+const WHOLE_KEYS: [(RobotsKey, &str); 11] = [
+    (RobotsKey::CrawlDelay, "crawl-delay"),
+    (RobotsKey::RequestRate, "request-rate"),
+    (RobotsKey::VisitTime, "visit-time"),
+    (RobotsKey::Host, "host"),
+    (RobotsKey::CleanParam, "clean-param"),
+    (RobotsKey::ContentSignal, "content-signal"),
+    (RobotsKey::ContentUsage, "content-usage"),
+    (RobotsKey::License, "license"),
+    (RobotsKey::Noindex, "noindex"),
+    (RobotsKey::Noindex, "nofollow"),
+    (RobotsKey::Noindex, "noarchive"),
 ];
 
-/// Whether some parser reads the key as one for which a document has a field: User-agent, Allow,
-/// Disallow, Sitemap or Crawl-delay.
-pub(super) fn has_its_own_place(name: &str) -> bool {
+/// Whether some parser reads the key as User-agent, Allow, Disallow, Sitemap or Crawl-delay, which
+/// have fields of their own in a [`RobotsDocument`](super::RobotsDocument).
+pub(super) fn is_document_field(name: &str) -> bool {
     matches!(
-        key(name.as_bytes()).0,
-        Key::UserAgent | Key::Allow | Key::Disallow | Key::Sitemap | Key::CrawlDelay
+        parse_key(name.as_bytes()).0,
+        RobotsKey::UserAgent
+            | RobotsKey::Allow
+            | RobotsKey::Disallow
+            | RobotsKey::Sitemap
+            | RobotsKey::CrawlDelay
     )
 }
 
-/// The meaning of a key, without regard to case. User-agent, Allow, Disallow and Sitemap also count
-/// where more follows them, or where they are misspelt in a known way.
+/// The meaning and spelling of a key, without regard to case. User-agent, Allow, Disallow and
+/// Sitemap also count with more letters behind them, and in known misspellings.
 #[inline]
-fn key(name: &[u8]) -> (Key, Spelling) {
-    for (key, spellings) in KEYS {
+fn parse_key(name: &[u8]) -> (RobotsKey, KeySpelling) {
+    for (key, spellings) in PREFIX_KEYS {
         for (place, spelling) in spellings.iter().enumerate() {
             if name
                 .get(..spelling.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(spelling.as_bytes()))
             {
-                let how = match (name.len() == spelling.len(), place) {
-                    (true, 0) => Spelling::Exact,
-                    (true, _) => Spelling::Typo,
-                    (false, _) => Spelling::Longer,
+                let spelling = match (name.len() == spelling.len(), place) {
+                    (true, 0) => KeySpelling::Exact,
+                    (true, _) => KeySpelling::Typo,
+                    (false, _) => KeySpelling::Longer,
                 };
-                return (key, how);
+                return (key, spelling);
             }
         }
     }
-    let other = OTHER_KEYS
+    let other = WHOLE_KEYS
         .iter()
         .find(|(_, spelling)| name.eq_ignore_ascii_case(spelling.as_bytes()));
-    (other.map_or(Key::Unknown, |(key, _)| *key), Spelling::Exact)
+    (
+        other.map_or(RobotsKey::Unknown, |(key, _)| *key),
+        KeySpelling::Exact,
+    )
 }
 
-/// The format that a file seems to have by its beginning, behind a byte order mark of `bom` bytes:
-/// UTF-16 by its mark or by a NUL in every second place, HTML by its first tag.
-fn shape(bytes: &[u8], bom: usize) -> Shape {
+/// Detects the format by the beginning of a file, behind a byte order mark of `bom` bytes: UTF-16 by
+/// its mark or by a NUL in every second byte, HTML by its first tag.
+fn detect_format(bytes: &[u8], bom: usize) -> FileFormat {
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
-        return Shape::Utf16;
+        return FileFormat::Utf16;
     }
     // Without a mark, ASCII letters with a NUL before or after each.
     let start = &bytes[bom..bytes.len().min(64)];
@@ -437,7 +459,7 @@ fn shape(bytes: &[u8], bom: usize) -> Shape {
     let is_wide = pairs.clone().all(|pair| pair[0] == 0 && pair[1] != 0)
         || pairs.all(|pair| pair[0] != 0 && pair[1] == 0);
     if start.len() >= 8 && is_wide {
-        return Shape::Utf16;
+        return FileFormat::Utf16;
     }
     let text = bytes[bom..].trim_ascii_start();
     let tags = [
@@ -455,5 +477,9 @@ fn shape(bytes: &[u8], bom: usize) -> Shape {
         text.get(..tag.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(tag))
     });
-    if is_page { Shape::Html } else { Shape::Text }
+    if is_page {
+        FileFormat::Html
+    } else {
+        FileFormat::Text
+    }
 }

@@ -1,40 +1,43 @@
-//! robots.txt (RFC 9309). [`File`] is a file as it was found, with the oddities of each line.
-//! [`Reading`] is the file as a dialect reads it, with its verdict on a URL and the line that
-//! decided. Also rule sets, and the rendering of a file.
+//! robots.txt (RFC 9309): parsing, matching and rendering. [`RobotsFile`] is a parsed file with the
+//! issues of each line. [`DialectRules`] are its rules in one dialect; they give the verdict on a
+//! URL. [`RobotsDocument`] is a file that crawlgate writes itself.
 
 mod absolute_url;
-mod closed;
+mod blanket_disallow;
 pub(crate) mod dialect;
+mod dialect_rules;
 mod document;
 mod file;
-mod google;
-mod matcher;
-pub(crate) mod normal;
+mod google_rules;
+mod group_matcher;
+pub(crate) mod normalise;
 mod overlap;
 mod pattern;
-mod reading;
 mod render;
-pub(crate) mod rules;
-mod steps;
+pub(crate) mod rule_set;
+mod step_counter;
 pub(crate) mod target;
-mod windows;
+mod window_index;
 
-pub use dialect::{Agent, Dialect};
+pub use dialect::{AgentName, Dialect};
+pub use dialect_rules::{AgentLine, DialectRules, FileGroup, FileVerdict, GroupMatch, RuleLine};
 pub use document::Rule;
-pub use file::{File, Key, Line, LineEnd, MAX_BYTES, MAX_LINE, Oddity, Record, Shape, Spelling};
-pub use pattern::Pattern;
-pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
+pub use file::{
+    FileFormat, KeySpelling, KeyValue, LineEnd, LineIssue, MAX_LINE_BYTES, MAX_ROBOTS_BYTES,
+    RobotsFile, RobotsKey, RobotsLine,
+};
+pub use pattern::PathPattern;
 
 pub(crate) use absolute_url::{AbsoluteUrl, Authority};
-pub(crate) use closed::{Closed, Extent, closed};
-pub(crate) use dialect::path_of_url;
-pub(crate) use document::{Document, Extension, Group};
-pub(crate) use google::{GoogleRules, is_read_otherwise};
-pub(crate) use matcher::Matcher;
-pub(crate) use normal::LITERAL_STAR;
-pub(crate) use render::{render, seconds};
-pub(crate) use rules::RuleSet;
-pub(crate) use target::{Target, TargetScratch, path_of, reaches_robots_txt};
+pub(crate) use blanket_disallow::{BlanketDisallow, DisallowedPart, blanket_disallow};
+pub(crate) use dialect::url_path;
+pub(crate) use document::{ExtensionLine, RobotsDocument, RuleGroup};
+pub(crate) use google_rules::{GoogleRules, differs_for_google};
+pub(crate) use group_matcher::GroupMatcher;
+pub(crate) use normalise::LITERAL_STAR;
+pub(crate) use render::{format_seconds, render_robots_txt};
+pub(crate) use rule_set::RuleSet;
+pub(crate) use target::{RequestTarget, TargetScratch, reaches_robots_txt, without_query};
 
 #[cfg(test)]
 mod tests;

@@ -1,33 +1,33 @@
-//! Two patterns compared: [`Pattern::overlaps`] tells whether a URL matches both,
-//! [`Pattern::covers`] whether one pattern matches all that the other matches. Lints and the
-//! merging of rules ask this before they say that one rule undoes another. [`Pattern::example`] and
-//! [`Pattern::common_target`] make example targets, spelled as a client sends them.
+//! Comparison of two path patterns of robots.txt rules. [`PathPattern::overlaps`] says whether some
+//! URL matches both, [`PathPattern::covers`] whether one pattern matches every URL that the other
+//! matches. Lints and the merging of rules use this to find rules that undo each other.
+//! [`PathPattern::example_target`] and [`PathPattern::common_target`] make example targets, spelled
+//! as a client sends them.
 
-use super::{LITERAL_STAR, Pattern};
+use super::{LITERAL_STAR, PathPattern};
 use memchr::memchr;
 use std::collections::VecDeque;
 
-impl Pattern {
-    /// Whether this pattern matches every target that `other` matches. The answer may be no where
-    /// it is yes, never the reverse: a wildcard of `other` has to match a wildcard of this pattern.
-    pub(crate) fn covers(&self, other: &Pattern) -> bool {
-        !other.is_empty() && self.matches(&other.as_target())
+impl PathPattern {
+    /// Whether this pattern matches every target that `other` matches. May be false although it
+    /// does, never the reverse: a wildcard of `other` must meet a wildcard of this pattern.
+    pub(crate) fn covers(&self, other: &PathPattern) -> bool {
+        !other.is_empty() && self.matches(&other.to_wildcard_target())
     }
 
-    /// This pattern as a target: what matches it [covers](Pattern::covers) the pattern.
-    pub(crate) fn as_target(&self) -> Vec<u8> {
-        // No literal of a pattern has a `*`, so nothing but a wildcard matches the other's.
-        let mut target = self.literal().to_vec();
+    /// This pattern as a target. A pattern that matches it [covers](PathPattern::covers) this one.
+    pub(crate) fn to_wildcard_target(&self) -> Vec<u8> {
+        // Only a wildcard matches the `*` of this target: literal ones are another byte.
+        let mut target = self.body().to_vec();
         if !self.is_anchored() {
             target.push(b'*');
         }
         target
     }
 
-    /// Whether some target is matched by both. Each comparison of two octets takes one from
-    /// `budget`. The answer is exact until the budget is used up, and for patterns that are not
-    /// both very long; then it is yes, the careful answer.
-    pub(crate) fn overlaps(&self, other: &Pattern, budget: &mut usize) -> bool {
+    /// Whether some target matches both. Each comparison of two bytes takes one from `budget`. True,
+    /// the safe answer, when the budget is used up or both patterns are very long; else exact.
+    pub(crate) fn overlaps(&self, other: &PathPattern, budget: &mut usize) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
         }
@@ -43,59 +43,62 @@ impl Pattern {
             return false;
         }
         if !self.has_wildcard() && !other.has_wildcard() {
-            // Of two patterns that begin alike, the shorter one must match more than its text.
+            // The shorter of two equal prefixes must match more than its own text.
             let short = if one.len() <= two.len() { self } else { other };
             return !short.is_anchored() || one.len() == two.len();
         }
-        let one = steps(self);
-        let two = steps(other);
+        let one = pattern_elements(self);
+        let two = pattern_elements(other);
         let cost = one.len().saturating_mul(two.len());
-        let is_affordable = cost <= LARGEST_SEARCH.min(*budget);
+        let is_affordable = cost <= MAX_SEARCH_PAIRS.min(*budget);
         *budget = budget.saturating_sub(cost);
-        !is_affordable || shortest(&one, &two).is_some()
+        !is_affordable || shortest_common_text(&one, &two).is_some()
     }
 
     fn has_wildcard(&self) -> bool {
-        memchr(b'*', self.literal()).is_some()
+        memchr(b'*', self.body()).is_some()
     }
 
     /// A target that the pattern matches, with `fill` in place of each wildcard. It begins with
     /// `/`, also where the pattern does not.
-    pub(crate) fn example(&self, fill: &str) -> String {
-        let octets = self
-            .literal()
+    pub(crate) fn example_target(&self, fill: &str) -> String {
+        let bytes = self
+            .body()
             .iter()
-            .map(|octet| if *octet == b'*' { None } else { Some(*octet) });
-        spelled(octets, fill)
+            .map(|byte| if *byte == b'*' { None } else { Some(*byte) });
+        format_target(bytes, fill)
     }
 
-    /// The shortest target that both match. `None` where there is none, and where the two are so
-    /// long that the search would take too long.
-    pub(crate) fn common_target(&self, other: &Pattern) -> Option<String> {
+    /// The shortest target that both match. `None` if there is none, or the patterns are too long
+    /// to search.
+    pub(crate) fn common_target(&self, other: &PathPattern) -> Option<String> {
         if self.is_empty() || other.is_empty() {
             return None;
         }
-        let one = steps(self);
-        let two = steps(other);
-        if one.len().saturating_mul(two.len()) > LARGEST_SEARCH {
+        let one = pattern_elements(self);
+        let two = pattern_elements(other);
+        if one.len().saturating_mul(two.len()) > MAX_SEARCH_PAIRS {
             return None;
         }
-        Some(spelled(shortest(&one, &two)?.into_iter().map(Some), ""))
+        Some(format_target(
+            shortest_common_text(&one, &two)?.into_iter().map(Some),
+            "",
+        ))
     }
 }
 
-/// Pairs of places that a search for a common target may have.
-const LARGEST_SEARCH: usize = 65_536;
+/// The most pairs of positions that a search for a common target may visit.
+const MAX_SEARCH_PAIRS: usize = 65_536;
 
-/// Bytes as a client would send them, with `fill` for each `None` (a wildcard). A `/` is put in
-/// front where they do not begin with one.
-fn spelled(octets: impl Iterator<Item = Option<u8>>, fill: &str) -> String {
+/// The bytes as a target that a client would send, with `fill` for each `None` (a wildcard) and
+/// with a `/` in front.
+fn format_target(bytes: impl Iterator<Item = Option<u8>>, fill: &str) -> String {
     let mut target = String::new();
-    for octet in octets {
-        match octet {
+    for byte in bytes {
+        match byte {
             None => target.push_str(fill),
             Some(LITERAL_STAR) => target.push_str("%2A"),
-            Some(octet) => target.push(char::from(octet)),
+            Some(byte) => target.push(char::from(byte)),
         }
     }
     if target.starts_with('/') {
@@ -105,65 +108,64 @@ fn spelled(octets: impl Iterator<Item = Option<u8>>, fill: &str) -> String {
     }
 }
 
-/// An octet, or any run of octets.
+/// A byte, or any run of bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Octet(u8),
+enum PatternElement {
+    Byte(u8),
     Any,
 }
 
-/// The pattern as steps. One that does not end with `$` gets a wildcard at its end; wildcards in a
-/// row are one.
-fn steps(pattern: &Pattern) -> Vec<Step> {
-    let octets = pattern.literal().iter().map(|octet| {
-        if *octet == b'*' {
-            Step::Any
+/// The elements of a pattern. One without a final `$` gets a wildcard at its end; adjacent
+/// wildcards become one.
+fn pattern_elements(pattern: &PathPattern) -> Vec<PatternElement> {
+    let bytes = pattern.body().iter().map(|byte| {
+        if *byte == b'*' {
+            PatternElement::Any
         } else {
-            Step::Octet(*octet)
+            PatternElement::Byte(*byte)
         }
     });
     // Without a `$` whatever follows is matched, too.
-    let end = (!pattern.is_anchored()).then_some(Step::Any);
-    let mut steps: Vec<Step> = octets.chain(end).collect();
-    steps.dedup_by(|a, b| *a == Step::Any && *b == Step::Any);
+    let end = (!pattern.is_anchored()).then_some(PatternElement::Any);
+    let mut steps: Vec<PatternElement> = bytes.chain(end).collect();
+    steps.dedup_by(|a, b| *a == PatternElement::Any && *b == PatternElement::Any);
     steps
 }
 
-/// The shortest text that both match: a search over pairs of places, in the order of the length of
-/// the text before them.
-fn shortest(one: &[Step], two: &[Step]) -> Option<Vec<u8>> {
+/// The shortest text that both match: a breadth-first search over pairs of positions, by the length
+/// of the text before them.
+fn shortest_common_text(one: &[PatternElement], two: &[PatternElement]) -> Option<Vec<u8>> {
     let width = two.len() + 1;
-    // For each pair of places, the pair before it and the octet between them; the first has itself
-    // before it.
+    // For each pair the previous pair and the byte between them. The first pair is its own previous.
     let mut before: Vec<Option<(usize, Option<u8>)>> = vec![None; (one.len() + 1) * width];
     let mut open = VecDeque::from([(0, 0, None)]);
-    while let Some((place, from, octet)) = open.pop_front() {
+    while let Some((place, from, byte)) = open.pop_front() {
         if before[place].is_some() {
             continue;
         }
-        before[place] = Some((from, octet));
+        before[place] = Some((from, byte));
         let i = place / width;
         let j = place % width;
         if i == one.len() && j == two.len() {
-            return Some(text_before(place, &before));
+            return Some(trace_back(place, &before));
         }
         let a = one.get(i);
         let b = two.get(j);
-        if a == Some(&Step::Any) {
+        if a == Some(&PatternElement::Any) {
             open.push_front((place + width, place, None));
         }
-        if b == Some(&Step::Any) {
+        if b == Some(&PatternElement::Any) {
             open.push_front((place + 1, place, None));
         }
         match (a, b) {
-            (Some(Step::Octet(a)), Some(Step::Octet(b))) if a == b => {
+            (Some(PatternElement::Byte(a)), Some(PatternElement::Byte(b))) if a == b => {
                 open.push_back((place + width + 1, place, Some(*a)));
             }
-            (Some(Step::Any), Some(Step::Octet(octet))) => {
-                open.push_back((place + 1, place, Some(*octet)))
+            (Some(PatternElement::Any), Some(PatternElement::Byte(byte))) => {
+                open.push_back((place + 1, place, Some(*byte)))
             }
-            (Some(Step::Octet(octet)), Some(Step::Any)) => {
-                open.push_back((place + width, place, Some(*octet)))
+            (Some(PatternElement::Byte(byte)), Some(PatternElement::Any)) => {
+                open.push_back((place + width, place, Some(*byte)))
             }
             _ => {}
         }
@@ -171,11 +173,11 @@ fn shortest(one: &[Step], two: &[Step]) -> Option<Vec<u8>> {
     None
 }
 
-/// The octets on the way to a pair of places.
-fn text_before(mut place: usize, before: &[Option<(usize, Option<u8>)>]) -> Vec<u8> {
+/// The bytes on the path from the first pair to `place`.
+fn trace_back(mut place: usize, before: &[Option<(usize, Option<u8>)>]) -> Vec<u8> {
     let mut text = Vec::new();
-    while let Some((from, octet)) = before[place] {
-        text.extend(octet);
+    while let Some((from, byte)) = before[place] {
+        text.extend(byte);
         if from == place {
             break;
         }
@@ -187,11 +189,12 @@ fn text_before(mut place: usize, before: &[Option<(usize, Option<u8>)>]) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::PathPattern;
 
     #[test]
     fn patterns_overlap_where_a_target_matches_both() {
-        let overlap = |a: &str, b: &str| Pattern::new(a).overlaps(&Pattern::new(b), &mut 10_000);
+        let overlap =
+            |a: &str, b: &str| PathPattern::new(a).overlaps(&PathPattern::new(b), &mut 10_000);
         assert!(overlap("/a/*.pdf$", "/a/b/"));
         assert!(!overlap("/a/*.pdf$", "/b/"));
         assert!(!overlap("/*.pdf$", "/*.html$"));
@@ -199,8 +202,11 @@ mod tests {
 
     #[test]
     fn examples_are_matched_by_their_patterns() {
-        assert_eq!(Pattern::new("/a/*.pdf$").example("x"), "/a/x.pdf");
-        let common = |a: &str, b: &str| Pattern::new(a).common_target(&Pattern::new(b));
+        assert_eq!(
+            PathPattern::new("/a/*.pdf$").example_target("x"),
+            "/a/x.pdf"
+        );
+        let common = |a: &str, b: &str| PathPattern::new(a).common_target(&PathPattern::new(b));
         assert_eq!(common("/a/", "/*.pdf$").as_deref(), Some("/a/.pdf"));
         assert_eq!(common("/a", "/b"), None);
     }

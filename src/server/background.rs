@@ -1,15 +1,15 @@
-//! [`start`] begins the work beside the requests: the threads of `upkeep`, and the jobs of the
+//! [`start_background`] starts the background work: the threads of `upkeep`, and the jobs of the
 //! scheduler that put planned changes into force, load renewed certificate files, get timestamps
-//! for the evidence log (the log that third parties can check) and reload on SIGHUP.
-//! [`catch_signals`] catches signals early; a thread of their own handles them. Pingora does not
-//! handle SIGHUP, which would end the process.
+//! for the evidence log, and reload on SIGHUP. [`catch_signals`] is called first: signals that
+//! arrive during the start wait until the background work handles them. Pingora does not handle
+//! SIGHUP, which would end the process.
 
 use super::ServerError;
 use super::hand_over::Upgrades;
-use super::service_manager::reloading;
+use super::service_manager::notify_reload;
 use super::stop::Stop;
-use crate::evidence::{Evidence, open_existing, stamp};
-use crate::scheduler::{Scheduler, Waker};
+use crate::evidence::{EvidenceRecorder, fetch_timestamps, open_existing};
+use crate::scheduler::{JobWaker, Scheduler};
 use crate::threads::spawn;
 use crate::upkeep::UpkeepThreads;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -19,68 +19,69 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How often the files of certificates are looked at.
-const RENEWAL: Duration = Duration::from_secs(10);
-/// How often checkpoints without a timestamp are looked for, and how often after a failure.
-const STAMPED: Duration = Duration::from_secs(5);
-const STAMPED_AGAIN: Duration = Duration::from_secs(600);
+/// How often the files of certificates are checked for changes.
+const RELOAD_FILES_EVERY: Duration = Duration::from_secs(10);
+/// How often checkpoints without a timestamp are looked up, and the pause after a failure.
+const STAMP_EVERY: Duration = Duration::from_secs(5);
+const STAMP_RETRY: Duration = Duration::from_secs(600);
 
 /// Adds the jobs to the scheduler, starts the threads, and acts on signals from now on. Fails if a
 /// thread cannot be started.
-pub fn start(
+pub fn start_background(
     upgrades: &Arc<Upgrades>,
     scheduler: Scheduler,
     signals: Signals,
 ) -> Result<UpkeepThreads, ServerError> {
-    let rooms = &upgrades.rooms;
-    let operations = rooms.operations.clone();
+    let services = &upgrades.services;
+    let operations = services.operations.clone();
     scheduler.add("planned-changes", move |_| {
-        operations.warn_of_setup();
-        Some(operations.upkeep.keep_time())
+        operations.log_setup_problems();
+        Some(operations.upkeep.apply_due_changes())
     });
-    if !rooms.authority.certificates.is_empty() || rooms.upstreams.has_tls_files() {
-        let rooms = rooms.clone();
+    if !services.acme_services.certificates.is_empty() || services.upstreams.has_tls_files() {
+        let services = services.clone();
         scheduler.add("certificates", move |_| {
-            rooms.renew_files();
-            Some(RENEWAL)
+            services.reload_files();
+            Some(RELOAD_FILES_EVERY)
         });
     }
-    let evidence = rooms.settings.evidence.as_ref();
+    let evidence = services.settings.evidence.as_ref();
     if evidence.is_some_and(|evidence| !evidence.timestamps.is_empty())
-        && let Some(directory) = rooms.settings.state.clone()
+        && let Some(directory) = services.settings.state.clone()
     {
-        let evidence = rooms.evidence.clone();
+        let evidence = services.evidence.clone();
         scheduler.add("timestamps", move |_| {
-            Some(get_timestamps(&directory, &evidence))
+            Some(add_timestamps(&directory, &evidence))
         });
     }
     let reloaded = upgrades.clone();
     let reload = scheduler.add_idle("reload", move |_| {
-        reload(&reloaded);
+        handle_sighup(&reloaded);
         None
     });
     let stop = upgrades.stop.clone();
-    spawn("signals", move || follow(signals, &stop, &reload))
-        .map_err(ServerError::io("cannot start the thread for signals"))?;
-    let operations = rooms.operations.clone();
+    spawn("signals", move || handle_signals(signals, &stop, &reload))
+        .map_err(ServerError::from_io("cannot start the thread for signals"))?;
+    let operations = services.operations.clone();
     UpkeepThreads::start(
-        rooms.instance.clone(),
-        rooms.store.clone(),
-        &rooms.settings.policies,
+        services.instance.clone(),
+        services.store.clone(),
+        &services.settings.policies,
         scheduler,
         move || drop(operations.reload()),
     )
-    .map_err(ServerError::io(
+    .map_err(ServerError::from_io(
         "cannot start the threads of policies and the ledger",
     ))
 }
 
-/// Gets timestamps for checkpoints of the evidence log that have none. A failure is shown in the
-/// status until a later run succeeds. Returns the time until the next run.
-fn get_timestamps(directory: &Path, evidence: &Evidence) -> Duration {
+/// Gets timestamps for checkpoints of the evidence log without one. A failure is in the status until
+/// a later run succeeds. Returns the time until the next run.
+fn add_timestamps(directory: &Path, evidence: &EvidenceRecorder) -> Duration {
     let stamped = open_existing(directory).map_err(|error| error.to_string());
-    let stamped = stamped
-        .and_then(|mut log| stamp(&mut log, SystemTime::now()).map_err(|error| error.to_string()));
+    let stamped = stamped.and_then(|mut log| {
+        fetch_timestamps(&mut log, SystemTime::now()).map_err(|error| error.to_string())
+    });
     let problem = stamped.err().map(|error| {
         format!(
             "a checkpoint of the evidence log has no timestamp: {error}; crawlgate asks again every ten minutes. Check \
@@ -88,43 +89,42 @@ fn get_timestamps(directory: &Path, evidence: &Evidence) -> Duration {
         )
     });
     let wait = if problem.is_some() {
-        STAMPED_AGAIN
+        STAMP_RETRY
     } else {
-        STAMPED
+        STAMP_EVERY
     };
-    evidence.set_stamp_problem(problem);
+    evidence.set_timestamp_problem(problem);
     wait
 }
 
-/// Catches the signals from now on. Those that arrive before [`start`] wait.
+/// Catches the signals from now on. Those that arrive before [`start_background`] wait.
 pub fn catch_signals() -> io::Result<Signals> {
     Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
 }
 
-/// Acts on signals: SIGINT stops the server at once, SIGQUIT and SIGTERM after the last request, the
-/// second time at once. SIGHUP wakes `reload`, so that it does not delay a stop; all that arrive
-/// during a run cause one more.
-fn follow(mut signals: Signals, stop: &Stop, reload: &Waker) {
+/// Handles signals: SIGINT stops the server at once, SIGQUIT and SIGTERM after the last request, the
+/// second time at once. SIGHUP wakes the job `reload`, so that it does not delay a stop.
+fn handle_signals(mut signals: Signals, stop: &Stop, reload: &JobWaker) {
     for signal in signals.forever() {
         match signal {
             SIGHUP => reload.wake(),
-            SIGINT => stop.now("SIGINT"),
-            SIGQUIT => stop.graceful("SIGQUIT"),
-            _ => stop.graceful("SIGTERM"),
+            SIGINT => stop.stop_immediately("SIGINT"),
+            SIGQUIT => stop.stop_gracefully("SIGQUIT"),
+            _ => stop.stop_gracefully("SIGTERM"),
         }
     }
 }
 
-/// Reopens the logs, also those of the process before if that still runs, and reads policies and
-/// certificates again.
-fn reload(upgrades: &Upgrades) {
+/// Reopens the logs, also those of the previous process if that still runs, and reloads policies and
+/// certificates.
+fn handle_sighup(upgrades: &Upgrades) {
     tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
-    let rooms = &upgrades.rooms;
-    rooms.instance.reopen_logs();
-    upgrades.tell_of_rotation();
-    rooms.renew_files();
-    reloading(&rooms.operations, || drop(rooms.operations.reload()));
-    if let Some(acme) = &rooms.acme {
-        acme.hurry();
+    let services = &upgrades.services;
+    services.instance.reopen_logs();
+    upgrades.notify_log_rotation();
+    services.reload_files();
+    notify_reload(&services.operations, || drop(services.operations.reload()));
+    if let Some(acme) = &services.acme {
+        acme.retry_soon();
     }
 }

@@ -1,24 +1,23 @@
-//! [`StorePeers`]: the other instances of crawlgate, with which this one exchanges facts through the
-//! shared store (Redis or Valkey) that the settings name. [`StorePeers::write_counts`] writes the
-//! request counts of this instance into the store, so that the dashboard of each instance shows the
-//! sums of all.
+//! [`StorePeers`]: the other instances of crawlgate, with which this one exchanges facts through a
+//! shared store (Redis or Valkey). [`StorePeers::write_counts`] writes the request counts of this
+//! instance into the store, so that the dashboard of each instance shows the sums of all.
 //!
 //! The counts of an hour, a day or a week are always written as a whole, so that the next write
 //! makes up for a lost one. No request is judged by these counts, so they use a connection of their
 //! own.
 
 use super::ServerError;
-use crate::admin::Instances;
+use crate::admin::StoreMonitor;
 use crate::clock::Clock;
-use crate::exchange::{Deadline, ExchangeOptions, ExchangeThread, StoreError};
+use crate::exchange::shared_store::{EncodedCounts, SharedStore};
+use crate::exchange::{ExchangeOptions, ExchangeThread, StoreDeadline, StoreError};
 use crate::judge::PeerConfirmation;
 use crate::locks::{lock, lock_within};
 use crate::peers::{CountsError, ExchangeStatus, ForgetError, Peers};
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
-use crate::shared_store::{CountsOfPeriod, SharedStore};
-use crate::state::history::{HistoryReader, Step, Told};
-use crate::state::{Remembered, StateStore};
+use crate::state::history::{HistoryReader, PeerCounts, PeriodLength};
+use crate::state::{RestoredState, StateStore};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use crate::upkeep::Instance;
@@ -26,36 +25,36 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often counts are written.
-const EVERY: Duration = Duration::from_secs(5);
-/// How long a page waits for the connection.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Counts are in the history some seconds after the requests: an hour that has just ended is
-/// written once more.
-const LATE: i64 = 60;
-/// Periods that are written at once.
-const AT_ONCE: usize = 50;
+const WRITE_EVERY: Duration = Duration::from_secs(5);
+/// How long a page of the dashboard waits for the connection.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// The history has counts some seconds after the requests, so an hour that has just ended is written
+/// once more.
+const COUNT_DELAY: i64 = 60;
+/// The most periods in one write.
+const MAX_BATCH: usize = 50;
 
-/// The other instances, as this one meets them.
+/// The connection to the other instances.
 pub struct StorePeers {
     pub exchange: Arc<ExchangeThread>,
     url: String,
     id: String,
     history: HistoryReader,
     clock: Clock,
-    /// The store, and the moment before which everything that was counted is in it.
+    /// The store, and the moment before which all counts are in it.
     connection: Mutex<(SharedStore, Option<Timestamp>)>,
 }
 
 impl StorePeers {
-    /// Joins the other instances, which the judge and the recorder of this instance know by
-    /// `confirmation`, and writes the counts of this one every five seconds. `None` if the settings
-    /// name no store. To be called before a request is served. Fails without a state
-    /// directory, and if the thread of the exchange cannot be started.
+    /// Joins the other instances, and writes the counts of this one every five seconds. The judge
+    /// and the recorder of this instance share `confirmation` with the exchange. `None` if the
+    /// settings have no store. Call it before the first request. Fails without a state directory, and
+    /// if the thread of the exchange cannot be started.
     pub fn join(
         settings: &Settings,
         instance: &Arc<Instance>,
         state: &StateStore,
-        remembered: &Remembered,
+        restored: &RestoredState,
         confirmation: Option<Arc<PeerConfirmation>>,
         scheduler: &Scheduler,
     ) -> Result<Option<Arc<StorePeers>>, ServerError> {
@@ -72,15 +71,15 @@ impl StorePeers {
             .nodename()
             .to_string_lossy()
             .into_owned();
-        let deadline = Deadline::default();
+        let deadline = StoreDeadline::default();
         let options = ExchangeOptions {
             store: Box::new(SharedStore::new(store.clone(), deadline.clone())),
             deadline: deadline.clone(),
             host,
             peers,
         };
-        let exchange = ExchangeThread::start(instance.clone(), state.clone(), remembered, options)
-            .map_err(ServerError::io(
+        let exchange = ExchangeThread::start(instance.clone(), state.clone(), restored, options)
+            .map_err(ServerError::from_io(
                 "cannot start the thread of the exchange with other instances",
             ))?;
         let peers = Arc::new(StorePeers {
@@ -94,66 +93,69 @@ impl StorePeers {
         let writing = peers.clone();
         scheduler.add("counts", move |_| {
             writing.write_counts();
-            Some(EVERY)
+            Some(WRITE_EVERY)
         });
         Ok(Some(peers))
     }
 
-    /// What operators see of them. To be called once: it registers the metrics of the store.
-    pub fn shown(self: &Arc<StorePeers>, metrics: &Metrics) -> Instances {
-        Instances {
+    /// The instances for the admin interface. Call it once: it registers the metrics of the store.
+    pub fn store_monitor(self: &Arc<StorePeers>, metrics: &Metrics) -> StoreMonitor {
+        StoreMonitor {
             url: self.url.clone(),
             peers: self.clone(),
-            metrics: metrics.store(),
+            metrics: metrics.register_store(),
         }
     }
 
-    /// Writes what was counted since the last time. A failure is only logged for `RUST_LOG=debug`:
-    /// the next call makes up for it.
+    /// Writes the counts since the last time. A failure is only logged at debug level: the next call
+    /// makes up for it.
     pub fn write_counts(&self) {
         let (store, written_until) = &mut *lock(&self.connection);
-        // The status says when the store is away; what was not told is told the next time.
-        if let Err(error) = self.try_to_write(store, written_until) {
+        // The status shows when the store is unreachable.
+        if let Err(error) = self.try_write_counts(store, written_until) {
             tracing::debug!("counts for the dashboards of other instances were not told: {error}");
         }
     }
 
-    /// Writes all periods that may have changed since `written_until`, and moves that on: to a minute
-    /// ago, because counts come late. Writes all periods that are kept, if nothing was written yet
-    /// or the store has lost the counts.
-    fn try_to_write(
+    /// Writes all periods that may have changed since `written_until`, and advances that to a minute
+    /// ago, because counts come late. Writes all kept periods if nothing was written yet or the store
+    /// has lost the counts.
+    fn try_write_counts(
         &self,
         store: &mut SharedStore,
         written_until: &mut Option<Timestamp>,
     ) -> Result<(), Box<dyn std::error::Error>> {
         let now = self.clock.moment().now;
-        // A store that lost the counts is told everything.
+        // A store that lost the counts gets all of them.
         let since = match *written_until {
             Some(until)
-                if store.has_counts(&name(Step::Week, Step::Week.begin(until)), &self.id)? =>
+                if store.has_counts(
+                    &period_name(PeriodLength::Week, PeriodLength::Week.start_of(until)),
+                    &self.id,
+                )? =>
             {
                 until
             }
             _ => Timestamp(0),
         };
         let mut counts = Vec::new();
-        for step in Step::ALL {
-            for start in periods(step, since, now) {
-                let counted = self.history.counted(step, start, now)?;
-                if counted.is_empty() && start != step.begin(now) {
+        for step in PeriodLength::ALL {
+            for start in period_starts(step, since, now) {
+                let counted = self.history.period_counts(step, start, now)?;
+                if counted.is_empty() && start != step.start_of(now) {
                     continue;
                 }
-                counts.push(CountsOfPeriod {
-                    period: name(step, start),
+                counts.push(EncodedCounts {
+                    period: period_name(step, start),
                     value: serde_json::to_string(&counted)?,
-                    kept: (step.kept() + 2 * step.seconds()) as u64,
+                    kept: (step.retention_seconds() + 2 * step.seconds()) as u64,
                 });
             }
         }
-        for counts in counts.chunks(AT_ONCE) {
+        for counts in counts.chunks(MAX_BATCH) {
             store.put_counts(&self.id, counts)?;
         }
-        *written_until = Some(Timestamp(now.0 - LATE));
+        *written_until = Some(Timestamp(now.0 - COUNT_DELAY));
         Ok(())
     }
 }
@@ -167,12 +169,15 @@ impl Peers for StorePeers {
         self.exchange.forget(id)
     }
 
-    /// Counts in a form that this version cannot read are left out. It fails also if the connection
-    /// is in use for longer than `PATIENCE`, most likely for the counts of this instance.
-    fn counts(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, CountsError> {
-        let starts = periods(step, from, self.clock.moment().now);
-        let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
-        let connection = lock_within(&self.connection, PATIENCE);
+    /// Leaves out counts that this version cannot decode. Also fails if the connection is in use for
+    /// longer than `LOCK_TIMEOUT`.
+    fn counts(&self, step: PeriodLength, from: Timestamp) -> Result<Vec<PeerCounts>, CountsError> {
+        let starts = period_starts(step, from, self.clock.moment().now);
+        let names: Vec<String> = starts
+            .iter()
+            .map(|start| period_name(step, *start))
+            .collect();
+        let connection = lock_within(&self.connection, LOCK_TIMEOUT);
         let mut connection = connection.ok_or_else(|| {
             let late = "the store takes long for the counts of this instance";
             StoreError::Away(late.to_owned())
@@ -182,10 +187,10 @@ impl Peers for StorePeers {
             let others = fields
                 .into_iter()
                 .filter(|(instance, _)| *instance != self.id);
-            // What a later crawlgate wrote in another form is missing.
+            // A later version may write another form.
             others.filter_map(move |(instance, value)| {
                 let counted = serde_json::from_str(&value).ok()?;
-                Some(Told {
+                Some(PeerCounts {
                     instance,
                     start,
                     counted,
@@ -196,22 +201,21 @@ impl Peers for StorePeers {
     }
 }
 
-/// The beginnings of all periods of `step` that are kept, from the one with `since` to that with
-/// `now`.
-fn periods(step: Step, since: Timestamp, now: Timestamp) -> Vec<Timestamp> {
-    let first = step.begin(Timestamp(since.0.max(now.0 - step.kept())));
+/// The starts of all kept periods of this length, from the period of `since` to the period of `now`.
+fn period_starts(step: PeriodLength, since: Timestamp, now: Timestamp) -> Vec<Timestamp> {
+    let first = step.start_of(Timestamp(since.0.max(now.0 - step.retention_seconds())));
     let length = step.seconds();
     (0..=(now.0 - first.0).div_euclid(length))
         .map(|number| Timestamp(first.0 + number * length))
         .collect()
 }
 
-/// The name of a period in the store, such as `hour:1700000000`: its kind and its beginning.
-fn name(step: Step, start: Timestamp) -> String {
+/// The key of a period in the store, such as `hour:1700000000`: its length and its start.
+fn period_name(step: PeriodLength, start: Timestamp) -> String {
     let step = match step {
-        Step::Hour => "hour",
-        Step::Day => "day",
-        Step::Week => "week",
+        PeriodLength::Hour => "hour",
+        PeriodLength::Day => "day",
+        PeriodLength::Week => "week",
     };
     format!("{step}:{}", start.0)
 }

@@ -1,42 +1,42 @@
-//! [`run`] assembles the running server from the other modules, serves until it is told to stop,
-//! and then closes it. Each step has a file: `rooms` opens what answers requests, `proxy_server`
-//! the listeners, and `background` the work beside requests.
+//! [`run`] assembles the running server from the other modules, serves until it is asked to stop,
+//! and then closes it. `services` opens the parts that answer requests, `proxy_server` serves the
+//! listeners, and `background` starts the background work.
 
-mod authority;
+mod acme_services;
 mod background;
-mod beginning;
 mod hand_over;
 mod instances;
 mod origin_robots;
 mod proxy_server;
-mod rooms;
 mod service_manager;
+mod services;
 mod sockets;
+mod start_mode;
 mod stop;
 
-use crate::acme::Issued;
+use crate::acme::IssuedCertificates;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
-use crate::edge::{Certificates, TlsError};
+use crate::edge::{CertificateStore, TlsError};
 use crate::scheduler::Scheduler;
 use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
-use crate::upgrade::{Inherited, SuccessorError};
+use crate::upgrade::{InheritedListeners, SuccessorError};
 use crate::upkeep::UpkeepThreads;
 use crate::upstreams::TlsFileError;
-use authority::AuthorityParts;
+use acme_services::AcmeServices;
 use background::catch_signals;
-pub use beginning::Beginning;
-use beginning::{Begun, begin};
 use hand_over::Upgrades;
 #[cfg(feature = "internals")]
 pub use origin_robots::OriginRobots;
-pub use origin_robots::known as known_origins;
+pub use origin_robots::known_origins;
 use proxy_server::{Listeners, ProxyServer};
-use rooms::Rooms;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use services::Services;
 use sockets::Sockets;
+pub use start_mode::StartMode;
+use start_mode::{StartResources, acquire_resources};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,21 +46,21 @@ use stop::Stop;
 /// client as an error, and h2 warns of each client that floods it. The access log and the metrics
 /// say what matters of these.
 pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error";
-/// Files that are open beside connections: listeners, logs, the state.
-const OTHER_FILES: u64 = 100;
+/// The number of open files beside connections: listeners, logs, the state.
+const OTHER_OPEN_FILES: u64 = 100;
 
 /// The addresses that the server listens on, with the ports that the system chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bound {
-    /// In the order of the settings: whether it speaks TLS, and its address.
+pub struct BoundAddresses {
+    /// The listeners of the proxy: whether they have TLS, and their addresses.
     pub listen: Vec<(bool, SocketAddr)>,
-    /// Where proxies ask for decisions.
+    /// The listeners of the decision service.
     pub decisions: Vec<ListenAddress>,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
 }
 
-impl Bound {
+impl BoundAddresses {
     /// The listeners as URLs.
     pub fn urls(&self) -> impl Iterator<Item = String> {
         self.listen.iter().map(|(is_tls, address)| {
@@ -77,12 +77,12 @@ pub enum ServerError {
     Bind {
         /// The address in the settings.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The control socket cannot be opened.
     #[error(transparent)]
-    Control(#[from] ControlError),
+    ControlEndpoint(#[from] ControlError),
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
@@ -124,7 +124,7 @@ pub enum ServerError {
     DamagedState {
         /// The file.
         file: String,
-        /// What the operating system or SQLite says.
+        /// The error of the system or of SQLite.
         error: String,
     },
     /// The facts of the process before would be lost, and other ones believed.
@@ -141,7 +141,7 @@ pub enum ServerError {
     Io {
         /// What was tried.
         what: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -149,13 +149,13 @@ pub enum ServerError {
 impl ServerError {
     /// Makes an error of the system a [`ServerError::Io`], for `map_err`. `what` says what was
     /// tried.
-    fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
+    fn from_io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
         let what = what.into();
         move |source| ServerError::Io { what, source }
     }
 }
 
-/// Runs until it is told to stop. SIGTERM and SIGQUIT end the server with its last request, or
+/// Runs until it is asked to stop. SIGTERM and SIGQUIT end the server with its last request, or
 /// after `limits.drain`. SIGINT ends it at once. SIGHUP reopens the logs and reads the policies
 /// again.
 ///
@@ -166,44 +166,46 @@ impl ServerError {
 /// See [`ServerError`]. A busy address is an error at once.
 pub fn run(
     settings: Settings,
-    beginning: Beginning,
-    announce: impl FnOnce(&Bound),
+    beginning: StartMode,
+    announce: impl FnOnce(&BoundAddresses),
 ) -> Result<(), ServerError> {
     // Before any thread is started.
-    let passed = Inherited::from_service_manager();
-    // Early, so that no signal arrives before the server handles it.
-    let (stop, ends) = Stop::new();
+    let passed = InheritedListeners::from_service_manager();
+    // Early, so that no signal is lost.
+    let (stop, stop_signals) = Stop::new();
     let stop = Arc::new(stop);
-    let signals = catch_signals().map_err(ServerError::io("cannot catch signals"))?;
+    let signals = catch_signals().map_err(ServerError::from_io("cannot catch signals"))?;
 
-    raise_descriptors(&settings.limits);
-    let issued = Arc::<Issued>::default();
-    let (certificates, tls) = Certificates::open(&settings.listen, |tls| issued.for_listener(tls))?;
-    let authority = AuthorityParts::new(&settings, issued, Arc::new(certificates))?;
-    let Begun {
+    raise_file_limit(&settings.limits);
+    let issued = Arc::<IssuedCertificates>::default();
+    let (certificates, tls) =
+        CertificateStore::open(&settings.listen, |tls| issued.for_listener(tls))?;
+    let acme_services = AcmeServices::new(&settings, issued, Arc::new(certificates))?;
+    let StartResources {
         mut taken,
         control,
         successor,
         is_replaceable,
-    } = begin(beginning, passed, &settings)?;
+    } = acquire_resources(beginning, passed, &settings)?;
     let mut sockets = Sockets::bind(&settings, &mut taken.inherited)?;
-    taken.inherited.close_the_rest();
-    let scheduler =
-        Scheduler::start().map_err(ServerError::io("cannot start the thread of the scheduler"))?;
-    let (rooms, robots) = Rooms::open(
+    taken.inherited.close_unused();
+    let scheduler = Scheduler::start().map_err(ServerError::from_io(
+        "cannot start the thread of the scheduler",
+    ))?;
+    let (services, robots) = Services::open(
         settings,
-        authority,
+        acme_services,
         &scheduler,
         taken.state_lock,
         taken.memory,
     )?;
-    origin_robots::start(robots, rooms.instance.clock.clone(), &scheduler);
+    origin_robots::start_fetching(robots, services.instance.clock.clone(), &scheduler);
 
     if !is_replaceable {
         sockets.passable.clear();
     }
     let upgrades = Upgrades::new(
-        rooms.clone(),
+        services.clone(),
         stop,
         sockets.passable,
         control,
@@ -213,52 +215,52 @@ pub fn run(
         proxy: sockets.proxy.into_iter().zip(tls).collect(),
         decisions: sockets.decisions,
     };
-    let mut server = ProxyServer::new(listeners, ends, upgrades.clone());
+    let mut server = ProxyServer::new(listeners, stop_signals, upgrades.clone());
     server.add_admin(sockets.admin);
     upgrades.serve_control()?;
-    warn_of(&rooms);
-    let _watchdog = service_manager::watch(server.pulse.clone()).map_err(ServerError::io(
-        "cannot start the thread for the service manager",
-    ))?;
-    let threads = background::start(&upgrades, scheduler, signals)?;
+    log_certificate_problems(&services);
+    let _watchdog = service_manager::start_watchdog(server.worker_health.clone()).map_err(
+        ServerError::from_io("cannot start the thread for the service manager"),
+    )?;
+    let threads = background::start_background(&upgrades, scheduler, signals)?;
     if let Some(successor) = successor {
-        upgrades.follow(*successor, taken.control_lock)?;
+        upgrades.follow_predecessor(*successor, taken.control_lock)?;
     }
-    if let Some(acme) = &rooms.acme {
-        let of_orders = upgrades.clone();
-        let operations = rooms.operations.clone();
-        let authority = &rooms.authority;
-        authority.start(acme, &rooms.settings, operations, move || {
-            of_orders.is_alone()
+    if let Some(acme) = &services.acme {
+        let acme_upgrades = upgrades.clone();
+        let operations = services.operations.clone();
+        let acme_services = &services.acme_services;
+        acme_services.start_orders(acme, &services.settings, operations, move || {
+            acme_upgrades.is_alone()
         })?;
     }
 
-    say(&rooms, &sockets.bound);
+    log_addresses(&services, &sockets.bound);
     announce(&sockets.bound);
     let cut_off = server.run();
-    end(threads, &upgrades, cut_off, &sockets.paths);
+    close_server(threads, &upgrades, cut_off, &sockets.paths);
     Ok(())
 }
 
-/// Closes the server after its last request: writes the end of the run, unless the next process has
-/// taken the state over, and removes those sockets at `paths` that it has not taken over. `cut_off`
-/// is how many connections are cut off; the next process is told this number.
-fn end(threads: UpkeepThreads, upgrades: &Upgrades, cut_off: usize, paths: &[PathBuf]) {
-    let has_left = upgrades.farewell(cut_off);
+/// Closes the server after its last request: writes the end of the run and removes the sockets at
+/// `paths`, unless the next process has taken them over. `cut_off` is how many connections are cut
+/// off, for the next process.
+fn close_server(threads: UpkeepThreads, upgrades: &Upgrades, cut_off: usize, paths: &[PathBuf]) {
+    let has_left = upgrades.send_farewell(cut_off);
     threads.close();
     if !has_left {
-        upgrades.rooms.close();
+        upgrades.services.close();
     }
     upgrades.control.remove();
-    for path in paths.iter().filter(|path| !upgrades.was_passed(path)) {
+    for path in paths.iter().filter(|path| !upgrades.was_handed_over(path)) {
         // It may be gone, or belong to the next crawlgate.
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Every connection is an open file. Lets the process open as many files as the system allows it
-/// to, and says so if that is less than the settings need.
-fn raise_descriptors(limits: &Limits) {
+/// Raises the limit of open files as far as the system allows, because every connection is an open
+/// file. Logs a warning if that is less than the settings need.
+fn raise_file_limit(limits: &Limits) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = Rlimit {
         current: maximum,
@@ -267,7 +269,7 @@ fn raise_descriptors(limits: &Limits) {
     let is_raised = current == maximum || setrlimit(Resource::Nofile, wanted).is_ok();
     let files = if is_raised { maximum } else { current };
     let connections = limits.connections as u64;
-    let needed = connections.saturating_add(OTHER_FILES);
+    let needed = connections.saturating_add(OTHER_OPEN_FILES);
     if let Some(files) = files.filter(|files| *files < needed) {
         tracing::warn!(
             "the process may open {files} files, fewer than `limits.connections: {connections}`; raise LimitNOFILE or \
@@ -277,25 +279,26 @@ fn raise_descriptors(limits: &Limits) {
 }
 
 /// Logs the problems of the certificates.
-fn warn_of(rooms: &Rooms) {
-    let certificates = &rooms.authority.certificates;
-    let problems = certificates.problems(rooms.instance.clock.moment().now);
-    let origins = &rooms.settings.origins;
-    let uncovered = certificates.uncovered(origins.iter().flat_map(|origin| &origin.hosts));
+fn log_certificate_problems(services: &Services) {
+    let certificates = &services.acme_services.certificates;
+    let problems = certificates.problems(services.instance.clock.moment().now);
+    let origins = &services.settings.origins;
+    let uncovered =
+        certificates.uncovered_host_problems(origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.message);
     }
 }
 
-/// Logs where the state is, and where the server listens.
-fn say(rooms: &Rooms, bound: &Bound) {
-    let settings = &rooms.settings;
+/// Logs the state directory and the addresses of the listeners.
+fn log_addresses(services: &Services, bound: &BoundAddresses) {
+    let settings = &services.settings;
     match &settings.state {
         Some(directory) => tracing::info!("state in {}", directory.display()),
         None => tracing::info!("no state directory: nothing outlasts a restart"),
     }
     if settings.origins.is_empty() {
-        for entry in rooms
+        for entry in services
             .instance
             .sites
             .snapshot()

@@ -1,64 +1,64 @@
-//! Messages to a service manager, by the protocol of systemd (sd_notify(3)). [`serving`] says that
-//! every listener accepts connections, [`watch`] that the process is alive, and [`reloading`] that
-//! policies are read again. Without `NOTIFY_SOCKET` nothing is sent.
+//! Messages to a service manager, by the protocol of systemd (sd_notify(3)): that every listener
+//! accepts connections ([`notify_ready`]), that the process is alive ([`start_watchdog`]), and that
+//! policies are reloaded ([`notify_reload`]). Without `NOTIFY_SOCKET` nothing is sent.
 
 use crate::admin::Operations;
-use crate::edge::Pulse;
-use crate::upkeep::Repeated;
+use crate::edge::WorkerHealth;
+use crate::upkeep::RepeatingThread;
 use sd_notify::NotifyState;
 use std::io;
 use std::sync::Arc;
 
-/// How often the workers are checked within the time that the service manager allows.
-const LOOKS: u32 = 4;
+/// How often the workers are checked within the watchdog period.
+const CHECKS_PER_PERIOD: u32 = 4;
 
 /// Sends these states to the service manager, if there is one.
-pub fn tell(states: &[NotifyState<'_>]) {
+pub fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager cannot be told how crawlgate is; check NOTIFY_SOCKET");
     }
 }
 
-/// Calls `reload`, and tells the service manager before and after it. Before the start is complete,
-/// it is told nothing: it would take the end of the reload for the end of the start.
-pub fn reloading(operations: &Operations, reload: impl FnOnce()) {
-    let is_told = operations.is_ready();
-    if let Some(now) = is_told
+/// Calls `reload`, and notifies the service manager before and after it. Before the start is complete
+/// it sends nothing: the end of the reload would look like the end of the start.
+pub fn notify_reload(operations: &Operations, reload: impl FnOnce()) {
+    let is_ready = operations.is_ready();
+    if let Some(now) = is_ready
         .then(NotifyState::monotonic_usec_now)
         .and_then(Result::ok)
     {
-        tell(&[NotifyState::Reloading, now]);
+        notify(&[NotifyState::Reloading, now]);
     }
     reload();
-    if is_told {
-        tell(&[NotifyState::Ready]);
+    if is_ready {
+        notify(&[NotifyState::Ready]);
     }
 }
 
-/// Tells the service manager that every listener accepts connections.
-pub fn serving() {
-    tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
+/// Notifies the service manager that every listener accepts connections.
+pub fn notify_ready() {
+    notify(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
-/// Tells the service manager that the process is alive, four times as often as it wants to hear it
-/// (`WATCHDOG_USEC`), as long as every worker answers. A worker that is stuck is logged once, and
-/// the manager hears nothing. `None` if it wants to hear nothing.
-pub fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
+/// Notifies the service manager that the process is alive, four times in each watchdog period
+/// (`WATCHDOG_USEC`), as long as every worker answers. A stuck worker is logged once, and nothing is
+/// sent. `None` without a watchdog.
+pub fn start_watchdog(health: Arc<WorkerHealth>) -> io::Result<Option<RepeatingThread>> {
     let Some(allowed) = sd_notify::watchdog_enabled().filter(|allowed| !allowed.is_zero()) else {
         return Ok(None);
     };
     let mut is_stuck = false;
-    let started = Repeated::start("watchdog", move || {
-        if pulse.is_answered() {
-            tell(&[NotifyState::Watchdog]);
-            pulse.ask();
+    let started = RepeatingThread::start("watchdog", move || {
+        if health.has_all_answers() {
+            notify(&[NotifyState::Watchdog]);
+            health.send_check();
             is_stuck = false;
         } else if !std::mem::replace(&mut is_stuck, true) {
             tracing::error!(
                 "a worker does not answer; the service manager ends crawlgate unless that changes soon"
             );
         }
-        allowed / LOOKS
+        allowed / CHECKS_PER_PERIOD
     });
     started.map(Some)
 }

@@ -1,15 +1,15 @@
-//! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface.
-//! [`Sockets::bind`] takes over those that the previous process or the service manager has bound,
-//! and binds the others. [`Control`] is the control socket. It answers commands before the first
-//! request is accepted. In an upgrade with the same socket path, it does so once the previous
-//! process accepts no connection any more.
+//! [`Sockets`]: the listening sockets of the proxy, the decision service and the admin interface.
+//! [`Sockets::bind`] takes over sockets that the previous process or the service manager passes,
+//! and binds the others. [`ControlEndpoint`] is the control socket for commands such as `crawlgate
+//! status`. It answers before the first request is accepted. In an upgrade with the same socket
+//! path, it answers once the previous process accepts no connection any more.
 
-use super::{Bound, ServerError};
-use crate::admin::control::{Commands, ControlSocket};
+use super::{BoundAddresses, ServerError};
+use crate::admin::control::{ControlCommands, ControlSocket};
 use crate::edge::{self, BoundListener};
 use crate::locks::lock;
 use crate::settings::{ListenAddress, Settings};
-use crate::upgrade::{Inherited, PassedListener};
+use crate::upgrade::{InheritedListeners, PassedListener};
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 const OWNER_AND_GROUP: u32 = 0o660;
 
 /// A listener with a descriptor for another process.
-pub type Passable = (PassedListener, OwnedFd);
+pub type PassableListener = (PassedListener, OwnedFd);
 
 /// Bound listeners.
 #[derive(Default)]
@@ -32,16 +32,16 @@ pub struct Sockets {
     /// The listeners of the decision service.
     pub decisions: Vec<BoundListener>,
     pub admin: Option<BoundListener>,
-    /// The sockets in the file system that this process removes at its end.
+    /// The Unix sockets that this process removes at its end.
     pub paths: Vec<PathBuf>,
-    /// Where they are, with the ports that the system chose.
-    pub bound: Bound,
-    /// All of them, for the next process.
-    pub passable: Vec<Passable>,
+    /// Their addresses, with the ports that the system chose.
+    pub bound: BoundAddresses,
+    /// All listeners, for the next process.
+    pub passable: Vec<PassableListener>,
 }
 
 /// The listeners of the settings, in the order in which [`Sockets::bind`] takes them.
-pub fn names(settings: &Settings) -> impl Iterator<Item = ListenAddress> {
+pub fn listener_names(settings: &Settings) -> impl Iterator<Item = ListenAddress> {
     let proxy = settings
         .listen
         .iter()
@@ -59,30 +59,36 @@ pub fn names(settings: &Settings) -> impl Iterator<Item = ListenAddress> {
 impl Sockets {
     /// Takes the listeners of the settings out of `inherited`, and binds those that are not in it.
     /// Fails at the first that cannot be bound.
-    pub fn bind(settings: &Settings, inherited: &mut Inherited) -> Result<Sockets, ServerError> {
+    pub fn bind(
+        settings: &Settings,
+        inherited: &mut InheritedListeners,
+    ) -> Result<Sockets, ServerError> {
         let mut sockets = Sockets::default();
-        for said in &settings.listen {
-            let (listener, address) = sockets.tcp(said.address, inherited)?;
+        for entry in &settings.listen {
+            let (listener, address) = sockets.take_or_bind_tcp(entry.address, inherited)?;
             sockets.proxy.push(listener);
-            sockets.bound.listen.push((said.tls.is_some(), address));
+            sockets.bound.listen.push((entry.tls.is_some(), address));
         }
-        for said in settings
+        for entry in settings
             .decisions
             .iter()
             .flat_map(|decisions| &decisions.listen)
         {
-            let (listener, bound) = match said {
+            let (listener, bound) = match entry {
                 ListenAddress::Tcp(address) => {
-                    let (listener, address) = sockets.tcp(*address, inherited)?;
+                    let (listener, address) = sockets.take_or_bind_tcp(*address, inherited)?;
                     (listener, ListenAddress::Tcp(address))
                 }
-                ListenAddress::Unix(_) => (sockets.take(said.clone(), inherited)?, said.clone()),
+                ListenAddress::Unix(_) => (
+                    sockets.take_or_bind(entry.clone(), inherited)?,
+                    entry.clone(),
+                ),
             };
             sockets.decisions.push(listener);
             sockets.bound.decisions.push(bound);
         }
         if let Some(address) = settings.admin {
-            let (listener, address) = sockets.tcp(address, inherited)?;
+            let (listener, address) = sockets.take_or_bind_tcp(address, inherited)?;
             sockets.admin = Some(listener);
             sockets.bound.admin = Some(address);
         }
@@ -90,12 +96,12 @@ impl Sockets {
     }
 
     /// The listener at an address, inherited or bound now, and its address with the real port.
-    fn tcp(
+    fn take_or_bind_tcp(
         &mut self,
         address: SocketAddr,
-        inherited: &mut Inherited,
+        inherited: &mut InheritedListeners,
     ) -> Result<(BoundListener, SocketAddr), ServerError> {
-        let listener = self.take(ListenAddress::Tcp(address), inherited)?;
+        let listener = self.take_or_bind(ListenAddress::Tcp(address), inherited)?;
         let bound = match &listener {
             BoundListener::Tcp(listener) => listener.local_addr(),
             BoundListener::Unix(_) => Ok(address),
@@ -106,17 +112,17 @@ impl Sockets {
         ))
     }
 
-    /// The listener with this name, inherited or bound now. Keeps a descriptor of it for the next
-    /// process, and the path of a socket that this process has to remove at its end.
-    fn take(
+    /// The listener with this name, inherited or bound now. Keeps a descriptor for the next process,
+    /// and the path of a socket that this process removes at its end.
+    fn take_or_bind(
         &mut self,
         name: ListenAddress,
-        inherited: &mut Inherited,
+        inherited: &mut InheritedListeners,
     ) -> Result<BoundListener, ServerError> {
         let (listener, passed) = match inherited.take(&name) {
             Some(found) => found,
             None => (
-                bind(&name)?,
+                bind_listener(&name)?,
                 PassedListener {
                     name,
                     is_managed: false,
@@ -126,7 +132,7 @@ impl Sockets {
         let descriptor = listener
             .as_fd()
             .try_clone_to_owned()
-            .map_err(ServerError::io("cannot keep a listener"))?;
+            .map_err(ServerError::from_io("cannot keep a listener"))?;
         if let PassedListener {
             name: ListenAddress::Unix(path),
             is_managed: false,
@@ -140,7 +146,7 @@ impl Sockets {
 }
 
 /// Binds a listener of its own.
-pub fn bind(name: &ListenAddress) -> Result<BoundListener, ServerError> {
+pub fn bind_listener(name: &ListenAddress) -> Result<BoundListener, ServerError> {
     match name {
         ListenAddress::Tcp(address) => edge::bind(*address)
             .map(|(listener, _)| BoundListener::Tcp(listener))
@@ -151,7 +157,7 @@ pub fn bind(name: &ListenAddress) -> Result<BoundListener, ServerError> {
         ListenAddress::Unix(path) => {
             bind_socket(path)
                 .map(BoundListener::Unix)
-                .map_err(ServerError::io(format!(
+                .map_err(ServerError::from_io(format!(
                     "cannot listen on unix:{}",
                     path.display()
                 )))
@@ -159,8 +165,8 @@ pub fn bind(name: &ListenAddress) -> Result<BoundListener, ServerError> {
     }
 }
 
-/// Binds a socket in the file system, for its owner and group. A socket at this path to which
-/// nobody answers is replaced: a crashed process left it behind.
+/// Binds a Unix socket for its owner and group. Replaces a socket at this path that does not answer:
+/// a crashed process left it.
 fn bind_socket(path: &Path) -> std::io::Result<UnixListener> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket && UnixStream::connect(path).is_err() {
@@ -173,16 +179,16 @@ fn bind_socket(path: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// The control socket, with its path.
-pub struct Control {
+pub struct ControlEndpoint {
     pub path: Option<PathBuf>,
-    /// `None` while the process before has it, and without a path.
+    /// `None` while the previous process has it, and without a path.
     socket: Mutex<Option<Arc<ControlSocket>>>,
 }
 
-impl Control {
+impl ControlEndpoint {
     /// The control socket at this path, with the socket if this process has it already.
-    pub fn new(path: Option<PathBuf>, socket: Option<ControlSocket>) -> Control {
-        Control {
+    pub fn new(path: Option<PathBuf>, socket: Option<ControlSocket>) -> ControlEndpoint {
+        ControlEndpoint {
             path,
             socket: Mutex::new(socket.map(Arc::new)),
         }
@@ -194,19 +200,19 @@ impl Control {
     }
 
     /// Answers the clients of the socket from now on, if this process has it.
-    pub fn serve(&self, commands: Commands) -> Result<(), ServerError> {
+    pub fn serve(&self, commands: ControlCommands) -> Result<(), ServerError> {
         let Some(socket) = self.socket() else {
             return Ok(());
         };
         socket
             .serve(commands)
-            .map_err(ServerError::io("cannot serve the control socket"))
+            .map_err(ServerError::from_io("cannot serve the control socket"))
     }
 
-    /// Opens a socket in the place of that of the process before, whose `file_lock` this is, and
-    /// serves it. Does nothing without a path in the settings or if this process has the socket already.
-    /// An error is logged.
-    pub fn take_over(&self, file_lock: Option<OwnedFd>, commands: Commands) {
+    /// Replaces the socket of the previous process, which passed its `file_lock`, and serves it. Does
+    /// nothing without a path in the settings or if this process has the socket already. An error is
+    /// logged.
+    pub fn take_over(&self, file_lock: Option<OwnedFd>, commands: ControlCommands) {
         let Some(path) = self.path.as_deref().filter(|_| self.socket().is_none()) else {
             return;
         };

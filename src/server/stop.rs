@@ -3,17 +3,17 @@
 //! (Pingora 0.9.1).
 //!
 //! A stop is in one of these states:
-//! - `None`: the server serves. An upgrade ([`Stop::leave`]) moves it to `Leave`, a stop
-//!   ([`Stop::graceful`]) to `Graceful`.
-//! - `Leave`: another process serves, and each connection ends with its next response.
+//! - `None`: the server serves. An upgrade ([`Stop::stop_after_upgrade`]) moves it to
+//!   `AfterUpgrade`, a stop ([`Stop::stop_gracefully`]) to `Graceful`.
+//! - `AfterUpgrade`: another process serves, and each connection ends with its next response.
 //! - `Graceful`: the server ends with its last request.
-//! - `Now`: the server ends at once. [`Stop::now`] moves every state to it, [`Stop::graceful`]
-//!   moves `Leave` and `Graceful` to it.
+//! - `Immediate`: the server ends at once. [`Stop::stop_immediately`] moves every state to it, and
+//!   [`Stop::stop_gracefully`] moves `AfterUpgrade` and `Graceful` to it.
 
 use super::service_manager;
-use super::sockets::Passable;
+use super::sockets::PassableListener;
 use crate::admin::Operations;
-use crate::edge::{Open, Stopper, Stops};
+use crate::edge::{ConnectionCounter, StopSender, StopSignals};
 use crate::gateway::Gateway;
 use crate::locks::lock;
 use crate::upkeep::Instance;
@@ -26,13 +26,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long writing both logs out may take.
+/// The limit for flushing both logs.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 /// How long connections without a request may take to end.
 const IDLE_LIMIT: Duration = Duration::from_millis(500);
 
-/// Writes out what both logs took in. Takes at most `FLUSH_LIMIT` for both together.
-pub fn flush(instance: &Instance) {
+/// Flushes both logs, within `FLUSH_LIMIT` for both together.
+pub fn flush_logs(instance: &Instance) {
     let end = Instant::now() + FLUSH_LIMIT;
     instance.access.flush(FLUSH_LIMIT);
     instance
@@ -44,33 +44,33 @@ pub fn flush(instance: &Instance) {
 pub struct Stop {
     request: watch::Sender<StopRequest>,
     /// Ends the listeners of the proxy and of the decision service, and their connections.
-    stopper: Stopper,
+    stopper: StopSender,
     /// Ends the admin listener.
-    admin: Stopper,
-    /// The cause that came first.
+    admin: StopSender,
+    /// The first cause, for the log.
     cause: OnceLock<&'static str>,
 }
 
-/// How listeners learn of a stop.
-pub struct Ends {
-    /// The stops of the listeners of the proxy and of the decision service.
-    pub proxy: Stops,
-    pub admin: Stops,
+/// The signals that tell listeners to stop.
+pub struct StopReceivers {
+    /// For the listeners of the proxy and of the decision service.
+    pub proxy: StopSignals,
+    pub admin: StopSignals,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum StopRequest {
     None,
-    Leave,
+    AfterUpgrade,
     Graceful,
-    Now,
+    Immediate,
 }
 
 impl Stop {
-    /// A stop that nobody has asked for, and the signals by which listeners learn of it.
-    pub fn new() -> (Stop, Ends) {
-        let (stopper, proxy) = Stops::new();
-        let (admin, ends_of_admin) = Stops::new();
+    /// A stop that is not requested yet, and its signals for listeners.
+    pub fn new() -> (Stop, StopReceivers) {
+        let (stopper, proxy) = StopSignals::channel();
+        let (admin, admin_signals) = StopSignals::channel();
         let stop = Stop {
             request: watch::Sender::new(StopRequest::None),
             stopper,
@@ -79,60 +79,60 @@ impl Stop {
         };
         (
             stop,
-            Ends {
+            StopReceivers {
                 proxy,
-                admin: ends_of_admin,
+                admin: admin_signals,
             },
         )
     }
 
-    /// Called when another process serves. Closes the admin listener; the others accept no more.
-    /// From now on each connection ends with its next response, and the server with its last
+    /// Call when another process serves. Closes the admin listener; the others accept no more
+    /// connections. Each connection ends with its next response, and the server with its last
     /// connection.
-    pub fn leave(&self) {
+    pub fn stop_after_upgrade(&self) {
         self.admin.close();
-        self.stopper.leave();
-        self.ask("an upgrade", |request| request.max(StopRequest::Leave));
+        self.stopper.drain();
+        self.update_request("an upgrade", |request| {
+            request.max(StopRequest::AfterUpgrade)
+        });
     }
 
-    /// Asks the server to end with its last request. The second time, and after [`Stop::leave`],
-    /// asks it to end at once.
-    pub fn graceful(&self, cause: &'static str) {
-        self.ask(cause, |request| {
+    /// Asks the server to end with its last request. The second time, and after an upgrade, asks it
+    /// to end at once.
+    pub fn stop_gracefully(&self, cause: &'static str) {
+        self.update_request(cause, |request| {
             if request == StopRequest::None {
                 StopRequest::Graceful
             } else {
-                StopRequest::Now
+                StopRequest::Immediate
             }
         });
     }
 
     /// Asks the server to end at once.
-    pub fn now(&self, cause: &'static str) {
-        self.ask(cause, |_| StopRequest::Now);
+    pub fn stop_immediately(&self, cause: &'static str) {
+        self.update_request(cause, |_| StopRequest::Immediate);
     }
 
-    /// Moves the request by `next`, from the present one to the new one. The first cause is kept
-    /// for the log.
-    fn ask(&self, cause: &'static str, next: impl FnOnce(StopRequest) -> StopRequest) {
+    /// Replaces the request by `next` of the present one. Keeps the first cause.
+    fn update_request(&self, cause: &'static str, next: impl FnOnce(StopRequest) -> StopRequest) {
         let _ = self.cause.set(cause);
         self.request
             .send_modify(|request| *request = next(*request));
     }
 
     /// Waits until the request is at least `wanted`, and returns it.
-    async fn at_least(&self, wanted: StopRequest) -> StopRequest {
+    async fn wait_for_request(&self, wanted: StopRequest) -> StopRequest {
         let mut request = self.request.subscribe();
         // Waiting cannot fail while `self` holds the sender. If it did, stopping would be safe.
         request
             .wait_for(|request| *request >= wanted)
             .await
-            .map_or(StopRequest::Now, |request| *request)
+            .map_or(StopRequest::Immediate, |request| *request)
     }
 
-    /// Writes the last line of the log: the cause of the stop, how it ended, and how many
-    /// connections were cut off.
-    fn say_end(&self, how: &str, connections: usize) {
+    /// Logs the end: the cause of the stop, how it ended, and how many connections were cut off.
+    fn log_end(&self, how: &str, connections: usize) {
         let cause = self.cause.get().unwrap_or(&"a stop");
         match connections {
             0 => tracing::info!("ended after {cause}: {how}"),
@@ -144,13 +144,13 @@ impl Stop {
     }
 }
 
-/// Waits until a stop is asked for, and then for the last request. Then Pingora ends.
+/// Waits for a request to stop, and then for the last request of a client. Then Pingora ends.
 pub struct Drain {
     pub stop: Arc<Stop>,
-    /// Descriptors that would keep the listeners open.
-    pub passable: Arc<Mutex<Vec<Passable>>>,
+    /// The listeners' descriptors for another process, which would keep them open.
+    pub passable: Arc<Mutex<Vec<PassableListener>>>,
     pub proxy: Arc<HttpProxy<Gateway>>,
-    pub open: Arc<Open>,
+    pub open: Arc<ConnectionCounter>,
     pub operations: Arc<Operations>,
     /// How long a stop takes at most.
     pub limit: Duration,
@@ -160,20 +160,19 @@ pub struct Drain {
 
 #[async_trait]
 impl ShutdownSignalWatch for Drain {
-    /// Waits for a stop, then for its end (`Drain::leave` or `Drain::end`), and writes the logs
-    /// out. Returns what Pingora is to do: it ends at once in any case, because nothing is left to
-    /// wait for.
+    /// Waits for a stop and its end, and flushes the logs. Pingora ends at once in any case, because
+    /// nothing is left to wait for.
     async fn recv(&self) -> ShutdownSignal {
-        let request = self.stop.at_least(StopRequest::Leave).await;
-        let how = if request == StopRequest::Leave {
-            self.leave().await
+        let request = self.stop.wait_for_request(StopRequest::AfterUpgrade).await;
+        let how = if request == StopRequest::AfterUpgrade {
+            self.drain_connections().await
         } else {
-            self.end(request).await
+            self.drain_requests(request).await
         };
         self.stop.admin.close();
-        flush(&self.operations.instance);
-        self.stop.say_end(how, self.open.now());
-        if request == StopRequest::Now {
+        flush_logs(&self.operations.instance);
+        self.stop.log_end(how, self.open.open_count());
+        if request == StopRequest::Immediate {
             ShutdownSignal::FastShutdown
         } else {
             ShutdownSignal::GracefulTerminate
@@ -182,11 +181,11 @@ impl ShutdownSignalWatch for Drain {
 }
 
 impl Drain {
-    /// Closes the listeners and waits for the last request, unless `request` asks for an end at
-    /// once. Returns how that ended: the last request, the limit, or a second signal.
-    async fn end(&self, request: StopRequest) -> &'static str {
+    /// Closes the listeners and waits for the last request, unless `request` is `Immediate`. Returns
+    /// how that ended: with the last request, at the limit, or by a second signal.
+    async fn drain_requests(&self, request: StopRequest) -> &'static str {
         self.operations.set_ready(false);
-        service_manager::tell(&[
+        service_manager::notify(&[
             NotifyState::Stopping,
             NotifyState::Status("waiting for running requests"),
         ]);
@@ -195,7 +194,7 @@ impl Drain {
         self.proxy.http_cleanup().await;
         lock(&self.passable).clear();
         self.stop.stopper.close();
-        if request == StopRequest::Now {
+        if request == StopRequest::Immediate {
             return "at once";
         }
         tracing::info!(
@@ -203,30 +202,30 @@ impl Drain {
             self.limit
         );
         tokio::select! {
-            () = self.open.none() => "the last request has ended",
+            () = self.open.wait_until_none() => "the last request has ended",
             () = tokio::time::sleep(self.limit) => "`limits.drain` is over",
-            _ = self.stop.at_least(StopRequest::Now) => "a second signal came",
+            _ = self.stop.wait_for_request(StopRequest::Immediate) => "a second signal came",
         }
     }
 
     /// Waits for the last connection after another process has taken over: each ends with its next
-    /// response, and an idle one as it would have. At the limit, or when it is told to end, closes
-    /// the idle ones. Returns how it ended.
-    async fn leave(&self) -> &'static str {
+    /// response or its idle timeout. At the limit, or when asked to end, closes the idle ones.
+    /// Returns how it ended.
+    async fn drain_connections(&self) -> &'static str {
         self.operations.set_ready(false);
         tracing::info!(
-            connections = self.open.now(),
+            connections = self.open.open_count(),
             "another process serves; crawlgate accepts no new connections and waits up to {:?} for the open ones",
             self.upgrade_limit
         );
         let how = tokio::select! {
-            () = self.open.none() => return "the last connection has ended",
+            () = self.open.wait_until_none() => return "the last connection has ended",
             () = tokio::time::sleep(self.upgrade_limit) => "`upgrade.drain` is over",
-            _ = self.stop.at_least(StopRequest::Now) => "this process was told to end",
+            _ = self.stop.wait_for_request(StopRequest::Immediate) => "this process was told to end",
         };
         self.stop.stopper.close();
         // Connections without a request end in order.
-        let _ = tokio::time::timeout(IDLE_LIMIT, self.open.none()).await;
+        let _ = tokio::time::timeout(IDLE_LIMIT, self.open.wait_until_none()).await;
         how
     }
 }
@@ -238,12 +237,15 @@ mod tests {
     #[tokio::test]
     async fn second_graceful_stop_is_immediate() {
         let (stop, _ends) = Stop::new();
-        stop.graceful("SIGTERM");
+        stop.stop_gracefully("SIGTERM");
         assert_eq!(
-            stop.at_least(StopRequest::Graceful).await,
+            stop.wait_for_request(StopRequest::Graceful).await,
             StopRequest::Graceful
         );
-        stop.graceful("SIGTERM");
-        assert_eq!(stop.at_least(StopRequest::Now).await, StopRequest::Now);
+        stop.stop_gracefully("SIGTERM");
+        assert_eq!(
+            stop.wait_for_request(StopRequest::Immediate).await,
+            StopRequest::Immediate
+        );
     }
 }

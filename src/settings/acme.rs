@@ -1,26 +1,26 @@
-//! [`AcmeSettings`]: the setting `acme` in the `tls` of a listener, by which crawlgate gets
-//! certificates by itself from an authority such as Let's Encrypt (RFC 8555).
+//! [`AcmeSettings`]: the setting `acme` in the `tls` section of a listener, for automatic
+//! certificates from an authority such as Let's Encrypt (RFC 8555).
 
-use super::identity::resolvers;
-use crate::yaml::{Located, Reader};
+use super::identity::decode_resolvers;
+use crate::yaml::{Located, NodeReader};
 use std::net::SocketAddr;
 use strum::{EnumString, VariantNames};
 
 /// The directory of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Certificates that crawlgate gets by itself.
+/// How to get automatic certificates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcmeSettings {
-    /// The address that the authority writes to.
+    /// The operator's address, for the authority.
     pub email: Option<String>,
     /// The URL of the authority's directory.
     pub directory: String,
-    /// The hosts to get certificates for; those of the policies when absent.
+    /// The hosts; `None` for the hosts of the policies.
     pub hosts: Option<Vec<String>>,
-    /// How the authority may check that a host is the operator's.
+    /// How the authority may validate a host.
     pub challenge: ChallengeChoice,
-    /// Name servers to ask where a host leads to; the system's when empty.
+    /// The name servers that look hosts up; the system's when empty.
     pub resolvers: Vec<SocketAddr>,
 }
 
@@ -36,44 +36,43 @@ impl Default for AcmeSettings {
     }
 }
 
-/// How the authority may check that a host is the operator's.
+/// How the authority may validate a host.
 #[derive(Clone, Copy, Debug, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ChallengeChoice {
     /// By HTTP where a listener is in clear text; otherwise, and after a failure, by TLS.
     Any,
-    /// The authority asks for a file on port 80 (RFC 8555 section 8.3).
+    /// The authority requests a file on port 80 (RFC 8555 section 8.3).
     Http,
     /// The authority makes a TLS handshake on port 443 (RFC 8737).
     TlsAlpn,
 }
 
 /// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http,
-/// resolvers: [9.9.9.9] }`; what is left out has its default. `None` for `no`.
-pub(super) fn acme(node: Reader<'_>) -> Option<AcmeSettings> {
+/// resolvers: [9.9.9.9] }` with defaults for missing fields. `None` for `no`.
+pub(super) fn decode_acme(node: NodeReader<'_>) -> Option<AcmeSettings> {
     let mut settings = AcmeSettings::default();
     if !node.is_map() {
         return node.boolean()?.then_some(settings);
     }
-    node.map(
+    node.decode_map(
         "a map: email, directory, hosts, challenge, resolvers",
         |fields| {
-            settings.email = fields.get("email", email);
-            fields.set("directory", &mut settings.directory, directory);
-            settings.hosts = fields.get("hosts", |node| Some(hosts(node)));
+            settings.email = fields.get("email", decode_email);
+            fields.get_into("directory", &mut settings.directory, decode_directory_url);
+            settings.hosts = fields.get("hosts", |node| Some(decode_host_names(node)));
             settings.challenge = fields
                 .variant("challenge", "a challenge")
                 .unwrap_or(settings.challenge);
-            settings.resolvers = fields.get_or_default("resolvers", resolvers);
+            settings.resolvers = fields.get_or_default("resolvers", decode_resolvers);
             settings
         },
     )
 }
 
-/// An address of e-mail: one `@` with something on both sides, and only ASCII characters that a
-/// `mailto` URL can have.
-fn email(node: Reader<'_>) -> Option<String> {
-    node.parsed(
+/// An e-mail address with one `@`, and only ASCII characters that a `mailto` URL can have.
+fn decode_email(node: NodeReader<'_>) -> Option<String> {
+    node.parse_with(
         "an address of e-mail",
         |text| {
             let (name, host) = text.split_once('@')?;
@@ -92,8 +91,8 @@ fn email(node: Reader<'_>) -> Option<String> {
 }
 
 /// The URL of an authority's directory: https, a host, and ASCII characters.
-fn directory(node: Reader<'_>) -> Option<String> {
-    node.parsed(
+fn decode_directory_url(node: NodeReader<'_>) -> Option<String> {
+    node.parse_with(
         "a URL",
         |text| {
             let rest = text.strip_prefix("https://")?;
@@ -110,16 +109,16 @@ fn directory(node: Reader<'_>) -> Option<String> {
     )
 }
 
-/// A list of host names, each once and in lower case. A wildcard, an address and a second mention
-/// are mistakes, and are left out.
-fn hosts(node: Reader<'_>) -> Vec<String> {
+/// A list of distinct host names, in lower case. Reports and leaves out wildcards, addresses and
+/// duplicates.
+fn decode_host_names(node: NodeReader<'_>) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for Located {
         value: written,
         span,
     } in node.texts("a list of host names")
     {
-        match super::address::host_pattern(&written) {
+        match super::address::normalize_host_pattern(&written) {
             Some(host) if host.starts_with("*.") => {
                 node.decoder.error_with_help(
                     "bad-host",

@@ -1,12 +1,13 @@
-//! [`ClientAddress`]: the field in which trusted proxies name their client. Exactly one field
-//! counts: of two, a client could send the one that the proxy does not set.
+//! [`ClientAddress`]: the setting that names the header field in which trusted proxies send the
+//! address of the client, such as X-Forwarded-For. crawlgate reads only this one field: if it read
+//! two, a client could send the field that the proxy does not set, and fake its address.
 
-use crate::yaml::Reader;
+use crate::yaml::NodeReader;
 use http::{HeaderName, header};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The field in which trusted proxies name their client.
+/// The header field in which trusted proxies send the address of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub HeaderName);
 
@@ -22,14 +23,14 @@ impl ClientAddress {
         self.0 == X_FORWARDED_FOR
     }
 
-    /// Whether it is Forwarded (RFC 7239), which has more than an address.
+    /// Whether it is Forwarded (RFC 7239), which has a syntax of its own.
     pub fn is_forwarded(&self) -> bool {
         self.0 == header::FORWARDED
     }
 }
 
-/// Reads the name of a header field, of which any is accepted.
-pub fn client_address(node: Reader<'_>) -> Option<ClientAddress> {
+/// Any name of a header field.
+pub fn decode_client_address(node: NodeReader<'_>) -> Option<ClientAddress> {
     let text = node.text("the name of a field, like x-forwarded-for or cf-connecting-ip")?;
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     if name.is_none() {

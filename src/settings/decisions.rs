@@ -1,9 +1,9 @@
-//! [`DecisionSettings`]: the addresses of the decision service, which tells another reverse proxy
-//! whether a request may pass, and the networks of the proxies that may ask it. [`decisions`]
-//! decodes them.
+//! [`DecisionSettings`]: the settings of the decision service, by which another reverse proxy asks
+//! crawlgate whether a request may pass. They say where the service listens, and which proxies may
+//! ask.
 
-use super::address::{AddressError, listen_address};
-use crate::yaml::Reader;
+use super::address::{AddressError, parse_listen_address};
+use crate::yaml::NodeReader;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,14 +11,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a server listens. Port 0 is any port.
+/// Where a server listens. Port 0 means any free port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListenAddress {
     /// An address and a port.
     Tcp(SocketAddr),
-    /// A socket in the file system, written `unix:/run/crawlgate/decide.sock`. Its permissions say
-    /// who may ask.
+    /// A Unix socket, written `unix:/run/crawlgate/decide.sock`. Its permissions decide which
+    /// processes may connect.
     Unix(PathBuf),
 }
 
@@ -31,7 +31,7 @@ impl FromStr for ListenAddress {
             .filter(|path| !path.is_empty())
         {
             Some(path) => Ok(ListenAddress::Unix(path.into())),
-            None => listen_address(written).map(ListenAddress::Tcp),
+            None => parse_listen_address(written).map(ListenAddress::Tcp),
         }
     }
 }
@@ -48,14 +48,14 @@ impl fmt::Display for ListenAddress {
 /// The decision service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecisionSettings {
-    /// Where proxies ask.
+    /// The addresses.
     pub listen: Vec<ListenAddress>,
-    /// The proxies that may ask, and that say for which client they do.
+    /// The proxies that may ask, and whose word about the client counts.
     pub trusted: Vec<IpNet>,
 }
 
 impl DecisionSettings {
-    /// A decision service for proxies on this machine: the loopback networks are trusted.
+    /// Trusts proxies on this machine: the loopback networks.
     pub fn local(listen: Vec<ListenAddress>) -> DecisionSettings {
         let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
         DecisionSettings {
@@ -65,17 +65,21 @@ impl DecisionSettings {
     }
 }
 
-/// `off`, an address, a list of them, or a map with `listen` and `trusted`. Without `trusted` the
-/// loopback networks are. `None` for `off`, and after a mistake.
-pub(super) fn decisions(node: Reader<'_>) -> Option<DecisionSettings> {
+/// `off`, an address, a list of addresses, or a map with `listen` and `trusted`. By default the
+/// loopback networks are trusted. `None` for `off`, and after a mistake.
+pub(super) fn decode_decisions(node: NodeReader<'_>) -> Option<DecisionSettings> {
     if !node.is_map() {
-        return super::values::or_off(|node| Some(DecisionSettings::local(addresses(node))))(node)?;
+        return super::values::decode_or_off(|node| {
+            Some(DecisionSettings::local(decode_addresses(node)))
+        })(node)?;
     }
-    node.map("a map: listen, trusted", |fields| {
-        let listen = fields.get("listen", |node| Some(addresses(node)));
-        let trusted = fields.get("trusted", |node| Some(crate::crawlers::read_networks(node)));
-        fields.finish();
-        fields.required(
+    node.decode_map("a map: listen, trusted", |fields| {
+        let listen = fields.get("listen", |node| Some(decode_addresses(node)));
+        let trusted = fields.get("trusted", |node| {
+            Some(crate::crawlers::decode_networks(node))
+        });
+        fields.report_unknown();
+        fields.required_field(
             "listen",
             "`decisions` needs `listen`, like 127.0.0.1:9180",
             None,
@@ -88,8 +92,8 @@ pub(super) fn decisions(node: Reader<'_>) -> Option<DecisionSettings> {
     })?
 }
 
-/// One address to listen on, or a list. A mistake is reported and left out.
-fn addresses(node: Reader<'_>) -> Vec<ListenAddress> {
+/// One address to listen on, or a list. Reports and leaves out mistakes.
+fn decode_addresses(node: NodeReader<'_>) -> Vec<ListenAddress> {
     let mut addresses = Vec::new();
     for item in node.one_or_many("an address and port, like 127.0.0.1:9180") {
         let Some(text) = item.text("an address and port, or `unix:` and a path") else {

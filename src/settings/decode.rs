@@ -1,91 +1,114 @@
-//! [`read`] decodes `crawlgate.yaml`. It reports all mistakes of the file in one run, each with its
+//! [`decode_settings`] decodes `crawlgate.yaml`, and reports all mistakes in one run, each with its
 //! place in the file.
 
-use super::client_address::client_address;
-use super::decisions::decisions;
-use super::evidence::evidence;
-use super::identity::identity;
-use super::limits::limits;
-use super::listen::listen;
-use super::origins::origins;
-use super::store::store;
-use super::values::{DAY, SECOND, address, number, or_off, path, within};
-use super::{LogDestination, Logs, Settings};
-use crate::yaml::{Diagnostics, Fields, Reader, Source, Value};
+use super::client_address::decode_client_address;
+use super::decisions::decode_decisions;
+use super::evidence::decode_evidence;
+use super::identity::decode_identity;
+use super::limits::decode_limits;
+use super::listen::decode_listeners;
+use super::origins::decode_origins;
+use super::store::decode_store;
+use super::values::{
+    DAY, SECOND, decode_address, decode_or_off, decode_path, duration_within, number_within,
+};
+use super::{LogDestination, LogSettings, Settings};
+use crate::yaml::{Diagnostics, MapFields, NodeReader, NodeValue, SourceFile};
 use std::path::Path;
 
-/// Reads the settings of a file that stands in `directory`, with `defaults` where it says nothing.
-/// Its relative paths begin there, so that a file means the same wherever crawlgate is started.
-/// There are settings only when nothing is wrong; an empty file says nothing and is fine.
-pub fn read(
-    source: &Source,
+/// Decodes a settings file, with `defaults` for missing fields. Relative paths begin at `directory`,
+/// where the file is, wherever crawlgate is started. Returns no settings if the file has mistakes.
+pub fn decode_settings(
+    source: &SourceFile,
     directory: &Path,
     defaults: Settings,
 ) -> (Option<Settings>, Diagnostics) {
-    crate::yaml::read(source, directory, |_, root| match root {
+    crate::yaml::decode_file(source, directory, |_, root| match root {
         None => Some(defaults),
-        Some(root) => root.map("a map of settings, like `listen: 0.0.0.0:80`", |fields| {
-            settings(fields, defaults)
+        Some(root) => root.decode_map("a map of settings, like `listen: 0.0.0.0:80`", |fields| {
+            decode_fields(fields, defaults)
         }),
     })
 }
 
-const LIMITS: &str = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
+const LIMIT_NAMES: &str = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
                       headers, fields, streams, buffers, buffers_per_address, drain";
 
-/// Reads all fields of the file, in place of the defaults in `said`, and reports unknown fields and
-/// settings that need or exclude each other.
-fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
-    said.threads = fields.integer("threads", 1..=1_024, "a number of threads");
+/// Replaces the defaults in `settings` by the fields of the file. Reports unknown fields, and fields
+/// that need or exclude each other.
+fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings {
+    settings.threads = fields.integer("threads", 1..=1_024, "a number of threads");
     fields.section("logs", "a map: access, events", |fields| {
-        logs(fields, &mut said.logs)
+        decode_logs(fields, &mut settings.logs)
     });
     fields.section("privacy", "a map: logs, history, evidence", |fields| {
         for (name, detail) in [
-            ("logs", &mut said.logs.addresses),
-            ("history", &mut said.history_addresses),
-            ("evidence", &mut said.evidence_addresses),
+            ("logs", &mut settings.logs.addresses),
+            ("history", &mut settings.history_addresses),
+            ("evidence", &mut settings.evidence_addresses),
         ] {
-            fields.set(name, detail, |node| node.variant("a way to keep addresses"));
+            fields.get_into(name, detail, |node| node.variant("a way to keep addresses"));
         }
     });
-    said.listen = fields.get_or_default("listen", listen);
-    said.decisions = fields.get("decisions", decisions);
-    said.origins = fields.get_or_default("origins", origins);
-    fields.set("policies", &mut said.policies, path);
-    if fields.take("policies").is_some() {
-        said.policies_may_be_missing = false;
+    settings.listen = fields.get_or_default("listen", decode_listeners);
+    settings.decisions = fields.get("decisions", decode_decisions);
+    settings.origins = fields.get_or_default("origins", decode_origins);
+    fields.get_into("policies", &mut settings.policies, decode_path);
+    if fields.field("policies").is_some() {
+        settings.policies_may_be_missing = false;
     }
-    fields.set("admin", &mut said.admin, or_off(address));
-    fields.set("control", &mut said.control, or_off(path));
-    fields.set("state", &mut said.state, or_off(path));
-    said.trusted_proxies = fields.get_or_default("trusted_proxies", crate::crawlers::read_networks);
-    fields.set("client_address", &mut said.client_address, client_address);
-    said.identity = fields.section(
+    fields.get_into("admin", &mut settings.admin, decode_or_off(decode_address));
+    fields.get_into("control", &mut settings.control, decode_or_off(decode_path));
+    fields.get_into("state", &mut settings.state, decode_or_off(decode_path));
+    settings.trusted_proxies =
+        fields.get_or_default("trusted_proxies", crate::crawlers::decode_networks);
+    fields.get_into(
+        "client_address",
+        &mut settings.client_address,
+        decode_client_address,
+    );
+    settings.identity = fields.section(
         "identity",
         "a map: outgoing, lists, resolvers, signatures",
-        identity,
+        decode_identity,
     );
-    said.acme_webroot = fields.get("acme_webroot", path);
-    said.limits = fields.section("limits", LIMITS, limits);
+    settings.acme_webroot = fields.get("acme_webroot", decode_path);
+    settings.limits = fields.section("limits", LIMIT_NAMES, decode_limits);
     fields.section("upgrade", "a map: drain", |fields| {
-        fields.set("drain", &mut said.upgrade_drain, within(SECOND..=DAY));
+        fields.get_into(
+            "drain",
+            &mut settings.upgrade_drain,
+            duration_within(SECOND..=DAY),
+        );
     });
-    fields.set("lane", &mut said.lane, Reader::boolean);
-    said.evidence = fields.get("evidence", evidence);
-    said.store = fields.get("store", store);
-    fields.set("strict", &mut said.strict, Reader::boolean);
-    fields.finish();
-    check_together(fields, &said);
-    said
+    if let Some((key, _)) = fields.foreign_field("lane") {
+        key.error_with_help(
+            "unknown-field",
+            "there is no field `lane` here",
+            "the setting is called `direct_forwarding`",
+        );
+    }
+    fields.get_into(
+        "direct_forwarding",
+        &mut settings.direct_forwarding,
+        NodeReader::boolean,
+    );
+    settings.evidence = fields.get("evidence", decode_evidence);
+    settings.store = fields.get("store", decode_store);
+    fields.get_into("strict", &mut settings.strict, NodeReader::boolean);
+    fields.report_unknown();
+    check_combinations(fields, &settings);
+    settings
 }
 
 /// Reports settings that need or exclude each other: `proxy_protocol` without `trusted_proxies`,
-/// `evidence` or `store` with `state: off` (a file without `state` has the default directory), and
-/// `acme` with `store`. `said` are the settings as decoded from `fields`.
-fn check_together(fields: &mut Fields<'_>, said: &Settings) {
-    if fields.take("trusted_proxies").is_none()
-        && said.listen.iter().any(|listener| listener.proxy_protocol)
+/// `evidence` or `store` with `state: off`, and `acme` with `store`.
+fn check_combinations(fields: &mut MapFields<'_>, settings: &Settings) {
+    if fields.field("trusted_proxies").is_none()
+        && settings
+            .listen
+            .iter()
+            .any(|listener| listener.proxy_protocol)
     {
         fields.decoder.error(
             "missing-field",
@@ -93,10 +116,10 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
             "`proxy_protocol` needs `trusted_proxies`: the proxies to believe",
         );
     }
-    let is_state_off = fields.take("state").is_some() && said.state.is_none();
+    let is_state_off = fields.field("state").is_some() && settings.state.is_none();
     if is_state_off
-        && said.evidence.is_some()
-        && let Some(node) = fields.take("evidence")
+        && settings.evidence.is_some()
+        && let Some(node) = fields.field("evidence")
     {
         node.error_with_help(
             "missing-field",
@@ -104,7 +127,7 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
             "name a directory that outlasts the process in `state`",
         );
     }
-    let Some(store) = fields.take("store") else {
+    let Some(store) = fields.field("store") else {
         return;
     };
     if is_state_off {
@@ -114,7 +137,7 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
             "name a directory that outlasts the process in `state`: it has the id of this instance",
         );
     }
-    if said.acme().is_some() {
+    if settings.acme().is_some() {
         store.error_with_help("bad-value",
             "`acme` and `store` exclude each other: an authority's question may reach another instance",
             "get certificates with another program, and name their files in `certificates`",
@@ -122,47 +145,47 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
     }
 }
 
-/// Reads `access` (with `format`) and `events` (with `rate`) of `logs`.
-fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
-    fields.set("access", &mut logs.access, |node| {
-        log(node, ["a map: to, format", "the access log"], |fields| {
+/// `access` (with `format`) and `events` (with `rate`) of `logs`.
+fn decode_logs(fields: &mut MapFields<'_>, logs: &mut LogSettings) {
+    fields.get_into("access", &mut logs.access, |node| {
+        decode_log(node, ["a map: to, format", "the access log"], |fields| {
             logs.access_format = fields
                 .variant("format", "a format of the access log")
                 .unwrap_or_default();
         })
     });
-    fields.set("events", &mut logs.events.destination, |node| {
-        log(node, ["a map: to, rate", "the log of events"], |fields| {
-            fields.set(
+    fields.get_into("events", &mut logs.events.destination, |node| {
+        decode_log(node, ["a map: to, rate", "the log of events"], |fields| {
+            fields.get_into(
                 "rate",
                 &mut logs.events.rate,
-                number(1..=100_000, "a number of events a second"),
+                number_within(1..=100_000, "a number of events a second"),
             );
         })
     });
 }
 
-/// `off`, a file, `-`, or a map with it in `to`, and with the fields that `more` reads. `wanted`
-/// and `name` are for the messages.
-fn log(
-    node: Reader<'_>,
+/// `off`, a file, `-`, or a map with one of these in `to` and with fields for `decode_more`. `wanted`
+/// and `name` are for messages.
+fn decode_log(
+    node: NodeReader<'_>,
     [wanted, name]: [&str; 2],
-    more: impl FnOnce(&mut Fields<'_>),
+    decode_more: impl FnOnce(&mut MapFields<'_>),
 ) -> Option<LogDestination> {
     if !node.is_map() {
-        return destination(node);
+        return decode_destination(node);
     }
-    node.map(wanted, |fields| {
-        let to = fields.required("to", &format!("{name} needs `to`: a file, or `-`"), None);
-        more(fields);
-        destination(to?)
+    node.decode_map(wanted, |fields| {
+        let to = fields.required_field("to", &format!("{name} needs `to`: a file, or `-`"), None);
+        decode_more(fields);
+        decode_destination(to?)
     })?
 }
 
-fn destination(node: Reader<'_>) -> Option<LogDestination> {
-    if matches!(&node.value, Value::Scalar { text, .. } if text == "-" || text == "stdout") {
+fn decode_destination(node: NodeReader<'_>) -> Option<LogDestination> {
+    if matches!(&node.value, NodeValue::Scalar { text, .. } if text == "-" || text == "stdout") {
         return Some(LogDestination::Stdout);
     }
-    let path = or_off(path)(node)?;
+    let path = decode_or_off(decode_path)(node)?;
     Some(path.map_or(LogDestination::Off, LogDestination::File))
 }

@@ -1,21 +1,20 @@
-//! [`EvidenceSettings`]: `evidence` of `crawlgate.yaml`, for the log of publications and violations
-//! that third parties can check: how long it is kept, how large it may be, and who signs
-//! timestamps.
+//! [`EvidenceSettings`]: the section `evidence` of `crawlgate.yaml`. It configures the evidence
+//! log, a log of publications and violations that third parties can check.
 
 use super::values::DAY;
-use crate::yaml::Reader;
+use crate::yaml::NodeReader;
 use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The log that third parties can check.
+/// The retention, size and timestamps of the evidence log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvidenceSettings {
     /// For how long entries are kept.
     pub keep: Duration,
-    /// Authorities that checkpoints get a timestamp of (RFC 3161): their URLs.
+    /// The URLs of the authorities that timestamp checkpoints (RFC 3161).
     pub timestamps: Vec<String>,
-    /// How many bytes the log may have; beyond them nothing is added.
+    /// The most bytes of the log. A full log gets no entries.
     pub size: u64,
 }
 
@@ -29,29 +28,29 @@ impl Default for EvidenceSettings {
     }
 }
 
-/// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }`; what
-/// is left out has its default. `None` for `off`.
-pub(super) fn evidence(node: Reader<'_>) -> Option<EvidenceSettings> {
+/// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }` with
+/// defaults for missing fields. `None` for `off`.
+pub(super) fn decode_evidence(node: NodeReader<'_>) -> Option<EvidenceSettings> {
     let mut settings = EvidenceSettings::default();
     if !node.is_map() {
         return node.boolean()?.then_some(settings);
     }
-    node.map("a map: keep, megabytes, timestamps", |fields| {
-        fields.set("keep", &mut settings.keep, |node| {
+    node.decode_map("a map: keep, megabytes, timestamps", |fields| {
+        fields.get_into("keep", &mut settings.keep, |node| {
             node.duration_within(
                 DAY..=3_650 * DAY,
                 "this duration is out of bounds",
                 Some("from one day to ten years: `400d`"),
             )
         });
-        fields.set("megabytes", &mut settings.size, |node| {
+        fields.get_into("megabytes", &mut settings.size, |node| {
             let megabytes: u64 = node.integer(16..=1_048_576, "a number of megabytes")?;
             Some(megabytes * MIB)
         });
         settings.timestamps = fields.get_or_default("timestamps", |node| {
-            node.all_parsed(
+            node.parse_all_with(
                 "a list of URLs",
-                authority,
+                parse_authority_url,
                 (
                     "bad-value",
                     "is not the URL of an authority",
@@ -63,7 +62,7 @@ pub(super) fn evidence(node: Reader<'_>) -> Option<EvidenceSettings> {
     })
 }
 
-fn authority(url: &str) -> Option<String> {
+fn parse_authority_url(url: &str) -> Option<String> {
     let rest = url
         .strip_prefix("https://")
         .or_else(|| url.strip_prefix("http://"))?;

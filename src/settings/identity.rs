@@ -1,19 +1,20 @@
-//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, which says how crawlgate may prove that a
-//! client is the crawler that it claims to be: by published lists of networks, DNS and signatures.
+//! [`IdentitySettings`]: the section `identity` of `crawlgate.yaml`. It says how crawlgate may
+//! verify that a client is the crawler that it claims to be: by published lists of networks, DNS
+//! and signatures.
 
-use crate::yaml::{Fields, Located, Reader};
+use crate::yaml::{Located, MapFields, NodeReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where proof of a claimed crawler comes from.
+/// How the identity of crawlers may be proven.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentitySettings {
-    /// Whether crawlgate may ask servers and DNS.
+    /// Whether crawlgate may send requests to servers and DNS.
     pub outgoing: bool,
-    /// Where published lists of networks come from.
-    pub lists: ListSettings,
-    /// The name servers to ask; those of the system where it is empty.
+    /// The source of published lists of networks.
+    pub lists: ListSource,
+    /// The name servers; the system's when empty.
     pub resolvers: Vec<SocketAddr>,
     /// Whether signatures of requests are verified.
     pub signatures: bool,
@@ -23,85 +24,85 @@ impl Default for IdentitySettings {
     fn default() -> IdentitySettings {
         IdentitySettings {
             outgoing: false,
-            lists: ListSettings::Published,
+            lists: ListSource::Published,
             resolvers: Vec::new(),
             signatures: true,
         }
     }
 }
 
-/// Where published lists of networks come from.
+/// The source of published lists of networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListSettings {
+pub enum ListSource {
     /// No lists are used.
     Off,
-    /// From where their operators publish them, if outgoing requests are allowed.
+    /// The servers of the operators, if outgoing requests are allowed.
     Published,
-    /// From a server that has copies: `URL/openai.com/gptbot.json`.
+    /// A server with copies: `URL/openai.com/gptbot.json`.
     Mirror(String),
-    /// From the files of a directory.
+    /// The files of a directory.
     Directory(PathBuf),
 }
 
-/// A text names no place of lists.
+/// The text is not a source of lists.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is neither a directory nor a URL with http or https")]
-pub struct NoListPlace(String);
+pub struct ListSourceError(String);
 
-impl FromStr for ListSettings {
-    type Err = NoListPlace;
+impl FromStr for ListSource {
+    type Err = ListSourceError;
 
     /// `yes`, `no`, a directory, or the URL of a mirror.
-    fn from_str(text: &str) -> Result<ListSettings, NoListPlace> {
+    fn from_str(text: &str) -> Result<ListSource, ListSourceError> {
         match text.to_ascii_lowercase().as_str() {
-            "yes" | "true" | "on" => return Ok(ListSettings::Published),
-            "no" | "false" | "off" => return Ok(ListSettings::Off),
+            "yes" | "true" | "on" => return Ok(ListSource::Published),
+            "no" | "false" | "off" => return Ok(ListSource::Off),
             _ => {}
         }
         match text.split_once("://") {
             Some(("http" | "https", rest)) if !rest.is_empty() => {
-                Ok(ListSettings::Mirror(text.trim_end_matches('/').to_owned()))
+                Ok(ListSource::Mirror(text.trim_end_matches('/').to_owned()))
             }
             None if !text.is_empty() && !text.contains('\0') => {
-                Ok(ListSettings::Directory(PathBuf::from(text)))
+                Ok(ListSource::Directory(PathBuf::from(text)))
             }
-            _ => Err(NoListPlace(text.to_owned())),
+            _ => Err(ListSourceError(text.to_owned())),
         }
     }
 }
 
 impl IdentitySettings {
-    /// Whether crawlers can be proven by what their operators publish: outgoing requests are
-    /// allowed, or a directory has the lists.
-    pub fn proves(&self) -> bool {
-        self.outgoing || matches!(self.lists, ListSettings::Directory(_))
+    /// Whether published lists can prove crawlers: outgoing requests are allowed, or a directory has
+    /// the lists.
+    pub fn can_prove(&self) -> bool {
+        self.outgoing || matches!(self.lists, ListSource::Directory(_))
     }
 }
 
-/// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`. A mirror without `outgoing` is a
-/// mistake: it would never be asked.
-pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
+/// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`. Reports a mirror without
+/// `outgoing`, which would never be used.
+pub(super) fn decode_identity(fields: &mut MapFields<'_>) -> IdentitySettings {
     let mut settings = IdentitySettings::default();
-    fields.set("outgoing", &mut settings.outgoing, Reader::boolean);
-    fields.set("lists", &mut settings.lists, lists);
-    if let (Some(node), ListSettings::Mirror(_), false) =
-        (fields.take("lists"), &settings.lists, settings.outgoing)
+    fields.get_into("outgoing", &mut settings.outgoing, NodeReader::boolean);
+    fields.get_into("lists", &mut settings.lists, decode_lists);
+    if let (Some(node), ListSource::Mirror(_), false) =
+        (fields.field("lists"), &settings.lists, settings.outgoing)
     {
         let message = "`lists` names a server, and without `outgoing: yes` it is never asked";
         let help = "write `outgoing: yes` beside it, or name a directory";
         node.error_with_help("mirror-without-outgoing", message, help);
     }
-    fields.set("signatures", &mut settings.signatures, Reader::boolean);
-    settings.resolvers = fields.get_or_default("resolvers", resolvers);
+    fields.get_into("signatures", &mut settings.signatures, NodeReader::boolean);
+    settings.resolvers = fields.get_or_default("resolvers", decode_resolvers);
     settings
 }
 
 /// `yes`, `no`, a directory, or the URL of a mirror.
-fn lists(node: Reader<'_>) -> Option<ListSettings> {
+fn decode_lists(node: NodeReader<'_>) -> Option<ListSource> {
     let text = node.text("yes, no, a directory, or a URL")?;
-    match text.parse::<ListSettings>() {
-        Ok(ListSettings::Directory(path)) => {
-            Some(ListSettings::Directory(node.decoder.directory.join(path)))
+    match text.parse::<ListSource>() {
+        Ok(ListSource::Directory(path)) => {
+            Some(ListSource::Directory(node.decoder.directory.join(path)))
         }
         Ok(lists) => Some(lists),
         Err(error) => {
@@ -111,9 +112,9 @@ fn lists(node: Reader<'_>) -> Option<ListSettings> {
     }
 }
 
-/// Name servers: addresses (the port is 53 where none is given), or `system` alone, which gives an
-/// empty list. A mistake is reported and left out.
-pub(super) fn resolvers(node: Reader<'_>) -> Vec<SocketAddr> {
+/// Addresses of name servers with the default port 53, or `system` alone, which gives an empty list.
+/// Reports and leaves out mistakes.
+pub(super) fn decode_resolvers(node: NodeReader<'_>) -> Vec<SocketAddr> {
     let written = node.texts("a list of name servers, like 9.9.9.9, or `system`");
     if matches!(&*written, [name] if name.value == "system") {
         return Vec::new();

@@ -1,13 +1,13 @@
-//! [`Limits`]: bounds on the size, number and duration of requests and connections. The defaults
-//! suit a public site. [`limits`] decodes them: sizes in octets, rates, durations and counts.
+//! [`Limits`]: the section `limits` of `crawlgate.yaml`, with bounds on the size, number and
+//! duration of requests and connections. The defaults suit a public site.
 
-use super::values::{HOUR, MILLISECOND, SECOND, number, within};
-use crate::yaml::{Fields, Reader};
+use super::values::{HOUR, MILLISECOND, SECOND, duration_within, number_within};
+use crate::yaml::{MapFields, NodeReader};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The largest body that can be set as a limit: 1 TiB.
-const LARGEST_BODY: usize = 1 << 40;
+const MAX_BODY: usize = 1 << 40;
 
 /// Bounds on requests and connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,35 +18,35 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// How long a TLS handshake, and a header of the PROXY protocol, may take.
     pub handshake: Duration,
-    /// How long the head of a request may take, from its first octet; 408 after that.
+    /// How long the head of a request may take, from its first byte; 408 after that.
     pub head: Duration,
     /// How long a connection is kept without a request.
     pub idle: Duration,
-    /// How long a client may take nothing of a response, or send nothing of a body.
+    /// How long a client may neither receive bytes of a response nor send bytes of a body.
     pub stall: Duration,
-    /// Octets a second that a request body has to arrive with on average, once `stall` has passed;
-    /// 408 below.
+    /// The lowest average rate of a request body in bytes a second, once `stall` has passed; 408
+    /// below.
     pub body_rate: usize,
-    /// Octets of a request body; 413 above. Without a limit, the origin decides.
+    /// Bytes of a request body; 413 above. Without a limit, the origin decides.
     pub body: Option<u64>,
-    /// Octets of a request target; 414 above.
+    /// Bytes of a request target; 414 above.
     pub target: usize,
-    /// Octets of all header fields; 431 above.
+    /// Bytes of all header fields; 431 above.
     pub headers: usize,
     /// Header fields; 431 above.
     pub fields: usize,
     /// Concurrent requests on an HTTP/2 connection.
     pub streams: u32,
-    /// Octets of requests and responses that may wait in buffers, of all clients; 503 above.
+    /// Bytes of requests and responses that may wait in buffers, of all clients; 503 above.
     pub buffers: usize,
-    /// Octets of requests and responses of one client that may wait in buffers; 503 above.
+    /// Bytes of requests and responses of one client that may wait in buffers; 503 above.
     pub buffers_per_address: usize,
     /// How long a graceful stop waits for the last request.
     pub drain: Duration,
 }
 
 impl Limits {
-    /// The limits that hold unless the settings say otherwise.
+    /// The limits without settings.
     pub const DEFAULT: Limits = Limits {
         connections: 10_000,
         connections_per_address: 100,
@@ -72,9 +72,8 @@ impl Default for Limits {
     }
 }
 
-/// Reads the section `limits`. Each field has its own bounds, and its default where it is left out
-/// or wrong.
-pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
+/// The section `limits`. Missing and wrong fields have their defaults.
+pub(super) fn decode_limits(fields: &mut MapFields<'_>) -> Limits {
     let mut limits = Limits::DEFAULT;
     for (name, bounds, into) in [
         ("handshake", MILLISECOND..=HOUR, &mut limits.handshake),
@@ -83,23 +82,23 @@ pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
         ("stall", MILLISECOND..=HOUR, &mut limits.stall),
         ("drain", SECOND..=HOUR, &mut limits.drain),
     ] {
-        fields.set(name, into, within(bounds));
+        fields.get_into(name, into, duration_within(bounds));
     }
     for (name, bounds, into) in [
         ("target", 256..=65_536, &mut limits.target),
         ("headers", 1_024..=1_048_576, &mut limits.headers),
-        ("buffers", 16_384..=LARGEST_BODY, &mut limits.buffers),
+        ("buffers", 16_384..=MAX_BODY, &mut limits.buffers),
         (
             "buffers_per_address",
-            16_384..=LARGEST_BODY,
+            16_384..=MAX_BODY,
             &mut limits.buffers_per_address,
         ),
     ] {
-        fields.set(name, into, size(bounds));
+        fields.get_into(name, into, size_within(bounds));
     }
-    fields.set("body_rate", &mut limits.body_rate, rate);
+    fields.get_into("body_rate", &mut limits.body_rate, decode_rate);
     limits.body = fields
-        .get("body", size(1..=LARGEST_BODY))
+        .get("body", size_within(1..=MAX_BODY))
         .and_then(|body| u64::try_from(body).ok());
     for (name, into) in [
         ("connections", &mut limits.connections),
@@ -108,62 +107,60 @@ pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
             &mut limits.connections_per_address,
         ),
     ] {
-        fields.set(
+        fields.get_into(
             name,
             into,
-            number(1..=10_000_000, "a number of connections"),
+            number_within(1..=10_000_000, "a number of connections"),
         );
     }
-    fields.set(
+    fields.get_into(
         "fields",
         &mut limits.fields,
-        number(10..=256, "a number of header fields"),
+        number_within(10..=256, "a number of header fields"),
     );
-    fields.set(
+    fields.get_into(
         "streams",
         &mut limits.streams,
-        number(1..=10_000, "a number of requests"),
+        number_within(1..=10_000, "a number of requests"),
     );
     limits
 }
 
-/// Bytes a second: `1KiB/s`. `off` gives 0, which accepts any rate.
-fn rate(node: Reader<'_>) -> Option<usize> {
-    node.parsed(
-        "octets a second, like 1KiB/s",
+/// Bytes a second: `1KiB/s`. `off` gives 0, which allows any rate.
+fn decode_rate(node: NodeReader<'_>) -> Option<usize> {
+    node.parse_with(
+        "bytes a second, like 1KiB/s",
         |text| match text {
             "off" => Some(0),
-            text => {
-                octets(text.strip_suffix("/s")?).filter(|octets| (1..=1_048_576).contains(octets))
-            }
+            text => parse_bytes(text.strip_suffix("/s")?)
+                .filter(|bytes| (1..=1_048_576).contains(bytes)),
         },
         (
             "bad-value",
             "is not a rate that is accepted here",
-            "write octets a second, from `1/s` to `1MiB/s`, or `off`",
+            "write bytes a second, from `1/s` to `1MiB/s`, or `off`",
         ),
     )
 }
 
-/// A reader of a size in bytes within bounds.
-fn size(bounds: RangeInclusive<usize>) -> impl FnOnce(Reader<'_>) -> Option<usize> {
+/// A decoder of a size in bytes within bounds.
+fn size_within(bounds: RangeInclusive<usize>) -> impl FnOnce(NodeReader<'_>) -> Option<usize> {
     move |node| {
         let help = format!(
-            "from {} to {}, as `16KiB`, or octets, as `16384`",
-            in_units(*bounds.start()),
-            in_units(*bounds.end())
+            "from {} to {}, as `16KiB`, or bytes, as `16384`",
+            format_bytes(*bounds.start()),
+            format_bytes(*bounds.end())
         );
-        node.parsed(
+        node.parse_with(
             "a size, like 16KiB",
-            |text| octets(text).filter(|octets| bounds.contains(octets)),
+            |text| parse_bytes(text).filter(|bytes| bounds.contains(bytes)),
             ("bad-value", "is not a size that is accepted here", &help),
         )
     }
 }
 
-/// Reads a number of bytes: `16384`, `16KiB`, `16k`, `1MiB`, `1GiB`. `None` for other units, and
-/// for a number that is too large.
-fn octets(text: &str) -> Option<usize> {
+/// Parses a number of bytes: `16384`, `16KiB`, `16k`, `1MiB`, `1GiB`.
+fn parse_bytes(text: &str) -> Option<usize> {
     let digits = text
         .find(|sign: char| !sign.is_ascii_digit())
         .unwrap_or(text.len());
@@ -178,13 +175,13 @@ fn octets(text: &str) -> Option<usize> {
 }
 
 /// The size in the largest unit that divides it.
-fn in_units(octets: usize) -> String {
+fn format_bytes(bytes: usize) -> String {
     let units = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")];
     match units
         .into_iter()
-        .find(|(unit, _)| octets.is_multiple_of(*unit))
+        .find(|(unit, _)| bytes.is_multiple_of(*unit))
     {
-        Some((unit, name)) => format!("{}{name}", octets / unit),
-        None => format!("{octets} octets"),
+        Some((unit, name)) => format!("{}{name}", bytes / unit),
+        None => format!("{bytes} bytes"),
     }
 }

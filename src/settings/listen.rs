@@ -1,9 +1,9 @@
-//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks.
-//! [`listen`] decodes the listeners of the settings.
+//! [`ListenSettings`]: the section `listen` of `crawlgate.yaml`. It has the addresses to serve on,
+//! with TLS, HTTP/2, the PROXY protocol and redirects to https.
 
-use super::acme::{AcmeSettings, acme};
-use super::values::{DAY, address, list, path, within};
-use crate::yaml::{Fields, Reader};
+use super::acme::{AcmeSettings, decode_acme};
+use super::values::{DAY, decode_address, decode_list, decode_path, duration_within};
+use crate::yaml::{MapFields, NodeReader};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ pub struct ListenSettings {
     pub proxy_protocol: bool,
     /// Whether HTTP/2 is spoken beside HTTP/1.
     pub speaks_http2: bool,
-    /// Whether requests are led to https, and where.
+    /// Redirects all requests to https.
     pub redirect: Option<RedirectSettings>,
 }
 
-/// Where a listener leads its requests to: https.
+/// A redirect of all requests to https.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedirectSettings {
     /// The port that clients see; the one of the first TLS listener when absent.
@@ -46,15 +46,15 @@ impl From<SocketAddr> for ListenSettings {
 /// TLS of a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlsSettings {
-    /// The certificates. The first one is for clients that name no host, or one that no certificate
-    /// has. There may be none where there is `acme`.
+    /// The certificates. Clients without a host, or with an unknown one, get the first. There may be
+    /// none if there is `acme`.
     pub certificates: Vec<CertificateFiles>,
-    /// Certificates that crawlgate gets by itself. All listeners that have it say the same.
+    /// Automatic certificates. All listeners that have it have the same settings.
     pub acme: Option<AcmeSettings>,
     /// Whether TLS 1.2 is spoken, beside 1.3.
     pub allows_tls12: bool,
     /// Strict-Transport-Security; none when absent.
-    pub hsts: Option<Hsts>,
+    pub hsts: Option<HstsSettings>,
 }
 
 /// A certificate and its key, in PEM.
@@ -68,16 +68,16 @@ pub struct CertificateFiles {
 
 /// Strict-Transport-Security (RFC 6797).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hsts {
-    /// How long a browser asks over https only.
+pub struct HstsSettings {
+    /// How long a browser uses https only.
     pub max_age: Duration,
-    /// Whether the hosts below this one are meant, too.
+    /// Whether this includes subdomains.
     pub subdomains: bool,
 }
 
-impl Hsts {
+impl HstsSettings {
     /// The value of the field.
-    pub fn value(self) -> String {
+    pub fn header_value(self) -> String {
         let subdomains = if self.subdomains {
             "; includeSubDomains"
         } else {
@@ -87,16 +87,15 @@ impl Hsts {
     }
 }
 
-/// An address, a list of them, or maps with `address` and more. An address that is listed twice is
-/// a mistake and left out (port 0 may be repeated). All listeners with `acme` must say the same in
-/// it.
-pub(super) fn listen(node: Reader<'_>) -> Vec<ListenSettings> {
+/// An address, a list of addresses, or maps with `address` and more. Reports and leaves out an
+/// address that is listed twice; port 0 may be repeated. All `acme` must be the same.
+pub(super) fn decode_listeners(node: NodeReader<'_>) -> Vec<ListenSettings> {
     let mut found: Vec<ListenSettings> = Vec::new();
-    for item in list(node, "an address and port, like 0.0.0.0:80") {
+    for item in decode_list(node, "an address and port, like 0.0.0.0:80") {
         let value = if item.is_map() {
-            item.map("a listener", listener).flatten()
+            item.decode_map("a listener", decode_listener).flatten()
         } else {
-            address(item).map(ListenSettings::from)
+            decode_address(item).map(ListenSettings::from)
         };
         let Some(value) = value else { continue };
         let address = value.address;
@@ -106,11 +105,11 @@ pub(super) fn listen(node: Reader<'_>) -> Vec<ListenSettings> {
         }
         found.push(value);
     }
-    let mut said = found
+    let mut acme_settings = found
         .iter()
         .filter_map(|listener| listener.tls.as_ref()?.acme.as_ref());
-    if let Some(first) = said.next()
-        && said.any(|other| other != first)
+    if let Some(first) = acme_settings.next()
+        && acme_settings.any(|other| other != first)
     {
         node.error_with_help("bad-value",
             "the listeners say different things in `acme`",
@@ -122,11 +121,11 @@ pub(super) fn listen(node: Reader<'_>) -> Vec<ListenSettings> {
 
 /// A map with `address`, `tls`, `proxy_protocol`, `http2` and `redirect`. `redirect` excludes
 /// `tls`. `None` without a valid address.
-fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
-    fields.required("address", "a listener needs an `address`", None);
-    let address = fields.get("address", address);
-    let tls = fields.get("tls", tls);
-    if let Some((key, _)) = fields.take_with_key("redirect")
+fn decode_listener(fields: &mut MapFields<'_>) -> Option<ListenSettings> {
+    fields.required_field("address", "a listener needs an `address`", None);
+    let address = fields.get("address", decode_address);
+    let tls = fields.get("tls", decode_tls);
+    if let Some((key, _)) = fields.field_with_key("redirect")
         && tls.is_some()
     {
         key.error_with_help(
@@ -138,22 +137,22 @@ fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     Some(ListenSettings {
         tls,
         proxy_protocol: fields
-            .get("proxy_protocol", Reader::boolean)
+            .get("proxy_protocol", NodeReader::boolean)
             .unwrap_or_default(),
-        speaks_http2: fields.get("http2", Reader::boolean).unwrap_or(true),
-        redirect: fields.get("redirect", redirect),
+        speaks_http2: fields.get("http2", NodeReader::boolean).unwrap_or(true),
+        redirect: fields.get("redirect", decode_redirect),
         address: address?,
     })
 }
 
 /// `https`, or `{ to: https, port: 8443 }`. `port` is the one that clients see.
-fn redirect(node: Reader<'_>) -> Option<RedirectSettings> {
+fn decode_redirect(node: NodeReader<'_>) -> Option<RedirectSettings> {
     if !node.is_map() {
-        node.one_of(&["https"], "where to lead requests")?;
+        node.word_position(&["https"], "where to lead requests")?;
         return Some(RedirectSettings { port: None });
     }
-    node.map("a map: to, port", |fields| {
-        fields.required("to", "a redirect needs a `to`", "write `to: https`");
+    node.decode_map("a map: to, port", |fields| {
+        fields.required_field("to", "a redirect needs a `to`", "write `to: https`");
         fields.word("to", &[("https", ())], "where to lead requests");
         let port = fields.integer("port", 1..=65_535, "the port that clients see");
         RedirectSettings {
@@ -164,16 +163,16 @@ fn redirect(node: Reader<'_>) -> Option<RedirectSettings> {
 
 /// A map with `certificates`, `acme`, `min_version` and `hsts`. `None`, with an error, if it has
 /// neither certificates nor `acme`.
-fn tls(node: Reader<'_>) -> Option<TlsSettings> {
-    let tls = node.map("a map: certificates, acme, min_version, hsts", |fields| {
+fn decode_tls(node: NodeReader<'_>) -> Option<TlsSettings> {
+    let tls = node.decode_map("a map: certificates, acme, min_version, hsts", |fields| {
         TlsSettings {
             certificates: fields.get_or_default("certificates", |node| {
-                list(node, "a list of maps with `cert` and `key`")
+                decode_list(node, "a list of maps with `cert` and `key`")
                     .into_iter()
-                    .filter_map(certificate)
+                    .filter_map(decode_certificate)
                     .collect()
             }),
-            acme: fields.get("acme", acme),
+            acme: fields.get("acme", decode_acme),
             allows_tls12: fields
                 .word(
                     "min_version",
@@ -181,7 +180,7 @@ fn tls(node: Reader<'_>) -> Option<TlsSettings> {
                     "a version of TLS",
                 )
                 .unwrap_or(true),
-            hsts: fields.get("hsts", hsts),
+            hsts: fields.get("hsts", decode_hsts),
         }
     })?;
     let has_some = !tls.certificates.is_empty() || tls.acme.is_some();
@@ -196,48 +195,48 @@ fn tls(node: Reader<'_>) -> Option<TlsSettings> {
 }
 
 /// `{ cert: FILE, key: FILE }`; both are needed.
-fn certificate(node: Reader<'_>) -> Option<CertificateFiles> {
-    let [certificate, key] = files(node, "a certificate", path)?;
+fn decode_certificate(node: NodeReader<'_>) -> Option<CertificateFiles> {
+    let [certificate, key] = decode_cert_and_key(node, "a certificate", decode_path)?;
     Some(CertificateFiles {
         certificate: certificate?,
         key: key?,
     })
 }
 
-/// Reads `{ cert: FILE, key: FILE }`, each file by `read`. A missing one is an error that says that
-/// `name` needs it, and `None` in the result.
-pub(super) fn files<T>(
-    node: Reader<'_>,
+/// `{ cert: FILE, key: FILE }`, each file decoded by `decode`. Reports that `name` needs a missing
+/// file.
+pub(super) fn decode_cert_and_key<T>(
+    node: NodeReader<'_>,
     name: &str,
-    read: fn(Reader<'_>) -> Option<T>,
+    decode: fn(NodeReader<'_>) -> Option<T>,
 ) -> Option<[Option<T>; 2]> {
-    node.map("a map: cert, key", |fields| {
+    node.decode_map("a map: cert, key", |fields| {
         ["cert", "key"].map(|field| {
-            fields.required(
+            fields.required_field(
                 field,
                 &format!("{name} needs `{field}`: a file in PEM"),
                 None,
             );
-            fields.get(field, read)
+            fields.get(field, decode)
         })
     })
 }
 
 /// A duration up to two years, or a map with `max_age` and `subdomains`.
-fn hsts(node: Reader<'_>) -> Option<Hsts> {
-    let max_age = within(Duration::ZERO..=2 * 366 * DAY);
+fn decode_hsts(node: NodeReader<'_>) -> Option<HstsSettings> {
+    let max_age = duration_within(Duration::ZERO..=2 * 366 * DAY);
     if !node.is_map() {
-        return Some(Hsts {
+        return Some(HstsSettings {
             max_age: max_age(node)?,
             subdomains: false,
         });
     }
-    node.map("a map: max_age, subdomains", |fields| {
-        fields.required("max_age", "`hsts` needs `max_age`, like `180d`", None);
-        Hsts {
+    node.decode_map("a map: max_age, subdomains", |fields| {
+        fields.required_field("max_age", "`hsts` needs `max_age`, like `180d`", None);
+        HstsSettings {
             max_age: fields.get("max_age", max_age).unwrap_or_default(),
             subdomains: fields
-                .get("subdomains", Reader::boolean)
+                .get("subdomains", NodeReader::boolean)
                 .unwrap_or_default(),
         }
     })

@@ -1,8 +1,7 @@
-//! [`Settings`]: how the server runs, from `crawlgate.yaml` and flags: listeners, origins, limits,
-//! logs. The rules for crawlers are not here but in policies. [`read`] decodes the text of the file
-//! and takes defaults for what it leaves out; it opens no other file and no socket. Commands then
-//! set the fields for which there are flags, so a flag overrides the file. [`Settings::settle`]
-//! checks that there is something to serve, and adds the default listener.
+//! [`Settings`]: how the server runs (listeners, origins, limits, logs), from `crawlgate.yaml` and
+//! flags. The rules for crawlers are in policies. [`decode_settings`] decodes the text of the file,
+//! and opens no other file. Commands then overwrite the fields for which there are flags.
+//! [`Settings::finalize`] checks that there is something to serve, and adds the default listener.
 
 mod acme;
 mod address;
@@ -22,14 +21,14 @@ mod values;
 pub use acme::{AcmeSettings, ChallengeChoice};
 pub use client_address::ClientAddress;
 pub use decisions::{DecisionSettings, ListenAddress};
-pub use decode::read;
+pub use decode::decode_settings;
 pub use evidence::EvidenceSettings;
-pub use identity::{IdentitySettings, ListSettings};
+pub use identity::{IdentitySettings, ListSource};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, ListenSettings, TlsSettings};
 pub use origin::{
-    Balance, Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings,
-    ServerSettings, TlsFile,
+    CapacitySettings, EjectionSettings, HealthSettings, LoadBalancing, OriginSettings,
+    OriginTimeouts, OriginTls, ServerSettings, TlsFile,
 };
 pub use origin_index::OriginIndex;
 pub use store::{StoreSettings, StoreUrl};
@@ -51,12 +50,12 @@ pub struct Settings {
     pub listen: Vec<ListenSettings>,
     /// The decision service; none when absent.
     pub decisions: Option<DecisionSettings>,
-    /// Where requests go, by host. Empty where there is nothing but the decision service.
+    /// Where requests go, by host. May be empty if there is a decision service.
     pub origins: Vec<OriginSettings>,
     /// The policy directory.
     pub policies: PathBuf,
-    /// Whether it may be missing: the operator did not name it, and without a policy the origin's
-    /// own robots.txt is observed.
+    /// Whether it may be missing, because the operator did not name it. Then crawlgate observes the
+    /// origin's own robots.txt.
     pub policies_may_be_missing: bool,
     /// The admin listener; none when absent.
     pub admin: Option<SocketAddr>,
@@ -64,46 +63,43 @@ pub struct Settings {
     pub control: Option<PathBuf>,
     /// The state directory; nothing is remembered when absent.
     pub state: Option<PathBuf>,
-    /// Peers whose forwarding headers are believed.
+    /// Proxies whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// The field in which they name their client.
+    /// The field in which they send the address of the client.
     pub client_address: ClientAddress,
-    /// Where proof of a claimed crawler comes from.
+    /// How the identity of crawlers may be proven.
     pub identity: IdentitySettings,
-    /// Where clients of certificate authorities write their challenges; the origin answers when
-    /// absent.
+    /// The directory of challenge files that an ACME client writes; without it the origin answers.
     pub acme_webroot: Option<PathBuf>,
     /// Bounds on requests and connections.
     pub limits: Limits,
-    /// How long the process before answers requests after an upgrade.
+    /// How long the old process answers its last requests after an upgrade.
     pub upgrade_drain: Duration,
     /// The logs.
-    pub logs: Logs,
-    /// Whether requests that need little take the lane past Pingora's proxy.
-    pub lane: bool,
+    pub logs: LogSettings,
+    /// Whether crawlgate forwards most requests itself, without Pingora's proxy.
+    pub direct_forwarding: bool,
     /// How much of a client's address the history keeps.
     pub history_addresses: AddressDetail,
-    /// The log that third parties can check; none when absent.
+    /// The evidence log; none when absent.
     pub evidence: Option<EvidenceSettings>,
-    /// How much of a client's address it keeps.
+    /// How much of a client's address the evidence log keeps.
     pub evidence_addresses: AddressDetail,
-    /// Where several instances meet; none when absent.
+    /// The store that several instances share; none when absent.
     pub store: Option<StoreSettings>,
     /// Worker threads; the number of cores when absent.
     pub threads: Option<usize>,
-    /// Refuse to start on a last good copy.
+    /// Whether crawlgate starts only if every policy file is good.
     pub strict: bool,
-    /// Hosts that did not exist before, so that no crawler has a cached robots.txt of them: those
-    /// of the demo.
+    /// New hosts, of which no crawler can have a cached robots.txt: the hosts of the demo.
     pub new_hosts: Vec<String>,
-    /// The file of a developer's clock.
+    /// For development: the file that sets the clock.
     pub clock: Option<PathBuf>,
-    /// The ports that a developer's authority asks, in place of 80 and 443.
+    /// For development: the ports that the test authority uses in place of 80 and 443.
     pub acme_ports: Option<(u16, u16)>,
 }
 
-/// What holds where neither the file nor a flag says anything. Places that depend on the machine
-/// are absent.
+/// Without the default paths, which depend on the machine.
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -112,7 +108,7 @@ impl Default for Settings {
             origins: Vec::new(),
             policies: "policies".into(),
             policies_may_be_missing: true,
-            admin: Some(local(9090)),
+            admin: Some(loopback_address(9090)),
             control: None,
             state: None,
             trusted_proxies: Vec::new(),
@@ -121,8 +117,8 @@ impl Default for Settings {
             acme_webroot: None,
             limits: Limits::DEFAULT,
             upgrade_drain: Duration::from_secs(600),
-            logs: Logs::default(),
-            lane: true,
+            logs: LogSettings::default(),
+            direct_forwarding: true,
             history_addresses: AddressDetail::Network,
             evidence: None,
             evidence_addresses: AddressDetail::Full,
@@ -136,17 +132,15 @@ impl Default for Settings {
     }
 }
 
-fn local(port: u16) -> SocketAddr {
+fn loopback_address(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
 impl Settings {
-    /// The settings to start with. Gives the origins a listener on port 8080, for this machine
-    /// only, where there is none. Forgets where the file names servers, so that two files with the
-    /// same meaning give the same settings. `None` if there is nothing to serve: no origin, and a
-    /// listener or no decision service.
-    pub fn settle(mut self) -> Option<Settings> {
-        // Two files that mean the same come to the same settings.
+    /// Adds a listener on port 8080 of this machine if there are origins and no listener. `None` if
+    /// there is nothing to serve: no origin, and a listener or no decision service.
+    pub fn finalize(mut self) -> Option<Settings> {
+        // Files with the same meaning give equal settings.
         self.origins
             .iter_mut()
             .flat_map(|origin| &mut origin.servers)
@@ -155,13 +149,12 @@ impl Settings {
             return None;
         }
         if self.listen.is_empty() && !self.origins.is_empty() {
-            self.listen = vec![local(8080).into()];
+            self.listen = vec![loopback_address(8080).into()];
         }
         Some(self)
     }
 
-    /// The settings of certificates that crawlgate gets by itself: those of the first listener that
-    /// has any; all others say the same.
+    /// The settings of automatic certificates, which are the same for all listeners.
     pub fn acme(&self) -> Option<&AcmeSettings> {
         self.listen
             .iter()
@@ -169,7 +162,7 @@ impl Settings {
     }
 }
 
-/// Where a server of an origin is.
+/// The address of an origin's server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerAddress {
     /// Whether it speaks TLS.
@@ -178,19 +171,18 @@ pub struct ServerAddress {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// The path of its Unix socket. Then host and port are those of the Host field of a request
-    /// without one.
+    /// The path of its Unix socket. Then host and port are for a request without a Host.
     pub socket: Option<PathBuf>,
 }
 
-/// What is written down, and where.
+/// The logs about requests.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Logs {
+pub struct LogSettings {
     /// The access log.
     pub access: LogDestination,
-    /// How it is written.
+    /// The format of the access log.
     pub access_format: AccessFormat,
-    /// What crawlers do against the rules.
+    /// The log of violations and other events.
     pub events: EventSettings,
     /// How much of a client's address is written.
     pub addresses: AddressDetail,
@@ -199,9 +191,9 @@ pub struct Logs {
 /// The log of events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSettings {
-    /// Where it goes.
+    /// The destination.
     pub destination: LogDestination,
-    /// Events a second; of more only some are written, and how many were left out.
+    /// The most events a second. Further events are only counted.
     pub rate: u32,
 }
 
@@ -226,7 +218,7 @@ pub enum LogDestination {
     File(PathBuf),
 }
 
-/// How the access log is written.
+/// The format of the access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum AccessFormat {
@@ -253,8 +245,7 @@ pub enum AddressDetail {
 }
 
 impl AddressDetail {
-    /// The address as it may be written: whole, as the first address of its network (/24, of IPv6
-    /// /48), or `None`.
+    /// The address as it may be written: whole, the first address of its network, or none.
     pub fn apply(self, address: IpAddr) -> Option<IpAddr> {
         let length = if address.is_ipv4() { 24 } else { 48 };
         match self {

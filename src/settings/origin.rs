@@ -1,67 +1,68 @@
-//! [`OriginSettings`]: the servers to which requests for some hosts and paths go, and how crawlgate
-//! treats these servers.
+//! [`OriginSettings`]: the settings of one origin, which is the group of web servers that crawlgate
+//! forwards requests to for some hosts and paths. They include load balancing, health checks, TLS
+//! and capacity.
 
 use super::ServerAddress;
-use super::address::host_and_port;
+use super::address::parse_host_port;
 use crate::crawlers::CrawlerIndex;
-use crate::yaml::Span;
+use crate::yaml::SourceSpan;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use strum::{EnumString, VariantNames};
 
-/// Where requests for some hosts go.
+/// The servers for some hosts and paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OriginSettings {
-    /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for all
-    /// others.
+    /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for every
+    /// other host.
     pub hosts: Vec<String>,
-    /// Beginnings of paths; empty for every path.
+    /// Path prefixes; empty for every path.
     pub paths: Vec<String>,
     /// The servers.
     pub servers: Vec<ServerSettings>,
-    /// The Host that they want, with its port if it has one; `None` for the client's.
+    /// The Host that is sent to them, with its port if it has one; `None` for the client's.
     pub host: Option<String>,
-    /// The name servers that are asked for their names; those of the system where it is empty.
+    /// The name servers that resolve them; the system's when empty.
     pub resolvers: Vec<SocketAddr>,
     /// Which server gets a request.
-    pub balance: Balance,
+    pub balance: LoadBalancing,
     /// Timeouts.
     pub timeouts: OriginTimeouts,
     /// TLS to its servers; `None` for the system's roots and each server's own name.
     pub tls: Option<OriginTls>,
-    /// When a server that fails is left alone; `None` for never.
-    pub ejection: Option<Ejection>,
-    /// How its servers are asked whether they are up; `None` for not at all.
+    /// When a failing server gets no more requests; `None` for never.
+    pub ejection: Option<EjectionSettings>,
+    /// Health checks of its servers; `None` for no checks.
     pub health: Option<HealthSettings>,
-    /// How many requests its servers take at once; `None` for any number.
-    pub places: Option<PlaceSettings>,
+    /// The limit of concurrent requests; `None` for no limit.
+    pub capacity: Option<CapacitySettings>,
 }
 
 impl OriginSettings {
-    /// These servers for every host and path, with the defaults of everything else.
-    pub fn of(servers: impl IntoIterator<Item = ServerAddress>) -> OriginSettings {
+    /// An origin for every host and path, with defaults.
+    pub fn with_servers(servers: impl IntoIterator<Item = ServerAddress>) -> OriginSettings {
         OriginSettings {
             hosts: Vec::new(),
             paths: Vec::new(),
             servers: servers.into_iter().map(ServerSettings::from).collect(),
             host: None,
             resolvers: Vec::new(),
-            balance: Balance::default(),
+            balance: LoadBalancing::default(),
             timeouts: OriginTimeouts::default(),
             tls: None,
-            ejection: Some(Ejection::default()),
+            ejection: Some(EjectionSettings::default()),
             health: None,
-            places: None,
+            capacity: None,
         }
     }
 
-    /// The name that the certificates of its servers are for: `tls.server_name`, else the origin's
-    /// `host` without the port; `None` for each server's own name.
+    /// The name in the certificates of its servers: `tls.server_name`, else the origin's `host`
+    /// without the port; `None` for each server's own name.
     pub fn certificate_name(&self) -> Option<&str> {
         let named = self.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
-        named.or_else(|| Some(host_and_port(self.host.as_deref()?)?.0))
+        named.or_else(|| Some(parse_host_port(self.host.as_deref()?)?.0))
     }
 }
 
@@ -70,26 +71,26 @@ impl OriginSettings {
 pub struct OriginTls {
     /// The authorities that are trusted, in PEM; those of the system when absent.
     pub ca: Option<TlsFile>,
-    /// The name that the certificates are for; each server's own when absent.
+    /// The name in the certificates; each server's own when absent.
     pub server_name: Option<String>,
-    /// The certificate and the key that servers are shown when they ask, in PEM.
+    /// The client certificate and its key, in PEM.
     pub client: Option<[TlsFile; 2]>,
 }
 
 impl OriginTls {
-    /// The files that it names: authorities, client certificate and key.
+    /// All files: authorities, client certificate and key.
     pub fn files(&self) -> impl Iterator<Item = &TlsFile> {
         self.ca.iter().chain(self.client.iter().flatten())
     }
 }
 
-/// A file, and where the settings name it.
+/// A file and its place in the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFile {
     /// The file.
     pub path: PathBuf,
     /// Where it is named.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// One server of an origin.
@@ -97,12 +98,12 @@ pub struct TlsFile {
 pub struct ServerSettings {
     /// Its URL.
     pub address: ServerAddress,
-    /// How many requests it gets in comparison with others.
+    /// How many requests it gets in comparison with other servers.
     pub weight: u16,
     /// Whether it is used only while no other server is up.
     pub is_backup: bool,
-    /// Where it is named, if a file names it.
-    pub span: Option<Span>,
+    /// The place in the settings file.
+    pub span: Option<SourceSpan>,
 }
 
 impl From<ServerAddress> for ServerSettings {
@@ -116,14 +117,14 @@ impl From<ServerAddress> for ServerSettings {
     }
 }
 
-/// Which server gets a request.
+/// How a server is chosen for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-pub enum Balance {
+pub enum LoadBalancing {
     /// Servers take turns, by their weights.
     #[default]
     RoundRobin,
-    /// The one of two servers, drawn at random, that has fewer requests in flight.
+    /// Of two random servers, the one with fewer requests in flight.
     LeastRequests,
     /// All requests of a client's address go to the same server.
     Client,
@@ -131,50 +132,50 @@ pub enum Balance {
 
 /// When a server that fails gets no more requests for a while.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ejection {
-    /// So many failures in a row eject it.
+pub struct EjectionSettings {
+    /// The failures in a row that eject a server.
     pub failures: u32,
-    /// For how long, at first. Each time it is twice as long.
-    pub time: Duration,
-    /// For how long at most.
-    pub most: Duration,
-    /// Statuses of answers that count as failures.
+    /// The duration of the first ejection. It doubles with each further one.
+    pub initial_time: Duration,
+    /// The longest ejection.
+    pub max_time: Duration,
+    /// The statuses that count as failures.
     pub statuses: Vec<RangeInclusive<u16>>,
 }
 
-impl Default for Ejection {
-    fn default() -> Ejection {
-        Ejection {
+impl Default for EjectionSettings {
+    fn default() -> EjectionSettings {
+        EjectionSettings {
             failures: 3,
-            time: Duration::from_secs(10),
-            most: Duration::from_secs(300),
+            initial_time: Duration::from_secs(10),
+            max_time: Duration::from_secs(300),
             statuses: Vec::new(),
         }
     }
 }
 
-/// How each server of an origin is asked whether it is up.
+/// The health checks of each server of an origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthSettings {
     /// Path and query of the request.
     pub path: String,
     /// Its Host; `None` for the first host of the origin.
     pub host: Option<String>,
-    /// From the beginning of one check to that of the next.
+    /// The interval of the checks.
     pub every: Duration,
     /// How long a check may take.
     pub timeout: Duration,
-    /// A server is down after so many checks in a row that failed.
+    /// The failed checks in a row after which a server is down.
     pub unhealthy_after: u32,
-    /// It is up again after so many checks in a row that succeeded.
+    /// The successful checks in a row after which it is up again.
     pub healthy_after: u32,
-    /// Statuses of a server that is up.
+    /// The statuses of a server that is up.
     pub statuses: Vec<RangeInclusive<u16>>,
 }
 
 impl HealthSettings {
-    /// A check of this path, with the defaults of everything else.
-    pub fn of(path: String) -> HealthSettings {
+    /// Checks of this path, with defaults.
+    pub fn for_path(path: String) -> HealthSettings {
         HealthSettings {
             path,
             host: None,
@@ -187,36 +188,36 @@ impl HealthSettings {
     }
 }
 
-/// How many requests the servers of an origin take at once, and who gets a place.
+/// The limit of concurrent requests of an origin, with the share of crawlers and the queue of
+/// visitors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlaceSettings {
-    /// Requests in flight on each server.
+pub struct CapacitySettings {
+    /// The most requests in flight on each server.
     pub connections: usize,
-    /// Of these, requests of crawlers.
+    /// The most of these that crawlers may have.
     pub crawlers: usize,
-    /// Crawlers that wait like people, once they are verified.
+    /// Crawlers that wait like visitors, if they are verified.
     pub exempt: Vec<CrawlerIndex>,
-    /// How many people may wait.
-    pub length: usize,
-    /// How long a person may wait.
-    pub wait: Duration,
+    /// How many visitors may wait.
+    pub queue_length: usize,
+    /// How long a visitor may wait.
+    pub queue_timeout: Duration,
 }
 
-impl PlaceSettings {
-    /// So many requests at each server. A fifth of them, and one at least, may be crawlers'. The
-    /// rest has defaults.
-    pub fn of(connections: usize) -> PlaceSettings {
-        PlaceSettings {
+impl CapacitySettings {
+    /// Crawlers may have a fifth of the connections, and at least one.
+    pub fn with_connections(connections: usize) -> CapacitySettings {
+        CapacitySettings {
             connections,
             crawlers: (connections / 5).max(1),
             exempt: Vec::new(),
-            length: 1_000,
-            wait: Duration::from_secs(5),
+            queue_length: 1_000,
+            queue_timeout: Duration::from_secs(5),
         }
     }
 }
 
-/// How long an origin may take.
+/// The timeouts of connections to an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OriginTimeouts {
     /// To accept a connection.

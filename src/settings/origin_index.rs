@@ -1,7 +1,7 @@
-//! [`OriginIndex`] finds the origin (the web servers behind crawlgate) of a request by its host and
-//! path. An exact host wins over the longest wildcard, which wins over the origins for all other
+//! [`OriginIndex`] finds the origin (the web servers behind crawlgate) for the host and path of a
+//! request. An exact host wins over the longest wildcard, which wins over the origins for all other
 //! hosts. Among the origins of a host, the longest path prefix wins. If no prefix of a host fits,
-//! the next wider pattern is tried.
+//! the next wider host pattern is tried.
 
 use super::OriginSettings;
 use crate::robots::Authority;
@@ -9,32 +9,31 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Host patterns and beginnings of paths to places of origins.
+/// Maps host patterns and path prefixes to indexes of origins.
 #[derive(Debug, Default)]
 pub struct OriginIndex {
-    exact: HashMap<Vec<u8>, Paths>,
+    exact: HashMap<Vec<u8>, PathOrigins>,
     /// `.shop.example` for `*.shop.example`, the longest first.
-    wildcards: Vec<(Vec<u8>, Paths)>,
-    others: Paths,
+    wildcards: Vec<(Vec<u8>, PathOrigins)>,
+    others: PathOrigins,
 }
 
-/// The origins of one pattern by the beginnings of their paths, the longest first. An empty one is
-/// every path.
+/// The origins of one host pattern by path prefix, the longest first. The empty prefix fits every
+/// path.
 #[derive(Debug, Default)]
-struct Paths(SmallVec<[(Box<[u8]>, usize); 1]>);
+struct PathOrigins(SmallVec<[(Box<[u8]>, usize); 1]>);
 
-impl Paths {
-    /// Adds the paths of an origin; without paths it is for every path. Of two equal paths the one
-    /// that was added first is found.
+impl PathOrigins {
+    /// Adds the paths of an origin. Of two equal paths the first one wins.
     fn add(&mut self, origin: &OriginSettings, place: usize) {
         let paths = origin.paths.iter().map(|path| path.as_bytes().into());
         let every = origin.paths.is_empty().then(Box::default);
         self.0.extend(paths.chain(every).map(|path| (path, place)));
-        // Stable: of two equal ones the first wins.
+        // A stable sort: of two equal paths the first one wins.
         self.0.sort_by_key(|(path, _)| Reverse(path.len()));
     }
 
-    /// The place of the origin with the longest beginning of this path.
+    /// The origin with the longest prefix of this path.
     fn find(&self, path: &[u8]) -> Option<usize> {
         self.0
             .iter()
@@ -44,7 +43,7 @@ impl Paths {
 }
 
 impl OriginIndex {
-    /// Indexes origins by their places. Of two equal patterns with equal paths the first wins.
+    /// Of two origins with the same pattern and path the first one wins.
     pub fn new(origins: &[OriginSettings]) -> OriginIndex {
         let mut index = OriginIndex::default();
         for (place, origin) in origins.iter().enumerate() {
@@ -53,7 +52,7 @@ impl OriginIndex {
             }
             for pattern in &origin.hosts {
                 let pattern = pattern.to_ascii_lowercase().into_bytes();
-                index.paths_of(pattern).add(origin, place);
+                index.path_origins_mut(pattern).add(origin, place);
             }
         }
         index
@@ -62,36 +61,35 @@ impl OriginIndex {
         index
     }
 
-    /// The paths of a host pattern, to add to. An exact host and a wildcard have different ones.
-    fn paths_of(&mut self, pattern: Vec<u8>) -> &mut Paths {
+    /// The entry of a host pattern, which is created if it is missing.
+    fn path_origins_mut(&mut self, pattern: Vec<u8>) -> &mut PathOrigins {
         let Some(suffix) = pattern.strip_prefix(b"*") else {
             return self.exact.entry(pattern).or_default();
         };
         let known = self.wildcards.iter().position(|(other, _)| other == suffix);
         let place = known.unwrap_or_else(|| {
-            self.wildcards.push((suffix.to_vec(), Paths::default()));
+            self.wildcards
+                .push((suffix.to_vec(), PathOrigins::default()));
             self.wildcards.len() - 1
         });
         &mut self.wildcards[place].1
     }
 
-    /// The place of the origin for a Host field value (any case, with or without a port and a final
-    /// dot) and a target. Where no path of the host's own origins fits, those of the next wider
-    /// pattern are asked, and last those for all other hosts. `None` if no origin fits.
+    /// The index of the origin for a Host (in any case, with or without a port and a final dot) and
+    /// a request target.
     pub fn find(&self, host: &[u8], target: &[u8]) -> Option<usize> {
         let path = crate::heads::origin_form(target);
         if self.exact.is_empty() && self.wildcards.is_empty() {
             return self.others.find(&path);
         }
         let lower: SmallVec<[u8; 128]> = host.iter().map(u8::to_ascii_lowercase).collect();
-        self.named(&lower, &path)
-            .or_else(|| self.named(Authority::read(&lower).name, &path))
+        self.find_by_name(&lower, &path)
+            .or_else(|| self.find_by_name(Authority::parse(&lower).name, &path))
             .or_else(|| self.others.find(&path))
     }
 
-    /// The place of the origin by exact name, else by the longest wildcard of which a path fits.
-    /// Does not ask the origins for all other hosts.
-    fn named(&self, name: &[u8], path: &[u8]) -> Option<usize> {
+    /// The origin by exact name, else by the longest wildcard that has a path which fits.
+    fn find_by_name(&self, name: &[u8], path: &[u8]) -> Option<usize> {
         let exact = self.exact.get(name).and_then(|paths| paths.find(path));
         exact.or_else(|| {
             self.wildcards
@@ -113,12 +111,12 @@ mod tests {
         OriginSettings {
             hosts: strings(hosts),
             paths: strings(paths),
-            ..OriginSettings::of([server])
+            ..OriginSettings::with_servers([server])
         }
     }
 
     #[test]
-    fn exact_host_wins_over_wildcard_and_wildcard_over_the_rest() {
+    fn exact_host_wins_over_wildcard() {
         let index = OriginIndex::new(&[
             origin(&["*.example"], &[]),
             origin(&["shop.example"], &[]),
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_beginning_of_a_path_wins_whatever_the_order() {
+    fn longest_path_prefix_wins_in_any_order() {
         let index = OriginIndex::new(&[
             origin(&["shop.example"], &["/api/"]),
             origin(&["shop.example"], &[]),
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn host_whose_paths_do_not_fit_goes_on_to_the_wider_pattern() {
+    fn host_without_matching_path_uses_wider_pattern() {
         let index = OriginIndex::new(&[
             origin(&["shop.example"], &["/api/"]),
             origin(&["*.example"], &["/static/"]),

@@ -1,36 +1,41 @@
-//! [`origins`] decodes the setting `origins`: the servers behind crawlgate by host and path, and
-//! how crawlgate balances, checks and protects them.
+//! [`decode_origins`] decodes the setting `origins`: the servers behind crawlgate by host and path,
+//! with load balancing, health checks and limits.
 
-use super::address::{host_authority, host_name, host_pattern};
-use super::identity::resolvers;
-use super::values::{HOUR, MILLISECOND, MINUTE, SECOND, list, number, or_off, path, within};
+use super::address::{normalize_authority, normalize_host, normalize_host_pattern};
+use super::identity::decode_resolvers;
+use super::values::{
+    HOUR, MILLISECOND, MINUTE, SECOND, decode_list, decode_or_off, decode_path, duration_within,
+    number_within,
+};
 use super::{
-    Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings,
+    CapacitySettings, EjectionSettings, HealthSettings, OriginSettings, OriginTimeouts, OriginTls,
     ServerAddress, ServerSettings, TlsFile,
 };
 use crate::crawlers::{CrawlerIndex, Registry};
-use crate::yaml::{Fields, Reader, Value};
+use crate::yaml::{MapFields, NodeReader, NodeValue};
 use std::ops::RangeInclusive;
 
-const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
+const ORIGIN_FIELDS: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
                    connections, crawlers, exempt, queue";
 
-/// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers. All
-/// URLs together are one origin, the last one, for every other host. Two origins for the same host
-/// and path are a mistake.
-pub(super) fn origins(node: Reader<'_>) -> Vec<OriginSettings> {
+/// A URL, a list of URLs, or a list of maps with hosts and servers. All URLs together are one
+/// origin, the last one, for every other host. Reports two origins for the same host and path.
+pub(super) fn decode_origins(node: NodeReader<'_>) -> Vec<OriginSettings> {
     let mut origins: Vec<OriginSettings> = Vec::new();
     let mut bare: Vec<ServerSettings> = Vec::new();
     let wanted = "the URL of a server, like http://127.0.0.1:3000";
-    for item in list(node, wanted) {
+    for item in decode_list(node, wanted) {
         if !item.is_map() {
-            bare.extend(server(item));
+            bare.extend(decode_server(item));
             continue;
         }
-        let Some(origin) = item.map(MAP, origin).flatten() else {
+        let Some(origin) = item.decode_map(ORIGIN_FIELDS, decode_origin).flatten() else {
             continue;
         };
-        if let Some(other) = origins.iter().find_map(|other| overlap(other, &origin)) {
+        if let Some(other) = origins
+            .iter()
+            .find_map(|other| common_host_and_path(other, &origin))
+        {
             item.error_with_help(
                 "duplicate-origin",
                 format!("{other} already has an origin"),
@@ -51,17 +56,17 @@ pub(super) fn origins(node: Reader<'_>) -> Vec<OriginSettings> {
         }
         origins.push(OriginSettings {
             servers: bare,
-            ..OriginSettings::of([])
+            ..OriginSettings::with_servers([])
         });
     }
     origins
 }
 
-/// The host and path that two origins both have, in words; `None` if there is none. Two origins
-/// without hosts share every other host, and two without paths every path.
-fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
-    let path = shared(&one.paths, &other.paths)?;
-    let host = match shared(&one.hosts, &other.hosts)? {
+/// The host and path that two origins have in common, for a message. Two origins without hosts have
+/// every other host in common, and two without paths every path.
+fn common_host_and_path(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
+    let path = first_common(&one.paths, &other.paths)?;
+    let host = match first_common(&one.hosts, &other.hosts)? {
         "" => "every other host".to_owned(),
         host => format!("`{host}`"),
     };
@@ -71,8 +76,8 @@ fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
     })
 }
 
-/// What stands in both lists. Two lists without entries are both for everything else: `""`.
-fn shared<'a>(one: &'a [String], other: &[String]) -> Option<&'a str> {
+/// The first common entry, or `""` for two empty lists, which both mean everything else.
+fn first_common<'a>(one: &'a [String], other: &[String]) -> Option<&'a str> {
     if one.is_empty() && other.is_empty() {
         return Some("");
     }
@@ -81,32 +86,32 @@ fn shared<'a>(one: &'a [String], other: &[String]) -> Option<&'a str> {
         .map(String::as_str)
 }
 
-/// Reads a map of an origin. `None` without servers. Reports `tls` without a server that speaks it,
-/// and servers that are all backups.
-fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
+/// A map of an origin. `None` without servers. Reports `tls` without a server that speaks it, and
+/// servers that are all backups.
+fn decode_origin(fields: &mut MapFields<'_>) -> Option<OriginSettings> {
     let origin = OriginSettings {
-        hosts: fields.get_or_default("hosts", hosts),
-        paths: fields.get_or_default("paths", paths),
-        servers: fields.get_or_default("servers", servers),
-        host: fields.get("host", authority),
-        resolvers: fields.get_or_default("resolvers", resolvers),
+        hosts: fields.get_or_default("hosts", decode_hosts),
+        paths: fields.get_or_default("paths", decode_paths),
+        servers: fields.get_or_default("servers", decode_servers),
+        host: fields.get("host", decode_authority),
+        resolvers: fields.get_or_default("resolvers", decode_resolvers),
         balance: fields
             .variant("balance", "a way to choose a server")
             .unwrap_or_default(),
         timeouts: fields.section(
             "timeouts",
             "a map of durations: connect, read, write, idle",
-            timeouts,
+            decode_timeouts,
         ),
         ejection: fields
-            .get("ejection", or_off(ejection))
-            .unwrap_or_else(|| Some(Ejection::default())),
-        health: fields.get("health", health),
-        places: places(fields),
-        tls: fields.get("tls", tls),
+            .get("ejection", decode_or_off(decode_ejection))
+            .unwrap_or_else(|| Some(EjectionSettings::default())),
+        health: fields.get("health", decode_health),
+        capacity: decode_capacity(fields),
+        tls: fields.get("tls", decode_origin_tls),
     };
-    let tls = fields.take_with_key("tls");
-    fields.finish();
+    let tls = fields.field_with_key("tls");
+    fields.report_unknown();
     let servers = &origin.servers;
     let decoder = fields.decoder;
     if servers.is_empty() {
@@ -139,11 +144,11 @@ fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
 }
 
 /// One host pattern or a list, each once, in punycode and lower case.
-fn hosts(node: Reader<'_>) -> Vec<String> {
-    distinct(
+fn decode_hosts(node: NodeReader<'_>) -> Vec<String> {
+    decode_distinct(
         node,
         ["a list of host names", "duplicate-host"],
-        host_pattern,
+        normalize_host_pattern,
         (
             "bad-host",
             "is not a host name",
@@ -152,13 +157,12 @@ fn hosts(node: Reader<'_>) -> Vec<String> {
     )
 }
 
-/// One beginning of a path or a list, each once: with `/` at the beginning, and without query,
-/// fragment and `*`.
-fn paths(node: Reader<'_>) -> Vec<String> {
-    distinct(
+/// One path prefix or a list of distinct ones, without query, fragment and `*`.
+fn decode_paths(node: NodeReader<'_>) -> Vec<String> {
+    decode_distinct(
         node,
         ["a list of paths, like /api/", "duplicate-path"],
-        |path| plain_path(path, b"?#*"),
+        |path| parse_plain_path(path, b"?#*"),
         (
             "bad-path",
             "is not the beginning of a path",
@@ -168,7 +172,7 @@ fn paths(node: Reader<'_>) -> Vec<String> {
 }
 
 /// A path of ASCII without these bytes.
-fn plain_path(text: &str, without: &[u8]) -> Option<String> {
+fn parse_plain_path(text: &str, without: &[u8]) -> Option<String> {
     let is_plain = text.starts_with('/')
         && text
             .bytes()
@@ -176,18 +180,17 @@ fn plain_path(text: &str, without: &[u8]) -> Option<String> {
     is_plain.then(|| text.to_owned())
 }
 
-/// One value or a list of values that may each stand there once. `wanted` says in messages what is
-/// expected; `id` is the id of the error for a repetition, `mistake` the error for a value that
-/// `read` does not accept. Mistakes are left out.
-fn distinct(
-    node: Reader<'_>,
+/// One value or a list of distinct values. `wanted` is for messages, `id` is the error for a
+/// duplicate, and `mistake` the error for a value that `parse` rejects. Leaves out mistakes.
+fn decode_distinct(
+    node: NodeReader<'_>,
     [wanted, id]: [&'static str; 2],
-    read: fn(&str) -> Option<String>,
+    parse: fn(&str) -> Option<String>,
     mistake: (&'static str, &str, &str),
 ) -> Vec<String> {
     let mut found = Vec::new();
     for item in node.one_or_many(wanted) {
-        let Some(value) = item.parsed(wanted, read, mistake) else {
+        let Some(value) = item.parse_with(wanted, parse, mistake) else {
             continue;
         };
         if found.contains(&value) {
@@ -200,39 +203,41 @@ fn distinct(
 }
 
 /// A URL or a map, or a list of them.
-fn servers(node: Reader<'_>) -> Vec<ServerSettings> {
-    list(node, "a list of URLs, like http://127.0.0.1:3000")
+fn decode_servers(node: NodeReader<'_>) -> Vec<ServerSettings> {
+    decode_list(node, "a list of URLs, like http://127.0.0.1:3000")
         .into_iter()
-        .filter_map(server)
+        .filter_map(decode_server)
         .collect()
 }
 
-/// A URL, or a map with `url`, `weight` (1 without it) and `backup`. Keeps the place in the file.
-fn server(node: Reader<'_>) -> Option<ServerSettings> {
+/// A URL, or a map with `url`, `weight` and `backup`.
+fn decode_server(node: NodeReader<'_>) -> Option<ServerSettings> {
     if !node.is_map() {
-        let address = address(node)?;
+        let address = decode_server_address(node)?;
         return Some(ServerSettings {
             span: Some(node.span),
             ..ServerSettings::from(address)
         });
     }
-    node.map("a map: url, weight, backup", |fields| {
-        fields.required(
+    node.decode_map("a map: url, weight, backup", |fields| {
+        fields.required_field(
             "url",
             "a server needs `url`",
             "write `url: http://127.0.0.1:3000`",
         );
-        let url = fields.located("url", address);
+        let url = fields.located("url", decode_server_address);
         Some(ServerSettings {
             weight: fields.integer("weight", 1..=100, "a weight").unwrap_or(1),
-            is_backup: fields.get("backup", Reader::boolean).unwrap_or_default(),
+            is_backup: fields
+                .get("backup", NodeReader::boolean)
+                .unwrap_or_default(),
             span: Some(url.as_ref()?.span),
             address: url?.value,
         })
     })?
 }
 
-fn address(node: Reader<'_>) -> Option<ServerAddress> {
+fn decode_server_address(node: NodeReader<'_>) -> Option<ServerAddress> {
     let text = node.text("the URL of a server, like http://127.0.0.1:3000")?;
     let address = ServerAddress::parse(text)
         .map_err(|error| node.error("bad-origin", error.to_string()))
@@ -241,7 +246,7 @@ fn address(node: Reader<'_>) -> Option<ServerAddress> {
     Some(ServerAddress { socket, ..address })
 }
 
-fn timeouts(fields: &mut Fields<'_>) -> OriginTimeouts {
+fn decode_timeouts(fields: &mut MapFields<'_>) -> OriginTimeouts {
     let mut timeouts = OriginTimeouts::default();
     for (name, timeout) in [
         ("connect", &mut timeouts.connect),
@@ -249,18 +254,18 @@ fn timeouts(fields: &mut Fields<'_>) -> OriginTimeouts {
         ("write", &mut timeouts.write),
         ("idle", &mut timeouts.idle),
     ] {
-        fields.set(name, timeout, within(MILLISECOND..=HOUR));
+        fields.get_into(name, timeout, duration_within(MILLISECOND..=HOUR));
     }
     timeouts
 }
 
 /// A map with `ca`, `server_name` and `client`, which has a certificate and its key.
-fn tls(node: Reader<'_>) -> Option<OriginTls> {
-    node.map("a map: ca, server_name, client", |fields| OriginTls {
-        ca: fields.get("ca", tls_file),
+fn decode_origin_tls(node: NodeReader<'_>) -> Option<OriginTls> {
+    node.decode_map("a map: ca, server_name, client", |fields| OriginTls {
+        ca: fields.get("ca", decode_tls_file),
         server_name: fields.get("server_name", |node| {
-            node.parsed("the name in the servers' certificates",
-                host_name,
+            node.parse_with("the name in the servers' certificates",
+                normalize_host,
                 (
                     "bad-host",
                     "is not a host name",
@@ -269,23 +274,23 @@ fn tls(node: Reader<'_>) -> Option<OriginTls> {
             )
         }),
         client: fields.get("client", |node| {
-            let [certificate, key] = super::listen::files(node, "a client certificate", tls_file)?;
+            let [certificate, key] = super::listen::decode_cert_and_key(node, "a client certificate", decode_tls_file)?;
             Some([certificate?, key?])
         }),
     })
 }
 
-fn tls_file(node: Reader<'_>) -> Option<TlsFile> {
+fn decode_tls_file(node: NodeReader<'_>) -> Option<TlsFile> {
     Some(TlsFile {
-        path: path(node)?,
+        path: decode_path(node)?,
         span: node.span,
     })
 }
 
-/// A map with `failures`, `for`, `most` and `statuses`; the caller reads `off`. If `for` is longer
-/// than the default of `most`, `most` is as long; one that is written and shorter is a mistake.
-fn ejection(node: Reader<'_>) -> Option<Ejection> {
-    if let Value::Scalar { text, .. } = &node.value
+/// A map with `failures`, `for`, `most` and `statuses`; the caller decodes `off`. Reports a `most`
+/// that is shorter than `for`. If only `for` is written, `most` is at least as long.
+fn decode_ejection(node: NodeReader<'_>) -> Option<EjectionSettings> {
+    if let NodeValue::Scalar { text, .. } = &node.value
         && !node.is_null()
     {
         node.error_with_help(
@@ -295,38 +300,50 @@ fn ejection(node: Reader<'_>) -> Option<Ejection> {
         );
         return None;
     }
-    node.map("a map: failures, for, most, statuses; or off", |fields| {
-        let mut ejection = Ejection::default();
-        fields.set(
+    node.decode_map("a map: failures, for, most, statuses; or off", |fields| {
+        let mut ejection = EjectionSettings::default();
+        fields.get_into(
             "failures",
             &mut ejection.failures,
-            number(1..=1_000, "a number of failures"),
+            number_within(1..=1_000, "a number of failures"),
         );
-        fields.set("for", &mut ejection.time, within(SECOND..=HOUR));
-        fields.set("most", &mut ejection.most, within(SECOND..=HOUR));
-        if ejection.most < ejection.time {
-            match fields.take("most") {
+        fields.get_into(
+            "for",
+            &mut ejection.initial_time,
+            duration_within(SECOND..=HOUR),
+        );
+        fields.get_into(
+            "most",
+            &mut ejection.max_time,
+            duration_within(SECOND..=HOUR),
+        );
+        if ejection.max_time < ejection.initial_time {
+            match fields.field("most") {
                 Some(node) => node.error_with_help(
                     "bad-value",
                     "`most` is shorter than `for`",
                     "`for` is how long the first ejection lasts, `most` how long the longest",
                 ),
-                None => ejection.most = ejection.time,
+                None => ejection.max_time = ejection.initial_time,
             }
         }
-        fields.set("statuses", &mut ejection.statuses, statuses(400..=599));
+        fields.get_into(
+            "statuses",
+            &mut ejection.statuses,
+            statuses_within(400..=599),
+        );
         ejection
     })
 }
 
-/// Reads `connections`, and what belongs to it: `crawlers`, `exempt`, `queue`. `None` without
-/// `connections`; then each of these is a mistake.
-fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
+/// `connections`, with `crawlers`, `exempt` and `queue`. `None` without `connections`; then the
+/// other fields are reported.
+fn decode_capacity(fields: &mut MapFields<'_>) -> Option<CapacitySettings> {
     let wanted = "a number of requests at once";
-    let has_limit = fields.take("connections").is_some();
+    let has_limit = fields.field("connections").is_some();
     let most = fields.integer("connections", 1..=1_000_000, wanted);
     for name in ["crawlers", "exempt", "queue"] {
-        if let Some((key, _)) = fields.take_with_key(name)
+        if let Some((key, _)) = fields.field_with_key(name)
             && !has_limit
         {
             key.error_with_help(
@@ -336,9 +353,9 @@ fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
             );
         }
     }
-    let mut places = PlaceSettings::of(most.unwrap_or(1));
-    if let Some(crawlers) = fields.located("crawlers", number(1..=1_000_000, wanted)) {
-        places.crawlers = crawlers.value;
+    let mut capacity = CapacitySettings::with_connections(most.unwrap_or(1));
+    if let Some(crawlers) = fields.located("crawlers", number_within(1..=1_000_000, wanted)) {
+        capacity.crawlers = crawlers.value;
         if let Some(most) = most
             && crawlers.value > most
         {
@@ -350,21 +367,25 @@ fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
             );
         }
     }
-    places.exempt = fields.get_or_default("exempt", exempted);
+    capacity.exempt = fields.get_or_default("exempt", decode_exempt_crawlers);
     fields.section("queue", "a map: length, wait", |fields| {
-        fields.set(
+        fields.get_into(
             "length",
-            &mut places.length,
-            number(0..=1_000_000, "a number of requests"),
+            &mut capacity.queue_length,
+            number_within(0..=1_000_000, "a number of requests"),
         );
-        fields.set("wait", &mut places.wait, within(MILLISECOND..=MINUTE));
+        fields.get_into(
+            "wait",
+            &mut capacity.queue_timeout,
+            duration_within(MILLISECOND..=MINUTE),
+        );
     });
-    most.map(|_| places)
+    most.map(|_| capacity)
 }
 
-/// Crawlers of the registry, by token, id or name. An unknown one is reported and left out.
-fn exempted(node: Reader<'_>) -> Vec<CrawlerIndex> {
-    node.all_parsed(
+/// Crawlers of the registry, by token, id or name. Reports and leaves out unknown ones.
+fn decode_exempt_crawlers(node: NodeReader<'_>) -> Vec<CrawlerIndex> {
+    node.parse_all_with(
         "a list of crawlers, like Googlebot",
         |text| Registry::builtin().find(text),
         (
@@ -376,38 +397,47 @@ fn exempted(node: Reader<'_>) -> Vec<CrawlerIndex> {
 }
 
 /// A map with at least a path.
-fn health(node: Reader<'_>) -> Option<HealthSettings> {
+fn decode_health(node: NodeReader<'_>) -> Option<HealthSettings> {
     let wanted = "a map: path, host, every, timeout, unhealthy_after, healthy_after, status";
-    node.map(wanted, |fields| {
-        fields.required(
+    node.decode_map(wanted, |fields| {
+        fields.required_field(
             "path",
             "`health` needs `path`",
             "write `path: /healthz`: what crawlgate asks each server for",
         );
-        let mut health = HealthSettings::of(fields.get("path", health_path).unwrap_or_default());
-        health.host = fields.get("host", host);
-        fields.set("every", &mut health.every, within(100 * MILLISECOND..=HOUR));
-        fields.set("timeout", &mut health.timeout, within(MILLISECOND..=MINUTE));
-        fields.set(
+        let mut health =
+            HealthSettings::for_path(fields.get("path", decode_health_path).unwrap_or_default());
+        health.host = fields.get("host", decode_host);
+        fields.get_into(
+            "every",
+            &mut health.every,
+            duration_within(100 * MILLISECOND..=HOUR),
+        );
+        fields.get_into(
+            "timeout",
+            &mut health.timeout,
+            duration_within(MILLISECOND..=MINUTE),
+        );
+        fields.get_into(
             "unhealthy_after",
             &mut health.unhealthy_after,
-            number(1..=1_000, "a number of checks"),
+            number_within(1..=1_000, "a number of checks"),
         );
-        fields.set(
+        fields.get_into(
             "healthy_after",
             &mut health.healthy_after,
-            number(1..=1_000, "a number of checks"),
+            number_within(1..=1_000, "a number of checks"),
         );
-        fields.set("status", &mut health.statuses, statuses(200..=599));
+        fields.get_into("status", &mut health.statuses, statuses_within(200..=599));
         health
     })
 }
 
-/// A path with a query if it has one: `/` at the beginning, ASCII without blanks and `#`.
-fn health_path(node: Reader<'_>) -> Option<String> {
-    node.parsed(
+/// A path with an optional query, in ASCII without `#`.
+fn decode_health_path(node: NodeReader<'_>) -> Option<String> {
+    node.parse_with(
         "a path, like /healthz",
-        |text| plain_path(text, b"#"),
+        |text| parse_plain_path(text, b"#"),
         (
             "bad-path",
             "is not a path",
@@ -416,10 +446,10 @@ fn health_path(node: Reader<'_>) -> Option<String> {
     )
 }
 
-/// A host with or without a port, as a Host field has it.
-fn authority(node: Reader<'_>) -> Option<String> {
-    node.parsed("the Host that the servers want",
-        host_authority,
+/// A host with an optional port.
+fn decode_authority(node: NodeReader<'_>) -> Option<String> {
+    node.parse_with("the Host that the servers want",
+        normalize_authority,
         (
             "bad-host",
             "is not a host with or without a port",
@@ -428,10 +458,10 @@ fn authority(node: Reader<'_>) -> Option<String> {
     )
 }
 
-fn host(node: Reader<'_>) -> Option<String> {
-    node.parsed(
+fn decode_host(node: NodeReader<'_>) -> Option<String> {
+    node.parse_with(
         "a host name",
-        |text| host_pattern(text).filter(|host| !host.starts_with('*')),
+        |text| normalize_host_pattern(text).filter(|host| !host.starts_with('*')),
         (
             "bad-host",
             "is not a host name",
@@ -440,17 +470,17 @@ fn host(node: Reader<'_>) -> Option<String> {
     )
 }
 
-/// A reader of statuses and ranges of them within bounds: `503`, `[502, 503]`, `200-399`.
-fn statuses(
+/// A decoder of statuses and ranges within bounds: `503`, `[502, 503]`, `200-399`.
+fn statuses_within(
     bounds: RangeInclusive<u16>,
-) -> impl FnOnce(Reader<'_>) -> Option<Vec<RangeInclusive<u16>>> {
+) -> impl FnOnce(NodeReader<'_>) -> Option<Vec<RangeInclusive<u16>>> {
     move |node| {
         let help = format!(
             "write a status or a range, from {} to {}",
             bounds.start(),
             bounds.end()
         );
-        Some(node.all_parsed(
+        Some(node.parse_all_with(
             "a list of statuses, like 503 or 500-504",
             |text| {
                 let (first, last) = text.split_once('-').unwrap_or((text, text));

@@ -1,32 +1,31 @@
-//! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis server through which several
-//! instances of crawlgate tell each other what they served to which crawler.
+//! [`StoreSettings`]: the section `store` of `crawlgate.yaml`. It names the Valkey or Redis server
+//! through which several instances of crawlgate exchange which robots.txt they served to which
+//! crawler.
 
-use super::address::{host_and_port, host_name};
-use super::values::path;
-use crate::yaml::Reader;
+use super::address::{normalize_host, parse_host_port};
+use super::values::decode_path;
+use crate::yaml::NodeReader;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What the keys of crawlgate begin with, unless the settings say otherwise.
-const PREFIX: &str = "crawlgate:";
-const PORT: u16 = 6379;
+const DEFAULT_PREFIX: &str = "crawlgate:";
+const DEFAULT_PORT: u16 = 6379;
 const MAX_PREFIX: usize = 64;
 
-/// Where several instances meet.
+/// The store that several instances share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
     /// The URL.
     pub url: StoreUrl,
-    /// A file with the password, in place of one in the URL.
+    /// A file with the password, if the URL has none.
     pub password_file: Option<PathBuf>,
-    /// A file with the authorities that the store's certificate is verified against; the system's
-    /// roots when absent.
+    /// A file with the trusted authorities for TLS; the system's roots when absent.
     pub ca: Option<PathBuf>,
-    /// What every key begins with.
+    /// The prefix of every key.
     pub prefix: String,
 }
 
-/// A URL of Redis in its parts.
+/// A parsed URL of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreUrl {
     /// Whether it speaks TLS.
@@ -43,7 +42,7 @@ pub struct StoreUrl {
     pub database: u16,
 }
 
-/// A text that appears in no log and no message.
+/// A text that must not appear in logs and messages: its `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -66,38 +65,37 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// What can be wrong with a URL.
-const SCHEME: &str = "it begins with `redis://`, or `rediss://` for TLS";
-const HOST: &str = "the host or port cannot be read";
-const CREDENTIALS: &str = "the user or password cannot be read; write octets that have a meaning in URLs as %40 for @, \
+const BAD_SCHEME: &str = "it begins with `redis://`, or `rediss://` for TLS";
+const BAD_HOST: &str = "the host or port cannot be read";
+const BAD_CREDENTIALS: &str = "the user or password cannot be read; write bytes that have a meaning in URLs as %40 for @, \
                            %3A for :, %2F for /";
-const DATABASE: &str =
+const BAD_DATABASE: &str =
     "what follows the port is the number of a database, as in `redis://10.0.0.5:6379/0`";
 
 /// `redis://10.0.0.5`, or `{ url: rediss://user@10.0.0.5:6379/0, password_file: FILE, ca: FILE,
 /// prefix: "crawlgate:" }`. Two passwords, a user without one, and `ca` without TLS are mistakes.
-pub(super) fn store(node: Reader<'_>) -> Option<StoreSettings> {
+pub(super) fn decode_store(node: NodeReader<'_>) -> Option<StoreSettings> {
     if !node.is_map() {
         return Some(StoreSettings {
-            url: url(node)?,
+            url: decode_url(node)?,
             password_file: None,
             ca: None,
-            prefix: PREFIX.into(),
+            prefix: DEFAULT_PREFIX.into(),
         });
     }
-    let store = node.map("a map: url, password_file, ca, prefix", |fields| {
-        fields.required(
+    let store = node.decode_map("a map: url, password_file, ca, prefix", |fields| {
+        fields.required_field(
             "url",
             "`store` needs `url`: where the Valkey or Redis is",
             "write `url: \"redis://10.0.0.5:6379/0\"`",
         );
-        let url = fields.get("url", url);
+        let url = fields.get("url", decode_url);
         Some(StoreSettings {
-            password_file: fields.get("password_file", path),
-            ca: fields.get("ca", path),
+            password_file: fields.get("password_file", decode_path),
+            ca: fields.get("ca", decode_path),
             prefix: fields
-                .get("prefix", prefix)
-                .unwrap_or_else(|| PREFIX.into()),
+                .get("prefix", decode_prefix)
+                .unwrap_or_else(|| DEFAULT_PREFIX.into()),
             url: url?,
         })
     })??;
@@ -127,14 +125,12 @@ pub(super) fn store(node: Reader<'_>) -> Option<StoreSettings> {
     Some(store)
 }
 
-/// What every key begins with: 1 to 64 ASCII characters, without those that have a meaning in
-/// patterns of keys.
-fn prefix(node: Reader<'_>) -> Option<String> {
-    node.parsed(
+/// The prefix of every key: 1 to 64 ASCII characters that have no meaning in patterns of keys.
+fn decode_prefix(node: NodeReader<'_>) -> Option<String> {
+    node.parse_with(
         "a text that every key begins with",
         |text| {
-            // Bytes with a meaning in patterns of keys, and braces, which a cluster takes for a
-            // part of the key, are refused.
+            // A cluster hashes only the part of a key in braces.
             let is_prefix = (1..=MAX_PREFIX).contains(&text.len())
                 && text
                     .bytes()
@@ -149,12 +145,11 @@ fn prefix(node: Reader<'_>) -> Option<String> {
     )
 }
 
-/// The URL of the store. A mistake is reported without the text, which may have a password.
-fn url(node: Reader<'_>) -> Option<StoreUrl> {
+/// The URL of the store. Messages do not show it: it may have a password.
+fn decode_url(node: NodeReader<'_>) -> Option<StoreUrl> {
     let text = node.text("a URL like redis://10.0.0.5:6379/0")?;
-    read_url(text)
+    parse_store_url(text)
         .map_err(|mistake| {
-            // The text is not shown: it may have a password.
             node.error_with_help(
                 "bad-value",
                 format!("this is not the URL of a Valkey or Redis: {mistake}"),
@@ -164,47 +159,47 @@ fn url(node: Reader<'_>) -> Option<StoreUrl> {
         .ok()
 }
 
-/// Reads `redis`, `rediss` (TLS), `valkey` or `valkeys`, user and password, host, port (6379
-/// without one) and the number of the database (0 without one).
+/// Parses a URL with the scheme `redis`, `rediss` (TLS), `valkey` or `valkeys`. The default port is
+/// 6379, and the default database 0.
 ///
 /// # Errors
-/// What is wrong, for a message.
-fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
-    let (scheme, rest) = text.split_once("://").ok_or(SCHEME)?;
+/// The mistake, for a message.
+fn parse_store_url(text: &str) -> Result<StoreUrl, &'static str> {
+    let (scheme, rest) = text.split_once("://").ok_or(BAD_SCHEME)?;
     let tls = match scheme.to_ascii_lowercase().as_str() {
         "redis" | "valkey" => false,
         "rediss" | "valkeys" => true,
-        _ => return Err(SCHEME),
+        _ => return Err(BAD_SCHEME),
     };
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let (credentials, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (host, port) = host_and_port(authority).ok_or(HOST)?;
+    let (host, port) = parse_host_port(authority).ok_or(BAD_HOST)?;
     if port == Some(0) {
-        return Err(HOST);
+        return Err(BAD_HOST);
     }
     let database = match database {
         "" => 0,
-        // A sign would be read as a part of the number.
-        digits if !digits.starts_with('+') => digits.parse().map_err(|_| DATABASE)?,
-        _ => return Err(DATABASE),
+        // `parse` accepts a sign.
+        digits if !digits.starts_with('+') => digits.parse().map_err(|_| BAD_DATABASE)?,
+        _ => return Err(BAD_DATABASE),
     };
     // `user:password`, `:password` or `user`.
     let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
     if credentials.contains(['?', '#', '@']) || password.contains(':') {
-        return Err(CREDENTIALS);
+        return Err(BAD_CREDENTIALS);
     }
     Ok(StoreUrl {
         tls,
-        host: host_name(host).ok_or(HOST)?,
-        port: port.unwrap_or(PORT),
-        user: read_credential(user)?,
-        password: read_credential(password)?.map(Secret),
+        host: normalize_host(host).ok_or(BAD_HOST)?,
+        port: port.unwrap_or(DEFAULT_PORT),
+        user: decode_credential(user)?,
+        password: decode_credential(password)?.map(Secret),
         database,
     })
 }
 
-fn read_credential(text: &str) -> Result<Option<String>, &'static str> {
+fn decode_credential(text: &str) -> Result<Option<String>, &'static str> {
     let text = percent_encoding::percent_decode_str(text).decode_utf8();
-    let text = text.map_err(|_| CREDENTIALS)?;
+    let text = text.map_err(|_| BAD_CREDENTIALS)?;
     Ok((!text.is_empty()).then(|| text.into_owned()))
 }

@@ -1,20 +1,21 @@
-//! `crawlgate.yaml` as a whole: what is read, and that mistakes are reported in their places.
+//! Tests of reading a whole `crawlgate.yaml`: what is decoded, which defaults apply, and that each
+//! mistake is reported at its place in the file.
 
 use super::listen::RedirectSettings;
 use super::store::Secret;
 use super::*;
-use crate::yaml::{Diagnostics, Source};
+use crate::yaml::{Diagnostics, SourceFile};
 use std::num::NonZeroU16;
 use std::path::Path;
 use std::time::Duration;
 
-fn read(source: &Source) -> (Option<Settings>, Diagnostics) {
-    read_of(Path::new(""), source)
+fn decode(source: &SourceFile) -> (Option<Settings>, Diagnostics) {
+    decode_in_directory(Path::new(""), source)
 }
 
 /// Reads a file that stands in a directory.
-fn read_of(directory: &Path, source: &Source) -> (Option<Settings>, Diagnostics) {
-    super::read(
+fn decode_in_directory(directory: &Path, source: &SourceFile) -> (Option<Settings>, Diagnostics) {
+    super::decode_settings(
         source,
         directory,
         Settings {
@@ -24,16 +25,16 @@ fn read_of(directory: &Path, source: &Source) -> (Option<Settings>, Diagnostics)
     )
 }
 
-fn read_text(text: &str) -> (Option<Settings>, Vec<String>) {
-    read_in("", text)
+fn decode_text(text: &str) -> (Option<Settings>, Vec<String>) {
+    decode_text_in("", text)
 }
 
-fn read_in(directory: &str, text: &str) -> (Option<Settings>, Vec<String>) {
-    let source = Source {
+fn decode_text_in(directory: &str, text: &str) -> (Option<Settings>, Vec<String>) {
+    let source = SourceFile {
         name: "crawlgate.yaml".into(),
         text: text.into(),
     };
-    let (file, diagnostics) = read_of(Path::new(directory), &source);
+    let (file, diagnostics) = decode_in_directory(Path::new(directory), &source);
     (
         file,
         diagnostics
@@ -45,8 +46,8 @@ fn read_in(directory: &str, text: &str) -> (Option<Settings>, Vec<String>) {
 }
 
 #[test]
-fn a_whole_file_is_read() {
-    let (file, findings) = read_in(
+fn whole_file_is_decoded() {
+    let (file, findings) = decode_text_in(
         "/etc/crawlgate",
         "listen: [0.0.0.0:80, '[::]:80']\n\
          origins:\n\
@@ -59,7 +60,7 @@ fn a_whole_file_is_read() {
          limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
-    let settings = file.expect("a file").settle().expect("settings");
+    let settings = file.expect("a file").finalize().expect("settings");
     assert_eq!(settings.listen.len(), 2);
     assert_eq!(
         settings.origins[0].hosts,
@@ -102,10 +103,10 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.upgrade_drain, Duration::from_secs(120));
     assert_eq!(
         settings.logs,
-        Logs {
+        LogSettings {
             access: LogDestination::Stdout,
             addresses: AddressDetail::Network,
-            ..Logs::default()
+            ..LogSettings::default()
         }
     );
     assert_eq!(settings.history_addresses, AddressDetail::None);
@@ -113,13 +114,13 @@ fn a_whole_file_is_read() {
 }
 
 #[test]
-fn access_log_has_a_format_beside_its_place() {
+fn access_log_takes_place_and_format() {
     let logs = |text: &str| {
-        let source = Source {
+        let source = SourceFile {
             name: "crawlgate.yaml".into(),
             text: format!("logs: {{ access: {text} }}\n").into(),
         };
-        let (file, findings) = read(&source);
+        let (file, findings) = decode(&source);
         let logs = file.map(|file| (file.logs.access, file.logs.access_format));
         (logs, findings.items.first().map(|finding| finding.id))
     };
@@ -153,9 +154,9 @@ fn access_log_has_a_format_beside_its_place() {
 }
 
 #[test]
-fn a_single_url_is_the_origin_of_every_host() {
-    let (file, _) = read_text("origins: http://127.0.0.1:3000\n");
-    let settings = file.expect("a file").settle().expect("settings");
+fn single_url_is_origin_of_every_host() {
+    let (file, _) = decode_text("origins: http://127.0.0.1:3000\n");
+    let settings = file.expect("a file").finalize().expect("settings");
     assert_eq!(settings.origins.len(), 1);
     assert!(settings.origins[0].hosts.is_empty());
     assert_eq!(
@@ -172,13 +173,13 @@ fn a_single_url_is_the_origin_of_every_host() {
 }
 
 #[test]
-fn evidence_is_off_unless_it_is_asked_for_and_needs_a_directory() {
+fn evidence_is_off_by_default_and_needs_state() {
     let evidence = |lines: &str| {
-        let (file, findings) = read_text(&format!("origins: http://127.0.0.1:3000\n{lines}\n"));
+        let (file, findings) = decode_text(&format!("origins: http://127.0.0.1:3000\n{lines}\n"));
         let places = findings
             .iter()
             .map(|line| line.split(": ").next().unwrap_or_default().to_owned());
-        let settings = file.and_then(|file| file.settle()?.evidence);
+        let settings = file.and_then(|file| file.finalize()?.evidence);
         (settings, places.collect::<Vec<_>>())
     };
     assert_eq!(evidence(""), (None, vec![]));
@@ -186,40 +187,40 @@ fn evidence_is_off_unless_it_is_asked_for_and_needs_a_directory() {
         evidence("evidence: on"),
         (Some(EvidenceSettings::default()), vec![])
     );
-    let said = "evidence: { keep: 30d, megabytes: 64, timestamps: https://tsa.example/tsr }";
+    let text = "evidence: { keep: 30d, megabytes: 64, timestamps: https://tsa.example/tsr }";
     let timestamps = vec!["https://tsa.example/tsr".to_owned()];
     let expected = EvidenceSettings {
         keep: Duration::from_secs(30 * 86_400),
         timestamps,
         size: 64 << 20,
     };
-    assert_eq!(evidence(said), (Some(expected), vec![]));
-    for (said, place) in [
+    assert_eq!(evidence(text), (Some(expected), vec![]));
+    for (text, place) in [
         ("evidence: { keep: 1h }", "2:19"),
         ("evidence: { megabytes: 1 }", "2:24"),
         ("evidence: { timestamps: [tsa.example] }", "2:26"),
         ("state: off\nevidence: on", "3:11"),
     ] {
         assert_eq!(
-            evidence(said),
+            evidence(text),
             (None, vec![format!("crawlgate.yaml:{place}")]),
-            "{said}"
+            "{text}"
         );
     }
 }
 
 #[test]
-fn a_redirect_names_the_port_that_clients_see() {
+fn redirect_has_port_that_clients_see() {
     let listener = |redirect: &str| {
         let text = format!(
             "origins: http://127.0.0.1:3000\nlisten: {{ address: 127.0.0.1:80, redirect: {redirect} }}\n"
         );
-        let (file, findings) = read_text(&text);
+        let (file, findings) = decode_text(&text);
         let places: Vec<_> = findings
             .iter()
             .filter_map(|line| line.split(": ").next().map(str::to_owned))
             .collect();
-        let settings = file.and_then(Settings::settle);
+        let settings = file.and_then(Settings::finalize);
         (
             settings.and_then(|settings| settings.listen.first()?.redirect),
             places,
@@ -248,8 +249,8 @@ fn a_redirect_names_the_port_that_clients_see() {
 }
 
 #[test]
-fn every_mistake_is_shown_in_its_place_in_one_run() {
-    let (file, findings) = read_text(
+fn every_mistake_is_reported_in_one_run() {
+    let (file, findings) = decode_text(
         "lissten: 0.0.0.0:80\nlisten: 8080\norigins:\n  - servers: shop.example\n    health: {}\n\
          trusted_proxies: [10.0.0.0/40]\nlimits: { target: huge }\nthreads: 0\nclient_address: x forwarded\n",
     );
@@ -270,28 +271,28 @@ fn every_mistake_is_shown_in_its_place_in_one_run() {
 }
 
 #[test]
-fn what_the_file_leaves_out_stays_as_it_is() {
-    let (file, _) = read_text("origins: http://127.0.0.1:3000\nadmin: off\nstrict: yes\n");
-    let settings = file.expect("a file").settle().expect("settings");
+fn missing_settings_keep_their_defaults() {
+    let (file, _) = decode_text("origins: http://127.0.0.1:3000\nadmin: off\nstrict: yes\n");
+    let settings = file.expect("a file").finalize().expect("settings");
     assert_eq!((settings.admin, settings.strict), (None, true));
     assert_eq!(settings.control.as_deref(), Some(Path::new("/run/c.sock")));
     assert!(settings.policies_may_be_missing);
-    assert_eq!(Settings::default().settle(), None);
+    assert_eq!(Settings::default().finalize(), None);
 }
 
-fn origins(text: &str) -> (Vec<OriginSettings>, Vec<&'static str>) {
-    let source = Source {
+fn decode_origins(text: &str) -> (Vec<OriginSettings>, Vec<&'static str>) {
+    let source = SourceFile {
         name: "crawlgate.yaml".into(),
         text: format!("origins: {text}\n").into(),
     };
-    let (file, findings) = read(&source);
+    let (file, findings) = decode(&source);
     let ids = findings.items.iter().map(|finding| finding.id).collect();
     (file.map(|file| file.origins).unwrap_or_default(), ids)
 }
 
 #[test]
 fn servers_have_weights_and_backups_and_origins_their_rules() {
-    let (read, findings) = origins(
+    let (read, findings) = decode_origins(
         "{ paths: [/api/], servers: [http://a, { url: http://b, weight: 5, backup: yes }], balance: client, \
          ejection: { failures: 5, for: 1m, statuses: [503, 500-502] } }",
     );
@@ -301,12 +302,16 @@ fn servers_have_weights_and_backups_and_origins_their_rules() {
         servers,
         balance,
         ejection,
-        places,
+        capacity,
         ..
     } = &read[0];
     assert_eq!(
-        (paths.as_slice(), balance, places),
-        (["/api/".to_owned()].as_slice(), &Balance::Client, &None)
+        (paths.as_slice(), balance, capacity),
+        (
+            ["/api/".to_owned()].as_slice(),
+            &LoadBalancing::Client,
+            &None
+        )
     );
     assert_eq!(
         servers
@@ -315,25 +320,28 @@ fn servers_have_weights_and_backups_and_origins_their_rules() {
             .collect::<Vec<_>>(),
         [(1, false), (5, true)]
     );
-    let rules = Ejection {
+    let rules = EjectionSettings {
         failures: 5,
-        time: Duration::from_secs(60),
+        initial_time: Duration::from_secs(60),
         statuses: vec![503..=503, 500..=502],
-        ..Ejection::default()
+        ..EjectionSettings::default()
     };
     assert_eq!(ejection.as_ref(), Some(&rules));
     assert_eq!(
-        origins("{ servers: http://a, ejection: off }").0[0].ejection,
+        decode_origins("{ servers: http://a, ejection: off }").0[0].ejection,
         None
     );
-    assert_eq!(origins("http://a").0[0].ejection, Some(Ejection::default()));
+    assert_eq!(
+        decode_origins("http://a").0[0].ejection,
+        Some(EjectionSettings::default())
+    );
 }
 
 #[test]
 fn files_of_tls_are_relative_to_the_settings() {
     let text = "origins: { servers: https://a, tls: { ca: ca.pem, server_name: App.Internal, \
                 client: { cert: c.pem, key: /keys/c.key } } }\n";
-    let (file, findings) = read_in("/etc/crawlgate", text);
+    let (file, findings) = decode_text_in("/etc/crawlgate", text);
     assert_eq!(findings, Vec::<String>::new());
     let file = file.expect("a file");
     let tls = file.origins[0].tls.clone().expect("TLS");
@@ -349,7 +357,7 @@ fn files_of_tls_are_relative_to_the_settings() {
 }
 
 #[test]
-fn host_that_servers_want_is_a_host_with_or_without_a_port() {
+fn origin_host_may_have_a_port() {
     for (written, read, certificate) in [
         (
             "App-1.Platform.example",
@@ -369,7 +377,8 @@ fn host_that_servers_want_is_a_host_with_or_without_a_port() {
             "xn--bcher-kva.example",
         ),
     ] {
-        let (origins, findings) = origins(&format!("{{ servers: https://a, host: {written} }}"));
+        let (origins, findings) =
+            decode_origins(&format!("{{ servers: https://a, host: {written} }}"));
         assert_eq!(findings, Vec::<&str>::new(), "{written}");
         assert_eq!(origins[0].host.as_deref(), Some(read), "{written}");
         assert_eq!(
@@ -379,15 +388,15 @@ fn host_that_servers_want_is_a_host_with_or_without_a_port() {
         );
     }
     let named = "{ servers: https://a, host: b, tls: { server_name: c } }";
-    assert_eq!(origins(named).0[0].certificate_name(), Some("c"));
+    assert_eq!(decode_origins(named).0[0].certificate_name(), Some("c"));
     assert_eq!(
-        origins("{ servers: https://a }").0[0].certificate_name(),
+        decode_origins("{ servers: https://a }").0[0].certificate_name(),
         None
     );
 }
 
 #[test]
-fn mistakes_of_a_wanted_host_are_told_where_they_are() {
+fn origin_host_mistakes_are_reported_in_place() {
     for host in [
         "https://a",
         "a/b",
@@ -402,7 +411,7 @@ fn mistakes_of_a_wanted_host_are_told_where_they_are() {
         "[a, b]",
     ] {
         let text = format!("origins: {{ servers: http://a,\n           host: {host} }}\n");
-        let (_, findings) = read_text(&text);
+        let (_, findings) = decode_text(&text);
         let place = "2:18: error";
         assert!(
             findings.len() == 1 && findings[0].contains(place),
@@ -413,7 +422,7 @@ fn mistakes_of_a_wanted_host_are_told_where_they_are() {
 
 #[test]
 fn unix_sockets_are_relative_to_the_settings() {
-    let (file, findings) = read_in(
+    let (file, findings) = decode_text_in(
         "/etc/crawlgate",
         "origins: [unix:/run/app.sock, unix:app.sock]\n",
     );
@@ -430,13 +439,14 @@ fn unix_sockets_are_relative_to_the_settings() {
 
 #[test]
 fn health_needs_a_path_and_has_defaults() {
-    let read = |health: &str| {
-        let (read, findings) = origins(&format!("{{ servers: http://a, health: {health} }}"));
+    let decode = |health: &str| {
+        let (read, findings) =
+            decode_origins(&format!("{{ servers: http://a, health: {health} }}"));
         assert_eq!(findings, Vec::<&str>::new(), "{health}");
         read[0].health.clone().expect("checks")
     };
-    let plain = HealthSettings::of("/up".into());
-    assert_eq!(read("{ path: /up }"), plain);
+    let plain = HealthSettings::for_path("/up".into());
+    assert_eq!(decode("{ path: /up }"), plain);
     assert_eq!(
         (
             plain.unhealthy_after,
@@ -445,7 +455,7 @@ fn health_needs_a_path_and_has_defaults() {
         ),
         (3, 2, vec![200..=399])
     );
-    let said = "{ path: /up, host: A.example, every: 1m, timeout: 1s, unhealthy_after: 1, healthy_after: 4, status: 404 }";
+    let text = "{ path: /up, host: A.example, every: 1m, timeout: 1s, unhealthy_after: 1, healthy_after: 4, status: 404 }";
     let (every, timeout) = (Duration::from_secs(60), Duration::from_secs(1));
     let expected = HealthSettings {
         host: Some("a.example".into()),
@@ -456,11 +466,11 @@ fn health_needs_a_path_and_has_defaults() {
         statuses: vec![404..=404],
         ..plain
     };
-    assert_eq!(read(said), expected);
+    assert_eq!(decode(text), expected);
 }
 
 #[test]
-fn mistakes_of_health_are_told_where_they_are() {
+fn health_mistakes_are_reported_in_place() {
     for (health, finding, column) in [
         ("{ every: 1s }", "missing-field", 39),
         ("{ path: up }", "bad-path", 47),
@@ -473,11 +483,11 @@ fn mistakes_of_health_are_told_where_they_are() {
         ("{ path: /, often: yes }", "unknown-field", 50),
     ] {
         let text = format!("\norigins: {{ servers: http://a, health: {health} }}\n");
-        let source = Source {
+        let source = SourceFile {
             name: "crawlgate.yaml".into(),
             text: text.into(),
         };
-        let found = read(&source).1.items;
+        let found = decode(&source).1.items;
         assert_eq!(
             found.iter().map(|found| found.id).collect::<Vec<_>>(),
             [finding],
@@ -492,22 +502,23 @@ fn mistakes_of_health_are_told_where_they_are() {
 }
 
 #[test]
-fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
-    let (read, findings) =
-        origins("{ servers: http://a, connections: 50, exempt: Googlebot, queue: { wait: 1s } }");
+fn capacity_has_crawler_share_and_visitor_queue() {
+    let (read, findings) = decode_origins(
+        "{ servers: http://a, connections: 50, exempt: Googlebot, queue: { wait: 1s } }",
+    );
     assert_eq!(findings, Vec::<&str>::new());
-    let places = read[0].places.clone().expect("places");
+    let places = read[0].capacity.clone().expect("places");
     assert_eq!(
-        (places.connections, places.crawlers, places.length),
+        (places.connections, places.crawlers, places.queue_length),
         (50, 10, 1_000)
     );
     assert_eq!(
-        (places.exempt.len(), places.wait),
+        (places.exempt.len(), places.queue_timeout),
         (1, Duration::from_secs(1))
     );
     assert_eq!(
-        origins("{ servers: http://a, connections: 2 }").0[0]
-            .places
+        decode_origins("{ servers: http://a, connections: 2 }").0[0]
+            .capacity
             .as_ref()
             .map(|places| places.crawlers),
         Some(1)
@@ -515,7 +526,7 @@ fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
 }
 
 #[test]
-fn mistakes_of_origins_are_told() {
+fn origin_mistakes_are_reported() {
     for (text, finding) in [
         ("{ servers: http://a, crawlers: 5 }", "missing-field"),
         (
@@ -576,20 +587,21 @@ fn mistakes_of_origins_are_told() {
             "duplicate-origin",
         ),
     ] {
-        assert_eq!(origins(text).1, [finding], "{text}");
+        assert_eq!(decode_origins(text).1, [finding], "{text}");
     }
     let apart = "[{ hosts: a.example, servers: http://a }, { hosts: a.example, paths: /b, servers: http://b }, http://c]";
-    assert_eq!(origins(apart).1, Vec::<&str>::new());
+    assert_eq!(decode_origins(apart).1, Vec::<&str>::new());
 }
 
 #[test]
-fn mistakes_of_upgrade_are_told_where_they_are() {
+fn upgrade_mistakes_are_reported_in_place() {
     for (text, finding, column) in [
         ("upgrade: { drain: 25h }", "bad-value", 19),
         ("upgrade: { drian: 5s }", "unknown-field", 12),
         ("upgrade: 5s", "wrong-type", 10),
+        ("lane: off", "unknown-field", 1),
     ] {
-        let findings = read_text(text).1;
+        let findings = decode_text(text).1;
         let place = format!("crawlgate.yaml:1:{column}:");
         assert!(
             findings.len() == 1 && findings[0].starts_with(&place),
@@ -600,7 +612,7 @@ fn mistakes_of_upgrade_are_told_where_they_are() {
 }
 
 #[test]
-fn a_url_that_is_not_a_server_is_refused_with_the_reason() {
+fn url_of_no_server_is_rejected_with_reason() {
     for url in [
         "example.com",
         "ftp://example.com",
@@ -625,13 +637,13 @@ fn a_url_that_is_not_a_server_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_size_is_written_in_units_and_so_are_its_bounds() {
-    let size = |size: &str| read_text(&format!("limits: {{ headers: {size} }}\n")).1;
+fn sizes_and_their_bounds_have_units() {
+    let size = |size: &str| decode_text(&format!("limits: {{ headers: {size} }}\n")).1;
     for fits in ["1024", "4KiB", "64 k", "1MiB", "1m"] {
         assert_eq!(size(fits), Vec::<String>::new(), "{fits}");
     }
     let text = "limits: { headers: 2MiB }\n";
-    let (_, diagnostics) = read(&Source {
+    let (_, diagnostics) = decode(&SourceFile {
         name: "crawlgate.yaml".into(),
         text: text.into(),
     });
@@ -640,15 +652,16 @@ fn a_size_is_written_in_units_and_so_are_its_bounds() {
 }
 
 #[test]
-fn acme_takes_a_word_or_a_map() {
+fn acme_takes_word_or_map() {
     let read_acme = |acme: &str| {
         let text = format!("listen: {{ address: 127.0.0.1:1, tls: {{ acme: {acme} }} }}\n");
-        let (said, diagnostics) = read(&Source {
+        let (decoded, diagnostics) = decode(&SourceFile {
             name: "crawlgate.yaml".into(),
             text: text.into(),
         });
         assert!(!diagnostics.has_errors(), "{acme}: {:?}", diagnostics.items);
-        said.and_then(|said| said.listen[0].tls.clone()?.acme)
+        decoded
+            .and_then(|decoded| decoded.listen[0].tls.clone()?.acme)
             .expect("acme")
     };
     assert_eq!(read_acme("yes"), AcmeSettings::default());
@@ -657,7 +670,7 @@ fn acme_takes_a_word_or_a_map() {
             .directory
             .contains("letsencrypt.org")
     );
-    let said = read_acme(
+    let decoded = read_acme(
         "{ email: a@b.example, directory: 'https://ca.example/dir', hosts: [Shop.example, bücher.example], challenge: http, \
          resolvers: 9.9.9.9 }",
     );
@@ -668,11 +681,11 @@ fn acme_takes_a_word_or_a_map() {
         challenge: ChallengeChoice::Http,
         resolvers: vec![([9, 9, 9, 9], 53).into()],
     };
-    assert_eq!(said, expected);
+    assert_eq!(decoded, expected);
 }
 
 #[test]
-fn mistakes_of_acme_are_told_where_they_are() {
+fn acme_mistakes_are_reported_in_place() {
     for (tls, finding, column) in [
         ("{ acme: { email: a } }", "bad-value", 55),
         ("{ acme: { email: 'a@b@c' } }", "bad-value", 55),
@@ -694,11 +707,11 @@ fn mistakes_of_acme_are_told_where_they_are() {
         ("{ acme: no }", "missing-field", 38),
     ] {
         let text = format!("\nlisten: {{ address: 127.0.0.1:1, tls: {tls} }}\n");
-        let source = Source {
+        let source = SourceFile {
             name: "crawlgate.yaml".into(),
             text: text.into(),
         };
-        let found = read(&source).1.items;
+        let found = decode(&source).1.items;
         assert_eq!(
             found.iter().map(|found| found.id).collect::<Vec<_>>(),
             [finding],
@@ -711,7 +724,7 @@ fn mistakes_of_acme_are_told_where_they_are() {
         );
     }
     let two = "listen: [{ address: 127.0.0.1:1, tls: { acme: yes } }, { address: 127.0.0.1:2, tls: { acme: { hosts: a.example } } }]";
-    let found = read(&Source {
+    let found = decode(&SourceFile {
         name: "crawlgate.yaml".into(),
         text: two.into(),
     })
@@ -724,9 +737,9 @@ fn mistakes_of_acme_are_told_where_they_are() {
 }
 
 #[test]
-fn store_takes_a_url_or_a_map() {
+fn store_takes_url_or_map() {
     let read_store = |store: &str| {
-        let (file, findings) = read_text(&format!("store: {store}\n"));
+        let (file, findings) = decode_text(&format!("store: {store}\n"));
         assert_eq!(findings, Vec::<String>::new(), "{store}");
         file.and_then(|file| file.store).expect("a store")
     };
@@ -758,20 +771,20 @@ fn store_takes_a_url_or_a_map() {
         "{shown}"
     );
     let text = "store: { url: valkeys://a.example, password_file: secret, ca: /ca.pem, prefix: 'shop:' }\n";
-    let file = read_in("/etc/crawlgate", text).0.expect("a file");
-    let said = file.store.expect("a store");
+    let file = decode_text_in("/etc/crawlgate", text).0.expect("a file");
+    let decoded = file.store.expect("a store");
     assert_eq!(
-        said.password_file.as_deref(),
+        decoded.password_file.as_deref(),
         Some(Path::new("/etc/crawlgate/secret"))
     );
     assert_eq!(
-        (said.ca.as_deref(), said.prefix.as_str()),
+        (decoded.ca.as_deref(), decoded.prefix.as_str()),
         (Some(Path::new("/ca.pem")), "shop:")
     );
 }
 
 #[test]
-fn mistakes_of_store_are_told_where_they_are() {
+fn store_mistakes_are_reported_in_place() {
     for (store, finding, column) in [
         ("http://a", "bad-value", 8),
         ("redis://", "bad-value", 8),
@@ -787,11 +800,11 @@ fn mistakes_of_store_are_told_where_they_are() {
         ("{ url: 'redis://u@a' }", "missing-field", 8),
         ("{ url: redis://a, ca: ca.pem }", "bad-value", 8),
     ] {
-        let source = Source {
+        let source = SourceFile {
             name: "crawlgate.yaml".into(),
             text: format!("\nstore: {store}\n").into(),
         };
-        let found = read(&source).1.items;
+        let found = decode(&source).1.items;
         assert_eq!(
             found.iter().map(|found| found.id).collect::<Vec<_>>(),
             [finding],
@@ -807,13 +820,13 @@ fn mistakes_of_store_are_told_where_they_are() {
 }
 
 #[test]
-fn store_excludes_acme_and_needs_a_state_directory() {
+fn store_excludes_acme_and_needs_state() {
     let findings = |rest: &str| {
-        let source = Source {
+        let source = SourceFile {
             name: "crawlgate.yaml".into(),
             text: format!("store: redis://a\n{rest}\n").into(),
         };
-        read(&source)
+        decode(&source)
             .1
             .items
             .iter()

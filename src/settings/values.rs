@@ -1,7 +1,7 @@
-//! Decodes values that several sections of the settings have in common: durations and numbers
-//! within bounds, paths, addresses, lists, and `off`.
+//! Decoders of values that several sections of the settings file `crawlgate.yaml` have: durations
+//! and numbers within bounds, paths, addresses, lists, and `off`.
 
-use crate::yaml::{Reader, Value};
+use crate::yaml::{NodeReader, NodeValue};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3_600);
 pub const DAY: Duration = Duration::from_secs(86_400);
 
-/// A reader of `off` (also `no` or `false`, unquoted), which gives `Some(None)`, or of what `value`
-/// reads. `None` after a mistake.
-pub fn or_off<T>(
-    value: impl FnOnce(Reader<'_>) -> Option<T>,
-) -> impl FnOnce(Reader<'_>) -> Option<Option<T>> {
+/// A decoder of `off` (also `no` or `false`, unquoted), which gives `Some(None)`, or of `value`.
+/// `None` after a mistake.
+pub fn decode_or_off<T>(
+    value: impl FnOnce(NodeReader<'_>) -> Option<T>,
+) -> impl FnOnce(NodeReader<'_>) -> Option<Option<T>> {
     |node| match &node.value {
-        Value::Scalar { text, plain: true }
+        NodeValue::Scalar { text, plain: true }
             if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()) =>
         {
             Some(None)
@@ -28,16 +28,16 @@ pub fn or_off<T>(
     }
 }
 
-pub fn address(node: Reader<'_>) -> Option<SocketAddr> {
+pub fn decode_address(node: NodeReader<'_>) -> Option<SocketAddr> {
     let text = node.text("an address and port, like 127.0.0.1:9090")?;
-    super::address::listen_address(text)
+    super::address::parse_listen_address(text)
         .map_err(|error| node.error("bad-address", error.to_string()))
         .ok()
 }
 
-/// The entries of a list; a single value or map is a list of one. Nothing at all is reported, with
-/// what is `wanted`.
-pub fn list<'n>(node: Reader<'n>, wanted: &str) -> Vec<Reader<'n>> {
+/// The entries of a list; a single value or map is a list of one. Reports an empty node, with what is
+/// `wanted`.
+pub fn decode_list<'n>(node: NodeReader<'n>, wanted: &str) -> Vec<NodeReader<'n>> {
     if node.is_map() {
         vec![node]
     } else {
@@ -45,24 +45,26 @@ pub fn list<'n>(node: Reader<'n>, wanted: &str) -> Vec<Reader<'n>> {
     }
 }
 
-/// A reader of a duration within bounds.
-pub fn within(bounds: RangeInclusive<Duration>) -> impl FnOnce(Reader<'_>) -> Option<Duration> {
+/// A decoder of a duration within bounds.
+pub fn duration_within(
+    bounds: RangeInclusive<Duration>,
+) -> impl FnOnce(NodeReader<'_>) -> Option<Duration> {
     move |node| {
         let help = format!("from {:?} to {:?}", bounds.start(), bounds.end());
         node.duration_within(bounds, "this duration is out of bounds", Some(&help))
     }
 }
 
-/// A reader of a whole number within bounds.
-pub fn number<T: TryFrom<u64>>(
+/// A decoder of a whole number within bounds.
+pub fn number_within<T: TryFrom<u64>>(
     bounds: RangeInclusive<u64>,
     wanted: &str,
-) -> impl FnOnce(Reader<'_>) -> Option<T> {
+) -> impl FnOnce(NodeReader<'_>) -> Option<T> {
     move |node| node.integer(bounds, wanted)
 }
 
-/// A file or directory; relative ones are relative to the settings.
-pub fn path(node: Reader<'_>) -> Option<PathBuf> {
+/// A file or directory. A relative path begins at the directory of the settings file.
+pub fn decode_path(node: NodeReader<'_>) -> Option<PathBuf> {
     let text = node.text("a path")?;
     let is_path = !text.is_empty() && !text.contains('\0');
     if !is_path {

@@ -1,9 +1,10 @@
-//! Changes of policies while other instances cannot be told: the robots.txt of the changed site
-//! waits, and everything else takes effect.
+//! Tests of policy changes while the store that crawlgate shares with its other instances cannot be
+//! reached. The new robots.txt of the changed site waits until the others can learn of it;
+//! everything else takes effect.
 
 use super::*;
 use crate::clock::Moment;
-use crate::policy::{SiteEntry, Version};
+use crate::policy::{RobotsVersion, SiteEntry};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,12 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const START: Timestamp = Timestamp(1_000_000);
 
 /// Other instances, as far as they can be told.
-struct Told {
+struct RecordingSubscriber {
     is_away: Arc<AtomicBool>,
     published: Arc<AtomicUsize>,
 }
 
-impl PublicationSubscriber for Told {
+impl PublicationSubscriber for RecordingSubscriber {
     fn announce(&self, _log: &PublicationLog, _files: &[VersionFile]) -> Result<(), AnnounceError> {
         if self.is_away.load(Ordering::SeqCst) {
             Err(AnnounceError::Store("connection refused".into()))
@@ -30,62 +31,66 @@ impl PublicationSubscriber for Told {
     }
 }
 
-struct World {
+struct AnnouncedSites {
     directory: tempfile::TempDir,
-    live: Arc<SiteManager>,
+    manager: Arc<SiteManager>,
     is_away: Arc<AtomicBool>,
     published: Arc<AtomicUsize>,
 }
 
-fn write(directory: &Path, site: &str, rule: &str, mode: &str) {
+fn write_policy(directory: &Path, site: &str, rule: &str, mode: &str) {
     let text = format!(
         "hosts: [{site}.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{rule}] }}] }}\nenforcement: {{ mode: {mode} }}\n"
     );
     fs::write(directory.join(format!("{site}.yaml")), text).expect("written");
 }
 
-fn started(policies: &Path, store: &StateStore, remembered: &Remembered) -> Arc<SiteManager> {
+fn start_manager(
+    policies: &Path,
+    store: &StateStore,
+    restored: &RestoredState,
+) -> Arc<SiteManager> {
     let options = SiteOptions {
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,
-        origins: KnownOrigins::default(),
+        origins: InitialOrigins::default(),
         published_proof: false,
     };
-    let live = SiteManager::start(options, (store, remembered), START);
-    live.unwrap_or_else(|error| panic!("{error}"))
+    let manager = SiteManager::start(options, store, restored, START);
+    manager.unwrap_or_else(|error| panic!("{error}"))
 }
 
-impl World {
-    fn new() -> World {
+impl AnnouncedSites {
+    fn new() -> AnnouncedSites {
         let directory = tempfile::tempdir().expect("a directory");
         for site in ["one", "two"] {
-            write(directory.path(), site, "/a", "observe");
+            write_policy(directory.path(), site, "/a", "observe");
         }
-        let (store, remembered) = StateStore::in_memory_only();
-        let live = started(directory.path(), &store, &remembered);
+        let (store, restored) = StateStore::in_memory_only();
+        let manager = start_manager(directory.path(), &store, &restored);
         let is_away = Arc::new(AtomicBool::new(true));
         let published = Arc::<AtomicUsize>::default();
-        live.subscribe(Box::new(Told {
+        manager.subscribe(Box::new(RecordingSubscriber {
             is_away: is_away.clone(),
             published: published.clone(),
         }));
         assert_eq!(published.swap(0, Ordering::SeqCst), 1, "those in force");
-        World {
+        AnnouncedSites {
             directory,
-            live,
+            manager,
             is_away,
             published,
         }
     }
 
-    fn write(&self, site: &str, rule: &str, mode: &str) {
-        write(self.directory.path(), site, rule, mode);
+    fn write_policy(&self, site: &str, rule: &str, mode: &str) {
+        write_policy(self.directory.path(), site, rule, mode);
     }
 
-    fn of(&self, site: &str) -> (Version, String) {
-        let snapshot = self.live.snapshot();
-        let entry = &snapshot.sites()[snapshot.site_named(site).expect("the site")];
+    fn version_and_mode(&self, site: &str) -> (RobotsVersion, String) {
+        let snapshot = self.manager.snapshot();
+        let entry = &snapshot.sites()[snapshot.site_index(site).expect("the site")];
         (
             entry.site.robots_txt.version,
             format!("{:?}", entry.site.policy.enforcement.site.mode),
@@ -94,73 +99,77 @@ impl World {
 }
 
 #[test]
-fn a_robots_txt_waits_and_modes_do_not() {
-    let world = World::new();
-    let (one, two) = (world.of("one"), world.of("two"));
-    world.write("one", "/b", "enforce");
-    world.write("two", "/a", "enforce");
-    let report = world.live.reload(START.plus(Duration::from_secs(1)));
+fn new_robots_txt_waits_and_modes_do_not() {
+    let sites = AnnouncedSites::new();
+    let (one, two) = (sites.version_and_mode("one"), sites.version_and_mode("two"));
+    sites.write_policy("one", "/b", "enforce");
+    sites.write_policy("two", "/a", "enforce");
+    let report = sites.manager.reload(START.plus(Duration::from_secs(1)));
     assert_eq!(report.waiting.expect("it waits").id, "waits-for-store");
-    assert_eq!(world.of("one").0, one.0, "its new robots.txt waits");
-    assert_ne!(world.of("one").1, one.1, "its mode does not");
-    assert_eq!(world.of("two").0, two.0);
-    assert_ne!(world.of("two").1, two.1);
-    assert_eq!(world.published.load(Ordering::SeqCst), 0);
-    let generation = world.live.snapshot().generation;
+    assert_eq!(
+        sites.version_and_mode("one").0,
+        one.0,
+        "its new robots.txt waits"
+    );
+    assert_ne!(sites.version_and_mode("one").1, one.1, "its mode does not");
+    assert_eq!(sites.version_and_mode("two").0, two.0);
+    assert_ne!(sites.version_and_mode("two").1, two.1);
+    assert_eq!(sites.published.load(Ordering::SeqCst), 0);
+    let generation = sites.manager.snapshot().generation;
     for second in 2..5 {
         assert!(
-            !world
-                .live
+            !sites
+                .manager
                 .publish_deferred(START.plus(Duration::from_secs(second)))
         );
     }
     assert_eq!(
-        world.live.snapshot().generation,
+        sites.manager.snapshot().generation,
         generation,
         "another attempt is no other generation"
     );
     // Back, before it was told.
-    world.write("one", "/b", "observe");
-    world.live.reload(START.plus(Duration::from_secs(5)));
-    assert_eq!(world.of("one"), one);
+    sites.write_policy("one", "/b", "observe");
+    sites.manager.reload(START.plus(Duration::from_secs(5)));
+    assert_eq!(sites.version_and_mode("one"), one);
     assert!(
-        world.live.snapshot().generation > generation,
+        sites.manager.snapshot().generation > generation,
         "its mode is another one"
     );
-    world.is_away.store(false, Ordering::SeqCst);
+    sites.is_away.store(false, Ordering::SeqCst);
     assert!(
-        world
-            .live
+        sites
+            .manager
             .publish_deferred(START.plus(Duration::from_secs(6)))
     );
-    assert_ne!(world.of("one").0, one.0);
-    assert_eq!(world.published.load(Ordering::SeqCst), 1);
-    assert!(world.live.status(START).warnings.is_empty());
+    assert_ne!(sites.version_and_mode("one").0, one.0);
+    assert_eq!(sites.published.load(Ordering::SeqCst), 1);
+    assert!(sites.manager.status(START).warnings.is_empty());
 }
 
 #[test]
 fn tags_and_planned_pauses_wait_for_no_robots_txt() {
-    let world = World::new();
-    let before = world.of("one").0;
+    let sites = AnnouncedSites::new();
+    let before = sites.version_and_mode("one").0;
     let tells = |site: &str| {
-        let snapshot = world.live.snapshot();
-        let entry = &snapshot.sites()[snapshot.site_named(site).expect("the site")];
+        let snapshot = sites.manager.snapshot();
+        let entry = &snapshot.sites()[snapshot.site_index(site).expect("the site")];
         let now = START.plus(Duration::from_secs(2));
         (
-            entry.site.tags.identities().count(),
-            entry.tag_ages.since.len(),
-            entry.pause(now).is_some(),
+            entry.site.tags.rule_ids().count(),
+            entry.tag_change_times.since.len(),
+            entry.active_pause(now).is_some(),
         )
     };
     assert_eq!(tells("one"), (0, 0, false));
     let more = "indexing: [{ paths: [/p/], tag: noindex }]\npause: { audience: everyone, until: 1970-01-12T15:00:00Z }\n";
     for (site, rule) in [("one", "/b"), ("two", "/a")] {
-        world.write(site, rule, "observe");
-        let file = world.directory.path().join(format!("{site}.yaml"));
+        sites.write_policy(site, rule, "observe");
+        let file = sites.directory.path().join(format!("{site}.yaml"));
         let text = fs::read_to_string(&file).expect("read") + more;
         fs::write(file, text).expect("written");
     }
-    let report = world.live.reload(START.plus(Duration::from_secs(1)));
+    let report = sites.manager.reload(START.plus(Duration::from_secs(1)));
     assert!(
         report
             .sites
@@ -171,17 +180,17 @@ fn tags_and_planned_pauses_wait_for_no_robots_txt() {
     for site in ["one", "two"] {
         assert_eq!(tells(site), (1, 1, true), "{site}");
     }
-    assert_eq!(world.of("one").0, before);
+    assert_eq!(sites.version_and_mode("one").0, before);
 }
 
 #[test]
-fn a_host_that_moves_waits_with_both_sites() {
-    let world = World::new();
-    let before = world.live.snapshot();
-    let text = fs::read_to_string(world.directory.path().join("two.yaml")).expect("read");
-    fs::remove_file(world.directory.path().join("two.yaml")).expect("removed");
-    fs::write(world.directory.path().join("three.yaml"), text).expect("written");
-    world.live.reload(START.plus(Duration::from_secs(1)));
+fn moved_host_waits_with_both_sites() {
+    let sites = AnnouncedSites::new();
+    let before = sites.manager.snapshot();
+    let text = fs::read_to_string(sites.directory.path().join("two.yaml")).expect("read");
+    fs::remove_file(sites.directory.path().join("two.yaml")).expect("removed");
+    fs::write(sites.directory.path().join("three.yaml"), text).expect("written");
+    sites.manager.reload(START.plus(Duration::from_secs(1)));
     let names = |snapshot: &Snapshot| -> Vec<String> {
         snapshot
             .sites()
@@ -189,37 +198,37 @@ fn a_host_that_moves_waits_with_both_sites() {
             .map(|entry| entry.site.name.clone())
             .collect()
     };
-    assert_eq!(names(&world.live.snapshot()), names(&before));
-    world.is_away.store(false, Ordering::SeqCst);
+    assert_eq!(names(&sites.manager.snapshot()), names(&before));
+    sites.is_away.store(false, Ordering::SeqCst);
     assert!(
-        world
-            .live
+        sites
+            .manager
             .publish_deferred(START.plus(Duration::from_secs(2)))
     );
-    assert_ne!(names(&world.live.snapshot()), names(&before));
+    assert_ne!(names(&sites.manager.snapshot()), names(&before));
 }
 
 #[test]
-fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
-    let elsewhere = World::new();
+fn version_of_a_peer_is_stored_when_published_here() {
+    let elsewhere = AnnouncedSites::new();
     elsewhere.is_away.store(false, Ordering::SeqCst);
-    elsewhere.write("one", "/b", "observe");
-    elsewhere.live.reload(START);
-    let (version, _) = elsewhere.of("one");
-    let (log, files) = elsewhere.live.published();
+    elsewhere.write_policy("one", "/b", "observe");
+    elsewhere.manager.reload(START);
+    let (version, _) = elsewhere.version_and_mode("one");
+    let (log, files) = elsewhere.manager.publications();
 
     let (directory, state) = (
         tempfile::tempdir().expect("a directory"),
         tempfile::tempdir().expect("a directory"),
     );
-    write(directory.path(), "one", "/a", "observe");
+    write_policy(directory.path(), "one", "/a", "observe");
     let now = || Moment {
         now: START,
-        lived: Duration::ZERO,
+        monotonic: Duration::ZERO,
     };
-    let (store, remembered) =
+    let (store, restored) =
         StateStore::open(Some(state.path()), Arc::new(now)).expect("no other owner");
-    let live = started(directory.path(), &store, &remembered);
+    let manager = start_manager(directory.path(), &store, &restored);
     store.begin(Vec::new()).expect("begun");
     let is_stored = || {
         let facts = StateStore::read(state.path(), START).expect("readable");
@@ -228,14 +237,14 @@ fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
             .iter()
             .any(|(_, stored)| stored.id == version)
     };
-    let others = OfOthers {
+    let others = PeerLogs {
         logs: vec![log],
         files,
     };
-    assert!(live.others_published(others, START).is_ok());
+    assert!(manager.apply_peer_logs(others, START).is_ok());
     store.commit(Vec::new()).expect("committed");
     assert!(!is_stored(), "it is another instance's");
-    write(directory.path(), "one", "/b", "observe");
-    live.reload(START.plus(Duration::from_secs(1)));
+    write_policy(directory.path(), "one", "/b", "observe");
+    manager.reload(START.plus(Duration::from_secs(1)));
     assert!(is_stored(), "the next start must know its rules");
 }

@@ -1,20 +1,20 @@
-//! [`SiteCatalog`]: the sites in force and the policy files, by name. [`SiteCatalog::apply`]
-//! applies a planned change of a policy file ([`SiteChange`]). The other methods apply changes by
-//! the clock, by the origin's robots.txt, and by operators.
+//! [`SiteCatalog`]: the sites in force and their policy files, by name. [`SiteCatalog::apply`]
+//! applies a planned change of a policy file ([`SiteChange`]). Other methods apply changes that
+//! come from the clock, from the origin's robots.txt, and from operators.
 
-use super::default_sites::{DefaultSite, unclaimed_hosts};
-use super::memory::SiteMemory;
+use super::default_sites::{DefaultSite, hosts_without_site};
 use super::origins::OriginFiles;
 use super::pauses::{PauseError, PauseRequest};
 use super::policy_directory::PolicyText;
 use super::policy_file::{
-    Candidate, InForce, KnownFile, PolicyOrigin, ReloadOutcome, SiteCompiler,
+    ActivePolicy, CompiledPolicy, PolicyFile, PolicySource, ReloadOutcome, SiteCompiler,
 };
 use super::status::SiteStatus;
+use super::stored_state::StoredSiteState;
 use crate::crawlers::Registry;
-use crate::facts::{Fact, Pause};
+use crate::facts::{Fact, PauseRecord};
 use crate::finding::Finding;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::publications::PublicationLog;
 use crate::time::Timestamp;
@@ -25,91 +25,91 @@ use std::sync::Arc;
 pub struct SiteChange {
     /// The site.
     pub site: String,
-    /// Its policy file, compiled anew. `None` where the file is gone.
-    pub file: Option<Claim>,
+    /// Its newly compiled policy file; `None` if the site ends.
+    pub file: Option<ChangedFile>,
 }
 
-/// A policy file that was compiled for a change.
-pub struct Claim {
-    /// Its text, if it could be read.
+/// A policy file that was read and compiled for a change.
+pub struct ChangedFile {
+    /// Its text, or why it cannot be read.
     pub text: PolicyText,
-    /// What was compiled from it. It has a site if the file comes into force.
-    pub candidate: Candidate,
+    /// The result of compiling it. It has a site if the file comes into force.
+    pub compiled: CompiledPolicy,
     /// The site that has one of its hosts.
     pub conflicts_with: Option<String>,
-    /// The last good policy of the state store, where nothing else is in force.
-    pub copy: Option<Arc<Site>>,
+    /// The site of the stored last good policy, if nothing else is in force.
+    pub last_good: Option<Arc<Site>>,
 }
 
-/// All sites and policy files, by name.
+/// All sites and policy files, by the name of the site.
 pub struct SiteCatalog {
     /// Compiles policies.
     pub compiler: SiteCompiler,
     /// The policy files.
-    pub files: BTreeMap<String, KnownFile>,
-    /// The sites in force because there is no policy.
+    pub files: BTreeMap<String, PolicyFile>,
+    /// The default sites in force. Empty while a policy is in force.
     pub default_sites: BTreeMap<String, SiteEntry>,
-    /// The sites in force whenever there is no policy, in the order of the settings.
+    /// The default sites to use without a policy, in the order of the settings.
     pub listed_default_sites: Vec<DefaultSite>,
-    /// What is known of the origins' robots.txt files.
+    /// The copies of the origins' robots.txt files.
     pub origins: OriginFiles,
-    /// What outlasts a restart.
-    pub memory: SiteMemory,
+    /// The state that outlasts a restart.
+    pub stored_state: StoredSiteState,
 }
 
 impl SiteCatalog {
     /// Applies a change of one policy file, and returns the outcome. Without a file the site ends,
-    /// and its tags and last good policy are forgotten (`Removed`). Else the first of these is in
-    /// force: the site of the new text, which also becomes the last good policy; the stored copy;
-    /// what was in force before. The outcome is `Added` where nothing of this file was in force
-    /// before.
+    /// and its tags and last good policy are removed (`Removed`). Otherwise the first of these is in
+    /// force: the site of the new text, which also becomes the last good policy; the stored last
+    /// good policy; the policy in force before. The outcome is `Added` if nothing of this file was
+    /// in force before.
     pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> ReloadOutcome {
         let SiteChange { site: name, file } = change;
-        let before = self.files.remove(&name).and_then(|known| known.in_force);
-        let Some(Claim {
+        let before = self.files.remove(&name).and_then(|known| known.active);
+        let Some(ChangedFile {
             text,
-            candidate,
+            compiled,
             conflicts_with,
-            copy,
+            last_good,
         }) = file
         else {
-            self.memory.forget(&name);
+            self.stored_state.remove_site(&name);
             return ReloadOutcome::Removed;
         };
         let is_added = before.is_none();
-        let findings = candidate.findings();
-        let rendered = candidate.rendered();
-        let in_force = match (candidate.site, copy) {
+        let findings = compiled.findings();
+        let rendered = compiled.render_errors();
+        let active = match (compiled.site, last_good) {
             (Some(site), _) => {
                 if let Ok(source) = &text {
-                    self.memory
+                    self.stored_state
                         .last_good
                         .insert(name.clone(), source.text.clone());
                 }
-                Some(InForce {
+                Some(ActivePolicy {
                     entry: self.bring_into_force(site, now),
-                    origin: PolicyOrigin::File,
+                    source: PolicySource::File,
                 })
             }
-            (None, Some(copy)) => Some(InForce {
-                entry: self.bring_into_force(copy, now),
-                origin: PolicyOrigin::Store,
+            (None, Some(last_good)) => Some(ActivePolicy {
+                entry: self.bring_into_force(last_good, now),
+                source: PolicySource::Store,
             }),
             (None, None) => before.map(|mut before| {
-                if before.origin == PolicyOrigin::File {
-                    before.origin = PolicyOrigin::Earlier;
+                if before.source == PolicySource::File {
+                    before.source = PolicySource::Earlier;
                 }
                 before
             }),
         };
-        let file = KnownFile {
+        let file = PolicyFile {
             text,
             findings,
             rendered,
-            in_force,
+            active,
             conflicts_with,
         };
-        let outcome = match file.outcome_when_unchanged() {
+        let outcome = match file.unchanged_outcome() {
             ReloadOutcome::Unchanged if is_added => ReloadOutcome::Added,
             ReloadOutcome::Unchanged => ReloadOutcome::Replaced,
             outcome => outcome,
@@ -118,14 +118,14 @@ impl SiteCatalog {
         outcome
     }
 
-    /// Puts these sites into force as the default sites, in place of all default sites before. Logs
-    /// the hosts of the former default sites that no site of a policy file has.
+    /// Replaces all default sites by these. Logs the hosts of the former default sites that no
+    /// policy names.
     pub fn apply_default_sites(&mut self, sites: Vec<Arc<Site>>, now: Timestamp) {
-        let of_files = self.files.values().filter_map(|file| file.entry().cloned());
-        let of_files = Snapshot::new(of_files.collect(), 0);
+        let with_files = self.files.values().filter_map(|file| file.entry().cloned());
+        let with_files = Snapshot::new(with_files.collect(), 0);
         let ended = std::mem::take(&mut self.default_sites).into_values();
         let unclaimed: Vec<String> = ended
-            .flat_map(|entry| unclaimed_hosts(&entry.site.policy, &of_files))
+            .flat_map(|entry| hosts_without_site(&entry.site.policy, &with_files))
             .collect();
         if !unclaimed.is_empty() {
             tracing::warn!(
@@ -139,44 +139,41 @@ impl SiteCatalog {
         }
     }
 
-    /// Records in the memory (origin copies, planned pauses, tag rules) that a site comes into
-    /// force, and returns its entry with the ages of its tags. Does not put the entry into the
-    /// catalog.
+    /// Records that a site comes into force (origin copies, planned pauses, tag rules), and returns
+    /// its entry with the ages of its tags. Does not put the entry into the catalog.
     fn bring_into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
         self.origins
-            .note(&site, self.default_sites.contains_key(&site.name), now);
-        self.memory.pauses.note(&site, now);
+            .record_site(&site, self.default_sites.contains_key(&site.name), now);
+        self.stored_state.pauses.record_first_seen(&site, now);
         SiteEntry {
-            tag_ages: self.memory.tags.follow(&site, now),
+            tag_change_times: self.stored_state.tags.update_rules(&site, now),
             ..SiteEntry::new(site, now)
         }
     }
 
-    /// Puts a newly compiled site into force in place of the site of the same name: that of its
-    /// policy file if one is in force, else the default site. With neither, it is not put into the
-    /// catalog.
+    /// Replaces the site of the same name in its policy file or among the default sites. Does
+    /// nothing if neither is in force.
     fn replace(&mut self, site: Arc<Site>, now: Timestamp) {
         let entry = self.bring_into_force(site, now);
         let name = &entry.site.name;
         let in_file = self
             .files
             .get_mut(name)
-            .and_then(|file| Some(&mut file.in_force.as_mut()?.entry));
+            .and_then(|file| Some(&mut file.active.as_mut()?.entry));
         if let Some(place) = in_file.or_else(|| self.default_sites.get_mut(name)) {
             *place = entry;
         }
     }
 
-    /// Compiles each site anew whose `next_switch` (the next stage of `retire`, say) has come, and
-    /// returns their names. A site that cannot be compiled stays as it is, and the log has an
-    /// error. The policy in force is compiled, not the file: the file may have a mistake, or may
-    /// have changed a moment ago.
-    pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
+    /// Recompiles each site whose `next_switch` (such as the next stage of `retire`) has come, and
+    /// returns their names. A site that cannot be compiled stays as it is, and an error is logged.
+    /// Compiles the policy in force, not the file, which may have a mistake.
+    pub fn recompile_due_sites(&mut self, now: Timestamp) -> Vec<String> {
         let mut switched = Vec::new();
-        for site in self.sites(|site| site.next_switch.is_some_and(|switch| switch <= now)) {
+        for site in self.filter_sites(|site| site.next_switch.is_some_and(|switch| switch <= now)) {
             match compile_with_origin(
                 site.policy.clone(),
-                &site.origin_known(),
+                &site.origin_availability(),
                 Registry::builtin(),
                 now,
             ) {
@@ -184,7 +181,7 @@ impl SiteCatalog {
                     switched.push(site.name.clone());
                     self.replace(Arc::new(next), now);
                 }
-                // It compiled at the end of its plan when it was loaded.
+                // Unlikely: loading a policy compiles all of its stages.
                 Err(error) => {
                     tracing::error!(site = %site.name, %error, "the next stage of `retire` cannot be compiled: the site stays as it is");
                 }
@@ -198,11 +195,11 @@ impl SiteCatalog {
     /// origin's file; true otherwise, even for the same bytes.
     ///
     /// # Errors
-    /// The site could not be used with it: the findings. Everything stays as it was.
-    pub fn origin_says(
+    /// The findings that speak against the copy. Everything stays as it was.
+    pub fn set_origin_copy(
         &mut self,
         name: &str,
-        file: Arc<OriginFile>,
+        file: Arc<OriginRobotsTxt>,
         now: Timestamp,
     ) -> Result<bool, Vec<Finding>> {
         let Some(before) = self
@@ -212,35 +209,35 @@ impl SiteCatalog {
         else {
             return Ok(false);
         };
-        let candidate = self.recompile(&before, &Origin::Read(file.clone()), now);
-        let Some(site) = candidate.site.clone() else {
-            return Err(candidate.refusals());
+        let compiled = self.recompile(&before, &OriginAvailability::Available(file.clone()), now);
+        let Some(site) = compiled.site.clone() else {
+            return Err(compiled.errors_with_help());
         };
-        // With the same octets the rules stay, and so does what is known of the front page.
+        // With the same bytes the rules stay, and so do the recorded tags of the front page.
         if before
             .origin
             .as_ref()
             .is_some_and(|known| known.file.bytes() == file.file.bytes())
         {
-            site.front_page.go_on_from(&before.front_page);
+            site.front_page.copy_from(&before.front_page);
         }
-        self.origins.set(name, file);
+        self.origins.insert(name, file);
         self.replace(site, now);
         Ok(true)
     }
 
-    /// For a wall clock that was set by so many seconds (negative: back): moves the ends of waiting
-    /// for origins' files with it, and compiles the sites that wait. Returns whether one of them
+    /// Call after the wall clock was set by so many seconds (negative: back). Moves the ends of
+    /// waiting for origins' files, and recompiles the sites that wait. Returns whether one of them
     /// was replaced; one that cannot be compiled stays as it is.
     pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) -> bool {
         self.origins.apply_clock_step(by, now);
         let mut changed = false;
-        for before in self.sites(|site| site.robots_txt.awaits_origin_until.is_some()) {
+        for before in self.filter_sites(|site| site.robots_txt.awaits_origin_until.is_some()) {
             if let Some(site) = self
-                .recompile(&before, &self.origins.of(&before.name, now), now)
+                .recompile(&before, &self.origins.for_site(&before.name, now), now)
                 .site
             {
-                site.front_page.go_on_from(&before.front_page);
+                site.front_page.copy_from(&before.front_page);
                 self.replace(site, now);
                 changed = true;
             }
@@ -248,9 +245,14 @@ impl SiteCatalog {
         changed
     }
 
-    /// Compiles the text of the policy in force anew, with this state of the origin's robots.txt.
-    /// Puts nothing into force.
-    fn recompile(&self, site: &Site, origin: &Origin, now: Timestamp) -> Candidate {
+    /// Compiles the policy in force with this state of the origin's robots.txt. Puts nothing into
+    /// force.
+    fn recompile(
+        &self,
+        site: &Site,
+        origin: &OriginAvailability,
+        now: Timestamp,
+    ) -> CompiledPolicy {
         self.compiler
             .compile(&site.name, &Ok(site.policy.source.clone()), origin, now)
     }
@@ -264,8 +266,8 @@ impl SiteCatalog {
         request: &PauseRequest,
         now: Timestamp,
     ) -> Result<Timestamp, PauseError> {
-        let sites = self.named(request.site.as_deref())?;
-        self.memory.pauses.pause(sites, request, now)
+        let sites = self.select_sites(request.site.as_deref())?;
+        self.stored_state.pauses.pause_sites(sites, request, now)
     }
 
     /// Ends the pauses of a site, or of all sites without a name. Returns the names of those that
@@ -278,32 +280,31 @@ impl SiteCatalog {
         site: Option<&str>,
         now: Timestamp,
     ) -> Result<Vec<String>, PauseError> {
-        let mut resumed = self.named(site)?;
+        let mut resumed = self.select_sites(site)?;
         resumed.retain(|name| {
             self.site(name)
                 .cloned()
-                .is_some_and(|site| self.memory.pauses.resume(&site, now))
+                .is_some_and(|site| self.stored_state.pauses.resume_site(&site, now))
         });
         Ok(resumed)
     }
 
-    /// Applies what an operator did with the pauses of a site at another instance: begins a pause,
-    /// also for a site that has no policy here yet, or ends the pauses of a site that is in force
-    /// here.
-    pub fn apply_pause(&mut self, change: &Fact<Pause>) {
+    /// Applies what an operator did with the pauses of a site at another instance. A pause begins
+    /// also for a site that has no policy here yet.
+    pub fn apply_peer_pause(&mut self, change: &Fact<PauseRecord>) {
         let pause = &change.fact;
         if !change.is_removal {
-            self.memory.pauses.switch_on(pause);
+            self.stored_state.pauses.apply_peer_pause(pause);
         } else if let Some(site) = self.site(&pause.site).cloned() {
-            self.memory.pauses.resume(&site, change.at);
+            self.stored_state.pauses.resume_site(&site, change.at);
         }
     }
 
-    /// The names of the sites that an operator means: of the one that is named, or of all in force.
+    /// The named site, or without a name all sites in force.
     ///
     /// # Errors
     /// No such site is in force, or, without a name, no site at all.
-    fn named(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
+    fn select_sites(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
         let sites: Vec<String> = self
             .entries()
             .map(|entry| entry.site.name.clone())
@@ -319,65 +320,62 @@ impl SiteCatalog {
         }
     }
 
-    /// Drops pauses that are over, and the copies of origins whose sites are neither in force nor
-    /// in the publication log.
+    /// Removes pauses that are over, and the origin copies of sites that are neither in force nor in
+    /// the publication log.
     pub fn prune(&mut self, log: &PublicationLog, now: Timestamp) {
-        let in_force = self.sites(|_| true);
-        self.memory
+        let active = self.filter_sites(|_| true);
+        self.stored_state
             .pauses
-            .prune(in_force.iter().map(|site| &**site), now);
-        self.origins.forget(
-            &in_force.iter().map(|site| site.name.clone()).collect(),
-            log,
-        );
+            .prune(active.iter().map(|site| &**site), now);
+        self.origins
+            .retain_sites(&active.iter().map(|site| site.name.clone()).collect(), log);
     }
 
     /// The sites in force.
     pub fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
         self.files
             .values()
-            .filter_map(KnownFile::entry)
+            .filter_map(PolicyFile::entry)
             .chain(self.default_sites.values())
     }
 
-    fn sites(&self, is_meant: impl Fn(&Site) -> bool) -> Vec<Arc<Site>> {
+    fn filter_sites(&self, is_selected: impl Fn(&Site) -> bool) -> Vec<Arc<Site>> {
         self.entries()
             .map(|entry| entry.site.clone())
-            .filter(|site| is_meant(site))
+            .filter(|site| is_selected(site))
             .collect()
     }
 
     /// The site of this name that is in force.
     pub fn site(&self, name: &str) -> Option<&Arc<Site>> {
-        let in_file = self.files.get(name).and_then(KnownFile::entry);
+        let in_file = self.files.get(name).and_then(PolicyFile::entry);
         in_file
             .or_else(|| self.default_sites.get(name))
             .map(|entry| &entry.site)
     }
 
-    /// The status of each policy file and default site. `is_readable` says whether the directory
-    /// could be read.
-    pub fn files(&self, is_readable: bool) -> Vec<SiteStatus> {
-        let of_files = self.files.iter().map(|(site, file)| SiteStatus {
+    /// The status of each policy file and default site. `is_readable`: whether the directory could
+    /// be read.
+    pub fn file_status(&self, is_readable: bool) -> Vec<SiteStatus> {
+        let with_files = self.files.iter().map(|(site, file)| SiteStatus {
             site: site.clone(),
             reload_ok: is_readable && file.is_active(),
             removed: file.is_missing(),
-            last_good_copy: file.origin() == Some(PolicyOrigin::Store),
+            last_good_copy: file.source() == Some(PolicySource::Store),
             conflicts_with: file.conflicts_with.clone(),
             findings: file.findings.clone(),
             ..SiteStatus::default()
         });
-        // A refused file may have the name of a default site. Then its status is shown, which has
-        // the findings.
+        // A rejected file may have the name of a default site. Its status has the findings.
         let without_file = self
             .default_sites
             .keys()
             .filter(|site| !self.files.contains_key(*site));
-        let of_default_sites = without_file.map(|site| SiteStatus {
+        let default_sites = without_file.map(|site| SiteStatus {
             site: site.clone(),
             reload_ok: is_readable,
             ..SiteStatus::default()
         });
-        of_files.chain(of_default_sites).collect()
+        with_files.chain(default_sites).collect()
     }
 }

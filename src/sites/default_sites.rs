@@ -1,24 +1,25 @@
-//! [`DefaultSite`]: a site that is in force while there is no policy. Each origin of the settings
-//! that serves robots.txt has one; without such an origin, one site is for every host. It passes on
-//! the origin's robots.txt, and crawlgate observes which crawlers break it.
+//! [`DefaultSite`]: a site that crawlgate uses while nobody has written a policy. Each origin in
+//! the settings that serves robots.txt has one; without such an origin, a single site covers every
+//! host. A default site passes on the origin's robots.txt, and crawlgate observes which crawlers
+//! break it.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};
 use crate::settings::OriginSettings;
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use std::collections::BTreeSet;
 
 /// The site for every host that no origin of the settings names.
-pub const DEFAULT_SITE: &str = "origin";
+pub const DEFAULT_SITE_NAME: &str = "origin";
 
 /// The policy of a default site. It passes on the origin's robots.txt, even one that disallows the
 /// whole site.
-const NO_POLICY: &str = "robots: { origin: only }\nacknowledge: [site_disallowed]\n";
-/// Stands in place of the path of a policy file.
-const NO_POLICY_NAME: &str = "(no policy)";
-/// Characters of a host that go into a site's name: names are files and labels, and a host may have
+const DEFAULT_POLICY: &str = "robots: { origin: only }\nacknowledge: [site_disallowed]\n";
+/// Stands for the path of a policy file.
+const DEFAULT_POLICY_NAME: &str = "(no policy)";
+/// The most characters of a host in a site's name: names are files and labels, and a host may have
 /// 253.
-const MAX_NAMED: usize = 100;
+const MAX_HOST_CHARS: usize = 100;
 
 /// A site that is in force while there is no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,44 +33,45 @@ pub struct DefaultSite {
 
 impl DefaultSite {
     /// The site for every host.
-    pub fn for_every_host() -> DefaultSite {
+    pub fn catch_all() -> DefaultSite {
         DefaultSite {
-            name: DEFAULT_SITE.into(),
+            name: DEFAULT_SITE_NAME.into(),
             hosts: Vec::new(),
         }
     }
 
-    /// One site for each origin of the settings that serves the robots.txt of its hosts, in their
-    /// order.
-    pub fn of(origins: &[OriginSettings]) -> Vec<DefaultSite> {
+    /// One site for each origin of the settings that serves the robots.txt of its hosts.
+    pub fn from_settings(origins: &[OriginSettings]) -> Vec<DefaultSite> {
         let mut names = BTreeSet::new();
-        DefaultSite::origins(origins)
-            .map(|(_, origin)| DefaultSite::named(&origin.hosts, &mut names))
+        DefaultSite::robots_origins(origins)
+            .map(|(_, origin)| DefaultSite::for_hosts(&origin.hosts, &mut names))
             .collect()
     }
 
-    /// The origins that serve robots.txt, with their places in the settings (from 0). An origin
-    /// with `paths` is among them only if one of its paths is a prefix of `/robots.txt`.
-    pub fn origins(origins: &[OriginSettings]) -> impl Iterator<Item = (usize, &OriginSettings)> {
+    /// The origins that serve robots.txt, with their index in the settings. An origin with `paths`
+    /// serves it only if one of its paths is a prefix of `/robots.txt`.
+    pub fn robots_origins(
+        origins: &[OriginSettings],
+    ) -> impl Iterator<Item = (usize, &OriginSettings)> {
         origins.iter().enumerate().filter(|(_, origin)| {
             let mut paths = origin.paths.iter();
             origin.paths.is_empty() || paths.any(|path| "/robots.txt".starts_with(path.as_str()))
         })
     }
 
-    /// The site of these hosts. Its name is `origin-` and the first host, at most 100 characters of
-    /// it and with `-` for odd ones; `origin` without hosts. A name in `taken` gets `-2`, `-3` and
-    /// so on. Adds the name to `taken`.
-    fn named(hosts: &[String], taken: &mut BTreeSet<String>) -> DefaultSite {
-        let name = match first(hosts) {
-            None => DEFAULT_SITE.to_owned(),
+    /// The site of these hosts. Its name is `origin-` and at most 100 characters of the first host,
+    /// with `-` for characters that names cannot have; `origin` without hosts. A name in `taken`
+    /// gets `-2`, `-3` and so on. Adds the name to `taken`.
+    fn for_hosts(hosts: &[String], taken: &mut BTreeSet<String>) -> DefaultSite {
+        let name = match naming_host(hosts) {
+            None => DEFAULT_SITE_NAME.to_owned(),
             Some(host) => {
                 let host: String = host
                     .replacen("*.", "any.", 1)
                     .chars()
-                    .take(MAX_NAMED)
+                    .take(MAX_HOST_CHARS)
                     .collect();
-                format!("{DEFAULT_SITE}-{}", host.replace(is_odd, "-"))
+                format!("{DEFAULT_SITE_NAME}-{}", host.replace(is_not_in_names, "-"))
             }
         };
         let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -84,9 +86,9 @@ impl DefaultSite {
         }
     }
 
-    /// The text of its policy: its hosts, IPv6 addresses in brackets, and `NO_POLICY`. Without
-    /// hosts the text has no `hosts`, so the site is for every host.
-    pub fn source(&self) -> Source {
+    /// The text of its policy: `DEFAULT_POLICY` with its hosts, IPv6 addresses in brackets. Without
+    /// hosts the policy is for every host.
+    pub fn policy_source(&self) -> SourceFile {
         let mut hosts = String::new();
         for host in &self.hosts {
             // A bare IPv6 address.
@@ -100,20 +102,21 @@ impl DefaultSite {
         if !hosts.is_empty() {
             hosts = format!("hosts: [{}]\n", hosts.trim_end_matches(", "));
         }
-        Source {
-            name: NO_POLICY_NAME.into(),
-            text: format!("{hosts}{NO_POLICY}").into(),
+        SourceFile {
+            name: DEFAULT_POLICY_NAME.into(),
+            text: format!("{hosts}{DEFAULT_POLICY}").into(),
         }
     }
 }
 
-/// Whether a sign does not stand in the name of a site.
-fn is_odd(sign: char) -> bool {
-    !sign.is_ascii_alphanumeric() && !".-_".contains(sign)
+/// Whether the name of a site cannot have this character.
+fn is_not_in_names(c: char) -> bool {
+    !c.is_ascii_alphanumeric() && !".-_".contains(c)
 }
 
-/// The host that the site is named after: the first that is no wildcard, else the first wildcard.
-fn first(hosts: &[String]) -> Option<&String> {
+/// The host that the site is named after: the first host that is no wildcard, else the first
+/// wildcard.
+fn naming_host(hosts: &[String]) -> Option<&String> {
     hosts
         .iter()
         .find(|host| !host.starts_with('*'))
@@ -121,20 +124,20 @@ fn first(hosts: &[String]) -> Option<&String> {
 }
 
 /// Whether a policy is that of a default site. A policy file may make a site of the same name; its
-/// source has another name than `NO_POLICY_NAME`.
-pub fn is_no_policy(policy: &Policy) -> bool {
-    &*policy.source.name == NO_POLICY_NAME
+/// source has another name than `DEFAULT_POLICY_NAME`.
+pub fn is_default_site_policy(policy: &Policy) -> bool {
+    &*policy.source.name == DEFAULT_POLICY_NAME
 }
 
-/// The host that crawlgate names when it fetches the origin's robots.txt for a site: the first host
-/// of the policy that is no wildcard, else `www.` below its first wildcard. `None` for a site for
-/// every host.
-pub fn asked_by(policy: &Policy) -> Option<String> {
-    asked_host(policy).map(|host| host.to_string())
+/// The Host of crawlgate's requests for the origin's robots.txt of a site: the first host of the
+/// policy that is no wildcard, else `www.` below its first wildcard. `None` for a site for every
+/// host.
+pub fn origin_request_host(policy: &Policy) -> Option<String> {
+    origin_request_pattern(policy).map(|host| host.to_string())
 }
 
-/// The host of [`asked_by`], as a pattern.
-pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
+/// The host of [`origin_request_host`], as a pattern.
+pub fn origin_request_pattern(policy: &Policy) -> Option<HostPattern> {
     let mut host = policy
         .hosts
         .iter()
@@ -151,26 +154,28 @@ pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
 
 /// The name of a site in the publication log. A default site has a prefix there, because a policy
 /// file may have its name.
-pub fn name_in_log(site: &Site) -> String {
-    if is_no_policy(&site.policy) {
-        format!("{NO_POLICY_IN_LOG}{}", site.name)
+pub fn log_name(site: &Site) -> String {
+    if is_default_site_policy(&site.policy) {
+        format!("{DEFAULT_SITE_LOG_PREFIX}{}", site.name)
     } else {
         site.name.clone()
     }
 }
 
-/// No file name begins with it.
-const NO_POLICY_IN_LOG: &str = "/";
+/// The prefix of default sites in the publication log. No file name begins with it.
+const DEFAULT_SITE_LOG_PREFIX: &str = "/";
 
 /// The site's name, from its name in the publication log.
-pub fn name_of_logged(logged: &str) -> &str {
-    logged.strip_prefix(NO_POLICY_IN_LOG).unwrap_or(logged)
+pub fn site_name_from_log(logged: &str) -> &str {
+    logged
+        .strip_prefix(DEFAULT_SITE_LOG_PREFIX)
+        .unwrap_or(logged)
 }
 
-/// The hosts of a policy that none of these sites answers for, as text. A wildcard is tried with a
-/// `www.` name. A policy without hosts stands for all unnamed hosts: the result is `every other
-/// host` unless one of the sites has these.
-pub fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
+/// The hosts of a policy that none of these sites has, as text. A wildcard is tried with a `www.`
+/// name. A policy without hosts stands for all unnamed hosts: the result is `every other host`
+/// unless one of the sites has these.
+pub fn hosts_without_site(policy: &Policy, sites: &Snapshot) -> Vec<String> {
     if policy.hosts.is_empty() {
         return if sites.site_for_host(b"").is_some() {
             Vec::new()

@@ -1,11 +1,11 @@
-//! Changes of policies while the state store cannot be written: publications of robots.txt wait,
-//! and everything else takes effect.
+//! Tests of policy changes while the state database cannot be written. A new robots.txt waits;
+//! everything else takes effect.
 
 use super::*;
 use crate::clock::Moment;
 use crate::facts::{Fact, LastGoodPolicy};
-use crate::finding::ids;
-use crate::policy::Version;
+use crate::finding::finding_ids;
+use crate::policy::RobotsVersion;
 use std::fs;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const GAP: i64 = 21;
 const START: i64 = 1_000_000;
 
-struct World {
+struct DeferredSites {
     directory: tempfile::TempDir,
     seconds: Arc<AtomicI64>,
     store: StateStore,
-    live: Arc<SiteManager>,
+    manager: Arc<SiteManager>,
 }
 
-impl World {
+impl DeferredSites {
     /// Sites of which everything is written, and from now on nothing can be.
-    fn failing() -> World {
+    fn failing() -> DeferredSites {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("policies")).expect("a folder");
         write_policy(directory.path(), "/one", "");
@@ -32,19 +32,19 @@ impl World {
             let passed = clock.load(Ordering::SeqCst);
             Moment {
                 now: Timestamp(START + passed),
-                lived: Duration::from_secs(passed.unsigned_abs()),
+                monotonic: Duration::from_secs(passed.unsigned_abs()),
             }
         };
         let opened = StateStore::open(Some(&directory.path().join("state")), Arc::new(now));
-        let (store, remembered) = opened.expect("no other owner");
+        let (store, restored) = opened.expect("no other owner");
         let options = SiteOptions {
             policies: directory.path().join("policies"),
             strict: false,
             may_be_missing: false,
-            origins: KnownOrigins::default(),
+            origins: InitialOrigins::default(),
             published_proof: false,
         };
-        let live = SiteManager::start(options, (&store, &remembered), Timestamp(START));
+        let manager = SiteManager::start(options, &store, &restored, Timestamp(START));
         store.begin(Vec::new()).expect("begun");
         store.execute("PRAGMA max_page_count = 1");
         let large = LastGoodPolicy {
@@ -52,15 +52,15 @@ impl World {
             text: "x".repeat(8_000),
         };
         store.put([Fact::set(Timestamp(START), large)]);
-        World {
+        DeferredSites {
             directory,
             seconds,
             store,
-            live: live.unwrap_or_else(|error| panic!("{error}")),
+            manager: manager.unwrap_or_else(|error| panic!("{error}")),
         }
     }
 
-    fn pass(&self, seconds: i64) {
+    fn advance(&self, seconds: i64) {
         self.seconds.fetch_add(seconds, Ordering::SeqCst);
     }
 
@@ -70,15 +70,15 @@ impl World {
 
     fn publish(&self, rule: &str) -> ReloadReport {
         write_policy(self.directory.path(), rule, "");
-        self.live.reload(self.now())
+        self.manager.reload(self.now())
     }
 
-    fn version(&self) -> Version {
-        self.live.snapshot().sites()[0].site.robots_txt.version
+    fn version(&self) -> RobotsVersion {
+        self.manager.snapshot().sites()[0].site.robots_txt.version
     }
 
     fn is_waiting(&self) -> bool {
-        self.live
+        self.manager
             .status(self.now())
             .warnings
             .iter()
@@ -86,11 +86,11 @@ impl World {
     }
 
     /// Whether pages are paused, and whether robots.txt is answered 503.
-    fn paused(&self) -> (bool, bool) {
-        let snapshot = self.live.snapshot();
+    fn paused_pages_and_robots(&self) -> (bool, bool) {
+        let snapshot = self.manager.snapshot();
         let entry = &snapshot.sites()[0];
         (
-            entry.pause(self.now()).is_some(),
+            entry.active_pause(self.now()).is_some(),
             entry.robots_txt.is_unavailable(),
         )
     }
@@ -103,42 +103,45 @@ fn write_policy(directory: &std::path::Path, rule: &str, more: &str) {
 }
 
 #[test]
-fn a_pause_that_cannot_be_stored_is_told() {
-    let world = World::failing();
-    assert_eq!(ids(&world.live.storing_problems()), [""; 0]);
+fn unstored_pause_is_reported() {
+    let sites = DeferredSites::failing();
+    assert_eq!(finding_ids(&sites.manager.persistence_problems()), [""; 0]);
     let request = PauseRequest {
         robots_txt: true,
         ..PauseRequest::default()
     };
-    world.live.pause(&request, world.now()).expect("paused");
-    assert_eq!(world.paused(), (true, false));
+    sites.manager.pause(&request, sites.now()).expect("paused");
+    assert_eq!(sites.paused_pages_and_robots(), (true, false));
     assert_eq!(
-        world.live.storing_problems().len(),
+        sites.manager.persistence_problems().len(),
         2,
         "the 503 waits, and the pause is not stored"
     );
-    world.store.execute("PRAGMA max_page_count = 1073741823");
-    world.pass(1);
-    assert!(world.live.publish_deferred(world.now()));
+    sites.store.execute("PRAGMA max_page_count = 1073741823");
+    sites.advance(1);
+    assert!(sites.manager.publish_deferred(sites.now()));
     assert_eq!(
-        (world.paused(), world.live.storing_problems()),
+        (
+            sites.paused_pages_and_robots(),
+            sites.manager.persistence_problems()
+        ),
         ((true, true), Vec::new())
     );
 }
 
 #[test]
 fn new_version_waits_until_the_next_start_sees_a_gap() {
-    let world = World::failing();
-    let one = world.version();
-    let report = world.publish("/two");
-    assert!(report.waiting.is_some() && !report.is_whole());
-    world.pass(GAP - 1);
-    assert!(!world.live.publish_deferred(world.now()));
-    assert_eq!((world.version(), world.is_waiting()), (one, true));
-    world.pass(1);
-    assert!(world.live.publish_deferred(world.now()));
-    assert!(!world.is_waiting() && world.version() != one);
-    let snapshot = world.live.snapshot();
+    let sites = DeferredSites::failing();
+    let one = sites.version();
+    let report = sites.publish("/two");
+    assert!(report.waiting.is_some() && !report.is_complete());
+    sites.advance(GAP - 1);
+    assert!(!sites.manager.publish_deferred(sites.now()));
+    assert_eq!((sites.version(), sites.is_waiting()), (one, true));
+    sites.advance(1);
+    assert!(sites.manager.publish_deferred(sites.now()));
+    assert!(!sites.is_waiting() && sites.version() != one);
+    let snapshot = sites.manager.snapshot();
     assert_eq!(snapshot.sites()[0].since, Timestamp(START + GAP));
     let superseded = &snapshot.history(b"a.example").superseded;
     let superseded: Vec<_> = superseded
@@ -154,92 +157,98 @@ fn new_version_waits_until_the_next_start_sees_a_gap() {
 
 #[test]
 fn new_version_comes_into_force_when_the_store_can_be_written() {
-    let world = World::failing();
-    let one = world.version();
-    world.publish("/two");
-    world.store.execute("PRAGMA max_page_count = 1073741823");
-    world.pass(1);
-    assert!(world.live.publish_deferred(world.now()));
-    assert!(!world.is_waiting() && world.version() != one);
-    assert!(!world.live.publish_deferred(world.now()), "once");
+    let sites = DeferredSites::failing();
+    let one = sites.version();
+    sites.publish("/two");
+    sites.store.execute("PRAGMA max_page_count = 1073741823");
+    sites.advance(1);
+    assert!(sites.manager.publish_deferred(sites.now()));
+    assert!(!sites.is_waiting() && sites.version() != one);
+    assert!(!sites.manager.publish_deferred(sites.now()), "once");
 }
 
 #[test]
 fn withdrawn_version_waits_no_more() {
-    let world = World::failing();
-    world.publish("/two");
-    write_policy(world.directory.path(), "/one", "");
-    world.live.reload(world.now());
-    assert!(!world.is_waiting());
+    let sites = DeferredSites::failing();
+    sites.publish("/two");
+    write_policy(sites.directory.path(), "/one", "");
+    sites.manager.reload(sites.now());
+    assert!(!sites.is_waiting());
 }
 
 #[test]
 fn pauses_of_pages_and_enforcement_wait_for_nothing() {
-    let world = World::failing();
+    let sites = DeferredSites::failing();
     write_policy(
-        world.directory.path(),
+        sites.directory.path(),
         "/one",
         "enforcement: { mode: enforce }\n",
     );
-    assert!(world.live.reload(world.now()).is_whole());
-    assert_eq!(world.live.status(world.now()).sites[0].mode, "enforce");
-    world.publish("/two");
+    assert!(sites.manager.reload(sites.now()).is_complete());
+    assert_eq!(sites.manager.status(sites.now()).sites[0].mode, "enforce");
+    sites.publish("/two");
     let pause = PauseRequest {
         seconds: Some(600),
         ..PauseRequest::default()
     };
-    assert!(world.live.pause(&pause, world.now()).is_ok());
-    assert_eq!((world.paused(), world.is_waiting()), ((true, false), true));
+    assert!(sites.manager.pause(&pause, sites.now()).is_ok());
     assert_eq!(
-        world.live.resume(None, world.now()),
+        (sites.paused_pages_and_robots(), sites.is_waiting()),
+        ((true, false), true)
+    );
+    assert_eq!(
+        sites.manager.resume(None, sites.now()),
         Ok(vec!["a".to_owned()])
     );
-    assert_eq!(world.paused(), (false, false));
+    assert_eq!(sites.paused_pages_and_robots(), (false, false));
 }
 
 /// A crawler that receives 503 may use its copy for longer, and the next start has to know that.
 #[test]
 fn robots_txt_is_answered_503_only_when_the_store_knows() {
-    let world = World::failing();
+    let sites = DeferredSites::failing();
     let pause = PauseRequest {
         seconds: Some(600),
         robots_txt: true,
         ..PauseRequest::default()
     };
-    assert!(world.live.pause(&pause, world.now()).is_ok());
-    assert_eq!((world.paused(), world.is_waiting()), ((true, false), true));
-    world.pass(GAP);
-    assert!(world.live.publish_deferred(world.now()));
-    assert_eq!(world.paused(), (true, true));
-    assert!(world.live.resume(None, world.now()).is_ok());
-    assert_eq!(world.paused(), (false, false));
+    assert!(sites.manager.pause(&pause, sites.now()).is_ok());
+    assert_eq!(
+        (sites.paused_pages_and_robots(), sites.is_waiting()),
+        ((true, false), true)
+    );
+    sites.advance(GAP);
+    assert!(sites.manager.publish_deferred(sites.now()));
+    assert_eq!(sites.paused_pages_and_robots(), (true, true));
+    assert!(sites.manager.resume(None, sites.now()).is_ok());
+    assert_eq!(sites.paused_pages_and_robots(), (false, false));
 }
 
 #[test]
 fn robots_txt_is_answered_503_by_the_snapshot_and_not_by_the_clock() {
-    let world = World::failing();
-    world.store.execute("PRAGMA max_page_count = 1073741823");
+    let sites = DeferredSites::failing();
+    sites.store.execute("PRAGMA max_page_count = 1073741823");
     let pause =
         "pause: { from: 1970-01-12T13:48:00Z, until: 1970-01-12T13:50:00Z, robots_txt: pause }\n";
-    write_policy(world.directory.path(), "/one", pause);
-    assert!(world.live.reload(world.now()).is_whole());
-    assert_eq!(world.live.next_switch(), Some(Timestamp(START + 80)));
-    world.pass(80);
+    write_policy(sites.directory.path(), "/one", pause);
+    assert!(sites.manager.reload(sites.now()).is_complete());
+    assert_eq!(sites.manager.next_switch(), Some(Timestamp(START + 80)));
+    sites.advance(80);
     assert_eq!(
-        world.paused(),
+        sites.paused_pages_and_robots(),
         (true, false),
         "the store does not know of it yet"
     );
-    assert!(world.live.keep_time(world.now()).is_empty());
-    assert_eq!(world.paused(), (true, true));
-    world.pass(120);
-    assert_eq!(world.paused(), (false, true));
-    world.live.keep_time(world.now());
+    assert!(sites.manager.apply_due_changes(sites.now()).is_empty());
+    assert_eq!(sites.paused_pages_and_robots(), (true, true));
+    sites.advance(120);
+    assert_eq!(sites.paused_pages_and_robots(), (false, true));
+    sites.manager.apply_due_changes(sites.now());
     assert_eq!(
-        (world.paused(), world.live.next_switch()),
+        (sites.paused_pages_and_robots(), sites.manager.next_switch()),
         ((false, false), None)
     );
-    let snapshot = world.live.snapshot();
+    let snapshot = sites.manager.snapshot();
     let unavailable = &snapshot.history(b"a.example").unavailable;
     let spans: Vec<_> = unavailable
         .iter()

@@ -1,5 +1,5 @@
-//! [`HostOwners`]: the site that has each host. A host belongs to one site; a second site that
-//! claims it gets a [`HostConflict`]. The server and the offline commands use the same rule here.
+//! [`HostOwners`]: which site has each host. A host belongs to one site; a second site whose policy
+//! claims the host gets a [`HostConflict`]. The server and the offline commands share this rule.
 
 use crate::policy::Site;
 use crate::policy::model::HostPattern;
@@ -22,23 +22,25 @@ pub struct HostConflict {
 impl HostOwners {
     /// Records a site as the owner of each of its hosts, also of one that had another owner. A site
     /// without hosts owns every other host.
-    pub fn add(&mut self, site: &Site) {
+    pub fn insert_site(&mut self, site: &Site) {
         self.0.extend(
-            claims(site)
+            claimed_hosts(site)
                 .into_iter()
                 .map(|host| (host, site.name.clone())),
         );
     }
 
     /// Whether each host of this site has an owner here, whichever site that is.
-    pub fn have_all_of(&self, site: &Site) -> bool {
-        claims(site).iter().all(|host| self.0.contains_key(host))
+    pub fn contains_all_hosts(&self, site: &Site) -> bool {
+        claimed_hosts(site)
+            .iter()
+            .all(|host| self.0.contains_key(host))
     }
 
     /// The first host of the site that has an owner here. The site itself must not have been added:
     /// it would be its own conflict.
-    pub fn conflict(&self, site: &Site) -> Option<HostConflict> {
-        claims(site).into_iter().find_map(|host| {
+    pub fn find_conflict(&self, site: &Site) -> Option<HostConflict> {
+        claimed_hosts(site).into_iter().find_map(|host| {
             Some(HostConflict {
                 owner: self.0.get(&host)?.clone(),
                 host,
@@ -48,8 +50,8 @@ impl HostOwners {
 }
 
 impl HostConflict {
-    /// The finding about the site whose claim is refused: at the host in its file, or about the
-    /// whole file if the conflict is about every other host.
+    /// The finding for the site that is rejected: at the host in its file, or about the whole file
+    /// if the conflict is about every other host.
     pub fn diagnostic(&self, site: &Site) -> Diagnostic {
         let HostConflict { host, owner } = self;
         let claimed = site
@@ -75,7 +77,7 @@ impl HostConflict {
 
 /// The hosts that a site claims: those of its policy, or `None` (every other host) if it names
 /// none.
-fn claims(site: &Site) -> Vec<Option<HostPattern>> {
+fn claimed_hosts(site: &Site) -> Vec<Option<HostPattern>> {
     match site.policy.hosts.as_slice() {
         [] => vec![None],
         hosts => hosts.iter().map(|host| Some(host.value.clone())).collect(),

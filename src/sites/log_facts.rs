@@ -1,34 +1,36 @@
-//! The publication log (which site published which robots.txt when) as facts, and back.
+//! Converts the publication log, which records what each host published as robots.txt, to rows
+//! (facts) of the state database ([`log_to_facts`]). After a restart the log and the files are made
+//! from these facts again ([`log_from_facts`], [`versions_from_facts`]).
 
 use crate::facts::{AnyFact, DeclaredVersion, GapReason, HistoryGap, StoredFacts};
-use crate::policy::Version;
-use crate::publications::{Gaps, PublicationLog, VersionStore};
+use crate::policy::RobotsVersion;
+use crate::publications::{LogGaps, PublicationLog, VersionStore};
 use crate::time::Timestamp;
 
 /// The log of an earlier process.
-pub fn remembered_log(facts: &StoredFacts) -> PublicationLog {
-    let mut gaps = Gaps::default();
+pub fn log_from_facts(facts: &StoredFacts) -> PublicationLog {
+    let mut gaps = LogGaps::default();
     for (_, gap) in &facts.history_gaps {
-        gap_of(&mut gaps, gap.reason).get_or_insert(gap.at);
+        gap_mut(&mut gaps, gap.reason).get_or_insert(gap.at);
     }
     let declared = facts.declared_versions.iter();
-    PublicationLog::remembered(
-        without_times(&facts.host_tenures),
-        without_times(&facts.publications),
+    PublicationLog::from_stored(
+        drop_times(&facts.host_tenures),
+        drop_times(&facts.publications),
         declared
             .map(|(_, declared)| (declared.site.clone(), declared.version))
             .collect(),
         gaps,
-        without_times(&facts.clock_jumps),
+        drop_times(&facts.clock_jumps),
     )
 }
 
-fn without_times<T: Clone>(facts: &[(Timestamp, T)]) -> Vec<T> {
+fn drop_times<T: Clone>(facts: &[(Timestamp, T)]) -> Vec<T> {
     facts.iter().map(|(_, fact)| fact.clone()).collect()
 }
 
-/// The moment of a gap in the log, by its reason.
-fn gap_of(gaps: &mut Gaps, reason: GapReason) -> &mut Option<Timestamp> {
+/// The end of the gap in the log for this reason.
+fn gap_mut(gaps: &mut LogGaps, reason: GapReason) -> &mut Option<Timestamp> {
     match reason {
         GapReason::Cut => &mut gaps.cut_at,
         GapReason::Lost => &mut gaps.lost_at,
@@ -36,21 +38,20 @@ fn gap_of(gaps: &mut Gaps, reason: GapReason) -> &mut Option<Timestamp> {
     }
 }
 
-/// The bytes of the versions that an earlier process published. Bytes that are not those of their
+/// The bytes of the versions that an earlier process published. Bytes that do not match their
 /// version are left out.
-pub fn remembered_versions(facts: &StoredFacts) -> VersionStore {
+pub fn versions_from_facts(facts: &StoredFacts) -> VersionStore {
     let mut versions = VersionStore::default();
     for (_, file) in &facts.versions {
-        if Version::of(&file.bytes) == file.id {
+        if RobotsVersion::from_body(&file.bytes) == file.id {
             versions.insert(file.id, file.bytes.clone());
         }
     }
     versions
 }
 
-/// The facts of a log: publications, clock jumps, tenures of hosts, declared versions, and the gaps
-/// that there are.
-pub fn log_facts(log: &PublicationLog) -> Vec<AnyFact> {
+/// The facts of a log: publications, clock jumps, tenures of hosts, declared versions, and gaps.
+pub fn log_to_facts(log: &PublicationLog) -> Vec<AnyFact> {
     let mut facts: Vec<AnyFact> = Vec::new();
     facts.extend(log.publications.iter().cloned().map(AnyFact::from));
     facts.extend(log.jumps.iter().copied().map(AnyFact::from));
@@ -64,7 +65,7 @@ pub fn log_facts(log: &PublicationLog) -> Vec<AnyFact> {
     }
     let mut gaps = log.gaps;
     for reason in [GapReason::Cut, GapReason::Lost, GapReason::Broken] {
-        if let Some(at) = *gap_of(&mut gaps, reason) {
+        if let Some(at) = *gap_mut(&mut gaps, reason) {
             facts.push(HistoryGap { reason, at }.into());
         }
     }

@@ -1,4 +1,5 @@
-//! Hosts that move from one site to another: their tags count as new.
+//! Tests of hosts that move from one site to another. The X-Robots-Tag rules of such a host count
+//! as new, so that crawlers are sent its pages whole instead of a 304.
 
 use super::*;
 use std::fs;
@@ -7,66 +8,67 @@ use std::path::PathBuf;
 const DAY: i64 = 86_400;
 
 /// A policy directory and a state directory of one crawlgate after another.
-struct World {
+struct RestartedSites {
     directory: tempfile::TempDir,
-    live: Option<Arc<SiteManager>>,
+    manager: Option<Arc<SiteManager>>,
 }
 
-impl World {
-    fn start(files: &[(&str, &str)]) -> World {
+impl RestartedSites {
+    fn start(files: &[(&str, &str)]) -> RestartedSites {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("policies")).expect("a folder");
-        let mut world = World {
+        let mut sites = RestartedSites {
             directory,
-            live: None,
+            manager: None,
         };
         files
             .iter()
-            .for_each(|(name, text)| world.write(name, text));
-        world.go_on(true, 0);
-        world
+            .for_each(|(name, text)| sites.write_policy(name, text));
+        sites.restart(true, 0);
+        sites
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    fn write_policy(&self, name: &str, text: &str) {
         fs::write(self.path("policies").join(format!("{name}.yaml")), text).expect("a policy");
     }
 
-    fn remove(&self, name: &str) {
+    fn remove_policy(&self, name: &str) {
         fs::remove_file(self.path("policies").join(format!("{name}.yaml"))).expect("removed");
     }
 
     /// Reads the directory again; or, `cold`, starts another crawlgate.
-    fn go_on(&mut self, cold: bool, now: i64) {
-        if let Some(live) = self.live.as_ref().filter(|_| !cold) {
-            live.reload(Timestamp(now));
+    fn restart(&mut self, cold: bool, now: i64) {
+        if let Some(manager) = self.manager.as_ref().filter(|_| !cold) {
+            manager.reload(Timestamp(now));
             return;
         }
-        self.live = None;
+        self.manager = None;
         let options = SiteOptions {
             policies: self.path("policies"),
             strict: false,
             may_be_missing: false,
-            origins: KnownOrigins::default(),
+            origins: InitialOrigins::default(),
             published_proof: false,
         };
-        let live = super::tests::start_with(options, Some(&self.path("state")), now);
-        let live = live.unwrap_or_else(|error| panic!("{error}"));
-        self.live = Some(live);
+        let manager = super::tests::start_with_options(options, Some(&self.path("state")), now);
+        let manager = manager.unwrap_or_else(|error| panic!("{error}"));
+        self.manager = Some(manager);
     }
 
-    fn moved(&self, host: &str, now: i64) -> bool {
-        let live = self.live.as_ref().expect("started");
-        live.snapshot()
+    fn has_moved(&self, host: &str, now: i64) -> bool {
+        let manager = self.manager.as_ref().expect("started");
+        manager
+            .snapshot()
             .history(host.as_bytes())
-            .has_moved_lately(Timestamp(now))
+            .has_moved_recently(Timestamp(now))
     }
 }
 
-fn policy(hosts: &str, tag: &str) -> String {
+fn policy_text(hosts: &str, tag: &str) -> String {
     let hosts = if hosts.is_empty() {
         String::new()
     } else {
@@ -83,111 +85,128 @@ fn policy(hosts: &str, tag: &str) -> String {
 #[test]
 fn host_moves_with_its_closest_pattern() {
     for cold in [false, true] {
-        let mut world = World::start(&[
+        let mut sites = RestartedSites::start(&[
             (
                 "shop",
-                &policy("\"*.shop.example\", shop.example", "noindex"),
+                &policy_text("\"*.shop.example\", shop.example", "noindex"),
             ),
-            ("blog", &policy("blog.example", "")),
+            ("blog", &policy_text("blog.example", "")),
         ]);
-        world.write("shop", &policy("shop.example", "noindex"));
-        world.write("blog", &policy("blog.example, \"*.shop.example\"", ""));
-        world.go_on(cold, 40 * DAY);
+        sites.write_policy("shop", &policy_text("shop.example", "noindex"));
+        sites.write_policy("blog", &policy_text("blog.example, \"*.shop.example\"", ""));
+        sites.restart(cold, 40 * DAY);
         for (host, wanted) in [
             ("a.shop.example", true),
             ("a.b.shop.example", true),
             ("shop.example", false),
         ] {
-            assert_eq!(world.moved(host, 40 * DAY), wanted, "{host}");
+            assert_eq!(sites.has_moved(host, 40 * DAY), wanted, "{host}");
         }
         // It is the same site's, and what it was told goes by the wildcard.
-        world.write(
+        sites.write_policy(
             "blog",
-            &policy("blog.example, \"*.shop.example\", a.shop.example", ""),
+            &policy_text("blog.example, \"*.shop.example\", a.shop.example", ""),
         );
-        world.go_on(cold, 50 * DAY);
+        sites.restart(cold, 50 * DAY);
         assert!(
-            world.moved("A.Shop.Example:80", 70 * DAY - 1)
-                && !world.moved("a.shop.example", 70 * DAY)
+            sites.has_moved("A.Shop.Example:80", 70 * DAY - 1)
+                && !sites.has_moved("a.shop.example", 70 * DAY)
         );
         // What moves again is new again, and that alone.
-        world.write("blog", &policy("blog.example, \"*.shop.example\"", ""));
-        world.write("shop", &policy("shop.example, a.shop.example", "noindex"));
-        world.go_on(cold, 60 * DAY);
-        assert!(
-            world.moved("a.shop.example", 90 * DAY - 1) && !world.moved("b.shop.example", 70 * DAY)
+        sites.write_policy("blog", &policy_text("blog.example, \"*.shop.example\"", ""));
+        sites.write_policy(
+            "shop",
+            &policy_text("shop.example, a.shop.example", "noindex"),
         );
-        assert!(!world.moved("blog.example", 60 * DAY) && !world.moved("shop.example", 60 * DAY));
+        sites.restart(cold, 60 * DAY);
+        assert!(
+            sites.has_moved("a.shop.example", 90 * DAY - 1)
+                && !sites.has_moved("b.shop.example", 70 * DAY)
+        );
+        assert!(
+            !sites.has_moved("blog.example", 60 * DAY)
+                && !sites.has_moved("shop.example", 60 * DAY)
+        );
     }
 }
 
 #[test]
-fn a_port_that_moves_takes_its_name_with_it() {
-    let mut world = World::start(&[
+fn moved_port_moves_its_name() {
+    let mut sites = RestartedSites::start(&[
         (
             "shop",
-            &policy("\"shop.example:8443\", shop.example", "noindex"),
+            &policy_text("\"shop.example:8443\", shop.example", "noindex"),
         ),
-        ("blog", &policy("blog.example", "")),
+        ("blog", &policy_text("blog.example", "")),
     ]);
-    world.write("shop", &policy("shop.example", "noindex"));
-    world.write("blog", &policy("blog.example, \"shop.example:8443\"", ""));
-    world.go_on(false, 40 * DAY);
-    assert!(world.moved("shop.example:8443", 40 * DAY) && !world.moved("blog.example", 40 * DAY));
+    sites.write_policy("shop", &policy_text("shop.example", "noindex"));
+    sites.write_policy(
+        "blog",
+        &policy_text("blog.example, \"shop.example:8443\"", ""),
+    );
+    sites.restart(false, 40 * DAY);
+    assert!(
+        sites.has_moved("shop.example:8443", 40 * DAY)
+            && !sites.has_moved("blog.example", 40 * DAY)
+    );
 }
 
 #[test]
 fn host_of_a_site_with_recent_tags_counts_as_moved() {
-    let mut world = World::start(&[
-        ("shop", &policy("shop.example", "noindex")),
-        ("blog", &policy("b.example", "")),
+    let mut sites = RestartedSites::start(&[
+        ("shop", &policy_text("shop.example", "noindex")),
+        ("blog", &policy_text("b.example", "")),
     ]);
-    world.write("shop", &policy("shop.example", ""));
-    world.go_on(false, 40 * DAY);
-    world.remove("shop");
-    world.write("store", &policy("shop.example", ""));
-    world.go_on(false, 60 * DAY);
+    sites.write_policy("shop", &policy_text("shop.example", ""));
+    sites.restart(false, 40 * DAY);
+    sites.remove_policy("shop");
+    sites.write_policy("store", &policy_text("shop.example", ""));
+    sites.restart(false, 60 * DAY);
     assert!(
-        world.moved("shop.example", 60 * DAY),
+        sites.has_moved("shop.example", 60 * DAY),
         "the rule is gone for twenty days"
     );
-    assert!(!world.moved("b.example", 60 * DAY));
+    assert!(!sites.has_moved("b.example", 60 * DAY));
 }
 
 #[test]
-fn a_retired_path_is_something_that_is_said() {
+fn retired_path_counts_as_a_page_tag() {
     let retiring = |hosts: &str| {
         format!(
             "hosts: [{hosts}]\nrobots: {{ origin: replace }}\nretire: [{{ paths: /old/, noindex_from: 1970-01-11 }}]\n"
         )
     };
-    let mut world = World::start(&[("shop", &retiring("shop.example"))]);
+    let mut sites = RestartedSites::start(&[("shop", &retiring("shop.example"))]);
     assert_eq!(
-        world
-            .live
+        sites
+            .manager
             .as_ref()
             .expect("started")
-            .keep_time(Timestamp(10 * DAY)),
+            .apply_due_changes(Timestamp(10 * DAY)),
         ["shop"]
     );
-    world.remove("shop");
-    world.write("store", &policy("shop.example", ""));
-    world.go_on(true, 50 * DAY);
-    assert!(world.moved("shop.example", 50 * DAY));
+    sites.remove_policy("shop");
+    sites.write_policy("store", &policy_text("shop.example", ""));
+    sites.restart(true, 50 * DAY);
+    assert!(sites.has_moved("shop.example", 50 * DAY));
 }
 
 #[test]
 fn lost_state_makes_every_host_count_as_moved() {
-    let mut world = World::start(&[("shop", &policy("shop.example", ""))]);
-    world.live = None;
-    fs::write(world.path("state/state.db"), "no database").expect("damaged");
-    world.go_on(true, 40 * DAY);
-    assert!(world.moved("shop.example", 40 * DAY) && world.moved("elsewhere.example", 40 * DAY));
-    world.go_on(true, 41 * DAY);
-    assert!(world.moved("shop.example", 70 * DAY - 1) && !world.moved("shop.example", 70 * DAY));
-    let world = World::start(&[("shop", &policy("shop.example", "noindex"))]);
+    let mut sites = RestartedSites::start(&[("shop", &policy_text("shop.example", ""))]);
+    sites.manager = None;
+    fs::write(sites.path("state/state.db"), "no database").expect("damaged");
+    sites.restart(true, 40 * DAY);
     assert!(
-        !world.moved("shop.example", 0),
+        sites.has_moved("shop.example", 40 * DAY) && sites.has_moved("elsewhere.example", 40 * DAY)
+    );
+    sites.restart(true, 41 * DAY);
+    assert!(
+        sites.has_moved("shop.example", 70 * DAY - 1) && !sites.has_moved("shop.example", 70 * DAY)
+    );
+    let sites = RestartedSites::start(&[("shop", &policy_text("shop.example", "noindex"))]);
+    assert!(
+        !sites.has_moved("shop.example", 0),
         "at the first start nothing was said"
     );
 }

@@ -1,27 +1,27 @@
-//! [`plan`] computes the changes that bring the catalog up to the policy files. It compiles the
-//! files that changed, and settles which site has which host. It changes nothing itself: the
-//! catalog applies the resulting [`SiteChange`]s.
+//! [`plan_changes`] plans a reload of the policies: it compares the policy files with the catalog
+//! of the sites in force, compiles the files that changed, and decides which site gets each host.
+//! It changes nothing itself; the catalog applies the resulting [`SiteChange`]s.
 
-use super::catalog::{Claim, SiteCatalog, SiteChange};
+use super::catalog::{ChangedFile, SiteCatalog, SiteChange};
 use super::host_owners::HostOwners;
-use super::origins::awaited_since;
+use super::origins::awaited_origin;
 use super::policy_directory::{PolicyText, is_removed};
-use super::policy_file::{Candidate, KnownFile};
+use super::policy_file::{CompiledPolicy, PolicyFile};
 use crate::policy::Site;
 use crate::publications::PublicationLog;
 use crate::time::Timestamp;
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The changes that bring the catalog up to the policy files that were found. Unchanged files are
-/// left out, with two exceptions: files that were refused because another site had a host of
-/// theirs, and, with `has_other_files`, files that name others of the directory. A file that is
-/// gone is among `found` while its policy is to stay in force; it gives way to files that have all
-/// its hosts. Sites that end come first, because their hosts are free for others.
-pub fn plan(
+/// left out, except those that were rejected because another site had one of their hosts, and, with
+/// `included_files_changed`, those that name other files of the directory. A missing file is among
+/// `found` as long as its last good policy stays in force; it ends once other files have all its
+/// hosts. Sites that end come first, so that their hosts are free.
+pub fn plan_changes(
     found: BTreeMap<String, PolicyText>,
-    has_other_files: bool,
+    included_files_changed: bool,
     catalog: &SiteCatalog,
     log: &PublicationLog,
     now: Timestamp,
@@ -37,59 +37,59 @@ pub fn plan(
         .filter(|(_, text)| is_removed(text))
         .map(|(name, _)| name.clone())
         .collect();
-    let mut claims = BTreeMap::new();
+    let mut compiled_files = BTreeMap::new();
     for (name, text) in found {
-        let is_as_it_was = catalog.files.get(&name).is_some_and(|known| {
-            let names_files = known
+        let is_unchanged = catalog.files.get(&name).is_some_and(|known| {
+            let has_included_files = known
                 .entry()
-                .is_some_and(|entry| entry.site.policy.names_files());
+                .is_some_and(|entry| entry.site.policy.has_included_files());
             known.text == text
                 && known.conflicts_with.is_none()
-                && !(has_other_files && names_files)
+                && !(included_files_changed && has_included_files)
         });
-        if !is_as_it_was {
-            let candidate = compile_for_hosts(catalog, &name, &text, log, now);
-            claims.insert(
+        if !is_unchanged {
+            let compiled = compile_with_known_origin(catalog, &name, &text, log, now);
+            compiled_files.insert(
                 name,
-                Claim {
+                ChangedFile {
                     text,
-                    candidate,
+                    compiled,
                     conflicts_with: None,
-                    copy: None,
+                    last_good: None,
                 },
             );
         }
     }
-    let replaced = Settling {
+    let replaced = HostAssignment {
         catalog,
         log,
         now,
         removed: &removed,
         missing: &missing,
     }
-    .settle(&mut claims);
-    claims.retain(|name, _| !replaced.contains(name));
-    let claims = claims.into_iter().map(|(site, claim)| SiteChange {
+    .assign_hosts(&mut compiled_files);
+    compiled_files.retain(|name, _| !replaced.contains(name));
+    let compiled_files = compiled_files.into_iter().map(|(site, file)| SiteChange {
         site,
-        file: Some(claim),
+        file: Some(file),
     });
     removed
         .into_iter()
         .chain(replaced)
         .map(|site| SiteChange { site, file: None })
-        .chain(claims)
+        .chain(compiled_files)
         .collect()
 }
 
-/// The default sites that are to be in force; `None` where they stay as they are. As soon as a
-/// policy is in force there are none. They begin only where there is no policy file at all, not
-/// even a refused one, and no default site yet. One that cannot be compiled is left out and logged.
+/// The new default sites; `None` if nothing changes. There are none as soon as a policy is in force.
+/// They begin only if there is no policy file at all, not even a rejected one, and no default site
+/// yet. One that cannot be compiled is left out and logged.
 pub fn plan_default_sites(
     catalog: &SiteCatalog,
     log: &PublicationLog,
     now: Timestamp,
 ) -> Option<Vec<Arc<Site>>> {
-    if catalog.files.values().any(|file| file.in_force.is_some()) {
+    if catalog.files.values().any(|file| file.active.is_some()) {
         return (!catalog.default_sites.is_empty()).then(Vec::new);
     }
     if !catalog.files.is_empty() || !catalog.default_sites.is_empty() {
@@ -97,13 +97,19 @@ pub fn plan_default_sites(
     }
     let mut sites = Vec::new();
     for default in &catalog.listed_default_sites {
-        let candidate = compile_for_hosts(catalog, &default.name, &Ok(default.source()), log, now);
-        match candidate.site {
+        let compiled = compile_with_known_origin(
+            catalog,
+            &default.name,
+            &Ok(default.policy_source()),
+            log,
+            now,
+        );
+        match compiled.site {
             Some(site) => sites.push(site),
             None => {
                 tracing::error!(
                     site = %default.name,
-                    findings = ?candidate.findings(),
+                    findings = ?compiled.findings(),
                     "these hosts of the settings cannot be the hosts of a site: crawlgate observes no crawler there"
                 );
             }
@@ -112,149 +118,154 @@ pub fn plan_default_sites(
     Some(sites)
 }
 
-/// Compiles a file with what is known of its origin's robots.txt: where another site had its host
-/// until now, with that site's copy. The hosts are known only after a first compilation, so it may
-/// compile twice.
-fn compile_for_hosts(
+/// Compiles a file with the known copy of its origin's robots.txt. If another site had its host
+/// until now, that is the copy of that site. The hosts are known only after a first compilation, so
+/// it may compile twice.
+fn compile_with_known_origin(
     catalog: &SiteCatalog,
     name: &str,
     text: &PolicyText,
     log: &PublicationLog,
     now: Timestamp,
-) -> Candidate {
-    // A site without a policy that happens to have the file's name may be another host's.
+) -> CompiledPolicy {
+    // A default site of the same name may have another host.
     let origin = if catalog.default_sites.contains_key(name) {
-        awaited_since(now)
+        awaited_origin(now)
     } else {
-        catalog.origins.of(name, now)
+        catalog.origins.for_site(name, now)
     };
-    let candidate = catalog.compiler.compile(name, text, &origin, now);
+    let compiled = catalog.compiler.compile(name, text, &origin, now);
     let before = catalog.site(name).map(|site| &**site);
-    match candidate
+    match compiled
         .site
         .as_ref()
-        .and_then(|site| catalog.origins.inherited(site, before, log, now))
+        .and_then(|site| catalog.origins.inherited_origin(site, before, log, now))
     {
         Some(origin) => catalog.compiler.compile(name, text, &origin, now),
-        None => candidate,
+        None => compiled,
     }
 }
 
-/// Decides which site gets each host.
-struct Settling<'a> {
+/// Decides which site gets each host. Borrows what [`plan_changes`] knows.
+struct HostAssignment<'a> {
     catalog: &'a SiteCatalog,
     log: &'a PublicationLog,
     now: Timestamp,
     removed: &'a [String],
-    /// The sites whose files are gone and whose policies are to stay in force.
+    /// The sites whose files are gone and whose last good policies stay in force.
     missing: &'a [String],
 }
 
-impl Settling<'_> {
-    /// Decides which claims get their hosts, and marks the others as refused. A host belongs to one
-    /// site. What is in force keeps its hosts, unless its own file gives them up; of two new claims
-    /// the one of the later name is refused. A refused file leaves its site as it was, which may
-    /// put others in the wrong, so this is repeated until no claim is refused. Then takes the
-    /// stored copies. Returns the sites whose files are gone and whose hosts other files have:
-    /// these end.
-    fn settle(&self, claims: &mut BTreeMap<String, Claim>) -> Vec<String> {
+impl HostAssignment<'_> {
+    /// Rejects the files whose hosts belong to another site. A site in force keeps its hosts unless
+    /// its own file gives them up; of two new files the one with the later name is rejected. A
+    /// rejected file leaves its site as it was, which may create new conflicts, so this is repeated
+    /// until no file is rejected. Then assigns the last good policies. Returns the missing sites
+    /// that end because other files have all their hosts.
+    fn assign_hosts(&self, compiled_files: &mut BTreeMap<String, ChangedFile>) -> Vec<String> {
         loop {
-            let mut replaced = self.replaced(claims);
-            let mut owners = self.owners_in_force(claims, &replaced);
-            let mut refused = Vec::new();
-            for (name, claim) in claims.iter() {
-                let Some(site) = &claim.candidate.site else {
+            let mut replaced = self.fully_replaced(compiled_files);
+            let mut owners = self.owners_in_force(compiled_files, &replaced);
+            let mut rejected = Vec::new();
+            for (name, file) in compiled_files.iter() {
+                let Some(site) = &file.compiled.site else {
                     continue;
                 };
-                match owners.conflict(site) {
-                    Some(conflict) => refused.push((name.clone(), conflict)),
-                    None => owners.add(site),
+                match owners.find_conflict(site) {
+                    Some(conflict) => rejected.push((name.clone(), conflict)),
+                    None => owners.insert_site(site),
                 }
             }
-            if refused.is_empty() {
-                replaced.extend(self.take_copies(claims, &mut owners));
+            if rejected.is_empty() {
+                replaced.extend(self.assign_last_good(compiled_files, &mut owners));
                 return replaced;
             }
-            for (name, conflict) in refused {
-                if let Some(claim) = claims.get_mut(&name) {
-                    claim
-                        .candidate
-                        .refuse(&conflict, self.missing.contains(&conflict.owner));
-                    claim.conflicts_with = Some(conflict.owner);
+            for (name, conflict) in rejected {
+                if let Some(file) = compiled_files.get_mut(&name) {
+                    file.compiled
+                        .reject_for_conflict(&conflict, self.missing.contains(&conflict.owner));
+                    file.conflicts_with = Some(conflict.owner);
                 }
             }
         }
     }
 
-    /// The sites in force whose files are gone, and whose hosts are all claimed by other files.
-    fn replaced(&self, claims: &BTreeMap<String, Claim>) -> Vec<String> {
+    /// The missing sites whose hosts are all in other files.
+    fn fully_replaced(&self, compiled_files: &BTreeMap<String, ChangedFile>) -> Vec<String> {
         let mut claimed = HostOwners::default();
-        for site in claims
+        for site in compiled_files
             .values()
-            .filter_map(|claim| claim.candidate.site.as_ref())
+            .filter_map(|file| file.compiled.site.as_ref())
         {
-            claimed.add(site);
+            claimed.insert_site(site);
         }
         let mut replaced = self.missing.to_vec();
         replaced.retain(|name| {
-            let entry = self.catalog.files.get(name).and_then(KnownFile::entry);
-            entry.is_some_and(|entry| claimed.have_all_of(&entry.site))
+            let entry = self.catalog.files.get(name).and_then(PolicyFile::entry);
+            entry.is_some_and(|entry| claimed.contains_all_hosts(&entry.site))
         });
         replaced
     }
 
-    /// The owners of hosts among the sites in force that stay as they are: those that neither end
-    /// (`removed`, `replaced`) nor have a new site among the claims.
-    fn owners_in_force(&self, claims: &BTreeMap<String, Claim>, replaced: &[String]) -> HostOwners {
+    /// The owners of hosts among the sites that stay as they are: they neither end (`removed`,
+    /// `replaced`) nor have a newly compiled site.
+    fn owners_in_force(
+        &self,
+        compiled_files: &BTreeMap<String, ChangedFile>,
+        replaced: &[String],
+    ) -> HostOwners {
         let gone: Vec<&String> = self.removed.iter().chain(replaced).collect();
         let mut owners = HostOwners::default();
         for (name, file) in &self.catalog.files {
-            let is_replaced = claims
+            let is_replaced = compiled_files
                 .get(name)
-                .is_some_and(|claim| claim.candidate.site.is_some());
+                .is_some_and(|file| file.compiled.site.is_some());
             if let Some(entry) = file
                 .entry()
                 .filter(|_| !is_replaced && !gone.contains(&name))
             {
-                owners.add(&entry.site);
+                owners.insert_site(&entry.site);
             }
         }
         owners
     }
 
-    /// Gives a claim without a site its last good policy as `copy`, if the catalog does not have
-    /// the file yet (at the start) and the hosts of the copy are free; these become its own in
-    /// `owners`. Returns the sites whose files are gone and whose hosts all have other owners.
-    fn take_copies(
+    /// At the start, gives each file that has no site its last good policy, if the hosts of that
+    /// are free, and adds them to `owners`. Returns the missing sites whose hosts all have other
+    /// owners.
+    fn assign_last_good(
         &self,
-        claims: &mut BTreeMap<String, Claim>,
+        compiled_files: &mut BTreeMap<String, ChangedFile>,
         owners: &mut HostOwners,
     ) -> Vec<String> {
         let mut replaced = Vec::new();
-        for (name, claim) in claims
+        for (name, file) in compiled_files
             .iter_mut()
-            .filter(|(_, claim)| claim.candidate.site.is_none())
+            .filter(|(_, file)| file.compiled.site.is_none())
         {
             if self.catalog.files.contains_key(name) {
                 continue;
             }
-            let Some(text) = self.catalog.memory.last_good.get(name) else {
+            let Some(text) = self.catalog.stored_state.last_good.get(name) else {
                 continue;
             };
-            let source = Source {
+            let source = SourceFile {
                 name: format!("the last good policy of {name}").into(),
                 text: text.clone(),
             };
-            let copy = compile_for_hosts(self.catalog, name, &Ok(source), self.log, self.now).site;
+            let copy =
+                compile_with_known_origin(self.catalog, name, &Ok(source), self.log, self.now).site;
             if self.missing.contains(name)
-                && copy.as_ref().is_some_and(|copy| owners.have_all_of(copy))
+                && copy
+                    .as_ref()
+                    .is_some_and(|copy| owners.contains_all_hosts(copy))
             {
                 replaced.push(name.clone());
                 continue;
             }
-            claim.copy = copy.filter(|copy| owners.conflict(copy).is_none());
-            if let Some(copy) = &claim.copy {
-                owners.add(copy);
+            file.last_good = copy.filter(|copy| owners.find_conflict(copy).is_none());
+            if let Some(copy) = &file.last_good {
+                owners.insert_site(copy);
             }
         }
         replaced

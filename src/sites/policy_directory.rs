@@ -1,42 +1,50 @@
-//! Reads the policy directory, for the server and the offline commands. [`policy_files`] lists the
-//! policy files, [`policies`] reads them, and [`included_files`] reads the files that policies may
-//! name. [`PolicyText`] is the text of a policy file, or the reason why it has none
-//! ([`Unreadable`]).
+//! Reads the directory with the policy files, for the server and the offline commands.
+//! [`list_policies`] lists the files, [`read_policies`] reads them, and [`read_included_files`]
+//! reads other files that policies may name. [`PolicyText`] is the text of a policy file, or the
+//! reason why it has none ([`UnreadableFile`]).
 
-use crate::files::{directory_of, read_file};
+use crate::files::{parent_directory, read_file_up_to};
 use crate::policy::included::{self, IncludedFiles};
 use crate::printable::printable_path;
-use crate::yaml::{Diagnostic, Source};
+use crate::yaml::{Diagnostic, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A policy is written by hand; a larger file is a mistake.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_POLICY_BYTES: u64 = 4 * 1024 * 1024;
 
 /// More files beside the policies are not read: they all stay in memory.
 const MAX_INCLUDED: usize = 256;
 
 /// The text of a policy file, or why there is none.
-pub type PolicyText = Result<Source, Unreadable>;
+pub type PolicyText = Result<SourceFile, UnreadableFile>;
 
 /// Why a policy file has no text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
-pub struct Unreadable {
+pub struct UnreadableFile {
     /// The file.
     pub path: String,
     /// What is wrong.
-    pub why: Unread,
+    pub why: UnreadableReason,
 }
 
-/// Whether a text stands for a file that was there before and is gone.
+/// The path of a policy file, also of one that cannot be read.
+pub fn policy_path(text: &PolicyText) -> String {
+    match text {
+        Ok(source) => source.name.to_string(),
+        Err(unreadable) => unreadable.path.clone(),
+    }
+}
+
+/// Whether this is a policy file that was removed.
 pub fn is_removed(text: &PolicyText) -> bool {
     matches!(
         text,
-        Err(Unreadable {
-            why: Unread::Removed(_),
+        Err(UnreadableFile {
+            why: UnreadableReason::Removed(_),
             ..
         })
     )
@@ -44,7 +52,7 @@ pub fn is_removed(text: &PolicyText) -> bool {
 
 /// What is wrong with a file that has no text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
+pub enum UnreadableReason {
     /// It is a pipe, a socket or a device.
     #[error("is not a file")]
     NotAFile,
@@ -55,7 +63,7 @@ pub enum Unread {
     #[error(
         "is a link to a file outside of its directory, and is not followed; name the file that it leads to"
     )]
-    LeadsOut,
+    LinkOutside,
     /// It is larger than any policy.
     #[error("the file is larger than 4 MiB")]
     TooLarge,
@@ -65,7 +73,7 @@ pub enum Unread {
     /// Another file has the same name with another ending.
     #[error("{0} has the same site name")]
     DuplicateSite(String),
-    /// It was there before, and is gone: the name of its site.
+    /// It was removed: the name of its site.
     #[error(
         "the file is gone; crawlgate keeps its last good policy. Put the file back, give its hosts to another file, or end \
          the site by `crawlgate reload --remove {0}` (in an application: `remove_site`)"
@@ -73,29 +81,26 @@ pub enum Unread {
     Removed(String),
 }
 
-impl Unreadable {
-    /// The finding about the whole file, with an id for each kind of reason.
+impl UnreadableFile {
+    /// The finding about the whole file.
     pub fn diagnostic(&self) -> Diagnostic {
-        let id = match self.why {
-            Unread::NotAFile | Unread::Io(_) => "unreadable",
-            Unread::LeadsOut => "leads-out",
-            Unread::TooLarge => "too-large",
-            Unread::NotUtf8(_) => "not-utf8",
-            Unread::Removed(_) => "removed",
-            Unread::DuplicateSite(_) => return duplicate_site(&self.why),
+        let id = match &self.why {
+            UnreadableReason::NotAFile | UnreadableReason::Io(_) => "unreadable",
+            UnreadableReason::LinkOutside => "leads-out",
+            UnreadableReason::TooLarge => "too-large",
+            UnreadableReason::NotUtf8(_) => "not-utf8",
+            UnreadableReason::Removed(_) => "removed",
+            UnreadableReason::DuplicateSite(other) => return duplicate_site_finding(other),
         };
         Diagnostic::whole_file(id, self.why.to_string())
     }
 }
 
-fn duplicate_site(why: &Unread) -> Diagnostic {
-    let help = "the site name is the file name: rename one of them";
-    Diagnostic::whole_file("duplicate-site", why.to_string()).help(help)
-}
-
-/// The finding for the later of two files with the same site name.
-pub fn same_site_name(other: &str) -> Diagnostic {
-    duplicate_site(&Unread::DuplicateSite(other.to_owned()))
+/// The finding for a file whose site name another file has already.
+pub fn duplicate_site_finding(other_file: &str) -> Diagnostic {
+    let reason = UnreadableReason::DuplicateSite(other_file.to_owned());
+    Diagnostic::whole_file("duplicate-site", reason.to_string())
+        .help("the site name is the file name: rename one of them")
 }
 
 /// The policy files directly inside a directory, in the order of their names: `*.yaml` and `*.yml`
@@ -103,7 +108,7 @@ pub fn same_site_name(other: &str) -> Diagnostic {
 ///
 /// # Errors
 /// The directory cannot be read as a whole: an entry that cannot be read might be a policy.
-pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn list_policies(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -114,7 +119,7 @@ pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
             .file_stem()
             .and_then(|stem| stem.to_str())
             .is_some_and(|stem| !stem.starts_with('.'));
-        // Kubernetes mounts a ConfigMap as links; what a link leads to counts.
+        // Kubernetes mounts a ConfigMap as links, so the target of a link counts.
         if is_policy && is_named && !path.is_dir() {
             files.push(path);
         }
@@ -123,92 +128,88 @@ pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The policies of a directory by site name. A file that cannot be read is among them as an error,
-/// so that its site stays. Two files with the same site name give one error, in place of both
-/// texts.
+/// The policies of a directory by site name. A file that cannot be read is an error in the map, so
+/// that its site stays. Two files with the same site name are one error.
 ///
 /// # Errors
-/// As for [`policy_files`].
-pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
-    let mut found: BTreeMap<String, (String, PolicyText)> = BTreeMap::new();
-    for path in policy_files(directory)? {
+/// As for [`list_policies`].
+pub fn read_policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
+    let mut found: BTreeMap<String, PolicyText> = BTreeMap::new();
+    for path in list_policies(directory)? {
         let site = site_name(&path);
-        let name = printable_path(&path);
         let text = match found.get(&site) {
-            Some((other, _)) => Err(Unreadable {
-                path: name.clone(),
-                why: Unread::DuplicateSite(other.clone()),
+            Some(other) => Err(UnreadableFile {
+                path: printable_path(&path),
+                why: UnreadableReason::DuplicateSite(policy_path(other)),
             }),
-            None => read(&path),
+            None => read_policy(&path),
         };
-        found.insert(site, (name, text));
+        found.insert(site, text);
     }
-    Ok(found
-        .into_iter()
-        .map(|(site, (_, text))| (site, text))
-        .collect())
+    Ok(found)
 }
 
-/// The files of a directory that its policies can name, at most 256 of them: not hidden, and with
-/// one of the endings for such files. A file that cannot be read or is too large is left out: the
-/// policy that names it has an error. Empty if the directory cannot be read.
-pub fn included_files(directory: &Path) -> IncludedFiles {
+/// The files of a directory that its policies may name: not hidden, with one of the endings for such
+/// files, at most 256. A file that cannot be read or is too large is left out, and the policy that
+/// names it has an error. Empty if the directory cannot be read.
+pub fn read_included_files(directory: &Path) -> IncludedFiles {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
         let path = entry.path();
         let name = path.file_name()?.to_str()?.to_owned();
         let ending = path.extension()?.to_str()?;
-        // As for policies: what a link leads to counts, and a pipe would wait.
-        let can_be_named = included::ENDINGS.contains(&ending) && !name.starts_with('.');
+        // As for policies, the target of a link counts. Reading a pipe would wait.
+        let can_be_named = included::EXTENSIONS.contains(&ending) && !name.starts_with('.');
         (can_be_named && path.is_file()).then_some((name, path))
     });
     let mut files = IncludedFiles::default();
     for (name, path) in named.take(MAX_INCLUDED) {
-        if let Ok(bytes) = read_file(&path, included::MAX_FILE) {
+        if let Ok(bytes) = read_file_up_to(&path, included::MAX_BYTES) {
             files.0.insert(name, bytes.into());
         }
     }
     files
 }
 
-/// The site that a policy file is for: the name of the file without its ending.
+/// The name of a policy file's site: the file name without its ending.
 pub fn site_name(path: &Path) -> String {
     printable_path(Path::new(path.file_stem().unwrap_or_default()))
 }
 
-/// Whether a path is a link to a file outside of its directory. By such a link whoever proposes a
-/// policy could have another file of the machine printed. False if the path cannot be resolved.
-pub fn leads_out(path: &Path) -> bool {
+/// Whether a path is a link to a file outside of its directory. Such a link in a proposed policy
+/// could print another file of the machine. False if the path cannot be resolved.
+pub fn is_link_outside(path: &Path) -> bool {
     // Kubernetes mounts a ConfigMap as links within the directory.
-    match (directory_of(path).canonicalize(), path.canonicalize()) {
+    match (parent_directory(path).canonicalize(), path.canonicalize()) {
         (Ok(directory), Ok(file)) => !file.starts_with(directory),
         _ => false,
     }
 }
 
-/// Reads one policy file. Follows a link wherever it leads; see `leads_out`.
+/// Reads one policy file. Follows a link wherever it leads; see `is_link_outside`.
 ///
 /// # Errors
-/// It is no regular file, cannot be read, is larger than 4 MiB, or is not UTF-8. See [`Unread`].
-pub fn read(path: &Path) -> PolicyText {
+/// It is no regular file, cannot be read, is larger than 4 MiB, or is not UTF-8. See [`UnreadableReason`].
+pub fn read_policy(path: &Path) -> PolicyText {
     let name = printable_path(path);
     match read_text(path) {
-        Ok(text) => Ok(Source {
+        Ok(text) => Ok(SourceFile {
             name: name.into(),
             text: text.into(),
         }),
-        Err(why) => Err(Unreadable { path: name, why }),
+        Err(why) => Err(UnreadableFile { path: name, why }),
     }
 }
 
-fn read_text(path: &Path) -> Result<String, Unread> {
+fn read_text(path: &Path) -> Result<String, UnreadableReason> {
     // Opening a pipe waits until another process writes into it.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(Unread::NotAFile);
+        return Err(UnreadableReason::NotAFile);
     }
-    let bytes = read_file(path, MAX_BYTES).map_err(|error| match error.kind() {
-        ErrorKind::FileTooLarge => Unread::TooLarge,
-        _ => Unread::Io(error.to_string()),
+    let bytes = read_file_up_to(path, MAX_POLICY_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => UnreadableReason::TooLarge,
+        _ => UnreadableReason::Io(error.to_string()),
     })?;
-    String::from_utf8(bytes).map_err(|error| Unread::NotUtf8(error.utf8_error().valid_up_to()))
+    String::from_utf8(bytes)
+        .map_err(|error| UnreadableReason::NotUtf8(error.utf8_error().valid_up_to()))
 }

@@ -1,6 +1,6 @@
-//! A policy file. [`SiteCompiler`] compiles its text to a [`Candidate`]: the findings about the
-//! file, and the site if the file has no mistake. [`KnownFile`] is the file as crawlgate last read
-//! it, and [`ReloadReport`] the outcome of a reload of all files.
+//! [`SiteCompiler`] compiles the text of a policy file to a [`CompiledPolicy`]: the findings about
+//! the file, and the site if the file has no mistake. [`PolicyFile`] is a file as crawlgate last
+//! read it, and [`ReloadReport`] the outcome of a reload of all files.
 //!
 //! Every reading of a changed file moves it to one of these states:
 //! - active: it has no mistake, its hosts are free, and it is in force;
@@ -13,24 +13,24 @@ use super::host_owners::HostConflict;
 use super::policy_directory::{PolicyText, is_removed};
 use crate::crawlers::Registry;
 use crate::finding::Finding;
-use crate::policy::lint::allow_published_proof;
-use crate::policy::origin::Origin;
+use crate::policy::lint::remove_provable_findings;
+use crate::policy::origin::OriginAvailability;
 use crate::policy::{IncludedFiles, Site, SiteEntry};
 use crate::time::Timestamp;
-use crate::verdict::Surroundings;
-use crate::yaml::{Diagnostic, Diagnostics, Severity, Source};
+use crate::verdict::PolicySources;
+use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceFile};
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Findings of one file that are told one by one.
-const MAX_TOLD: usize = 20;
+/// The most findings of a file that are logged and shown.
+const MAX_LOGGED_FINDINGS: usize = 20;
 
-/// The function that decodes, checks and compiles a policy file: `verdict::load_with`.
-pub type Read = fn(
+/// The function that decodes, checks and compiles a policy file: `verdict::load_site_at`.
+pub type CompileFn = fn(
     &str,
-    &Source,
-    Surroundings<'_>,
+    &SourceFile,
+    PolicySources<'_>,
     &'static Registry,
     Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics);
@@ -38,29 +38,28 @@ pub type Read = fn(
 /// Compiles policies.
 pub struct SiteCompiler {
     /// Decodes, checks and compiles a file.
-    pub read: Read,
+    pub compile: CompileFn,
     /// The files in the policy directory that policies may name.
     pub files: IncludedFiles,
-    /// Whether the settings allow proof by what the operators of crawlers publish.
+    /// Whether the settings allow proof by networks that the operators of crawlers publish.
     pub published_proof: bool,
 }
 
 impl SiteCompiler {
-    /// Compiles one file with what is known of its origin's robots.txt. A text that could not be
-    /// read gives a candidate without a site, with the finding that says why. A panic of the
-    /// compiler becomes a finding about this file, so that other sites still load.
+    /// Compiles one file with this state of its origin's robots.txt. A text that could not be read
+    /// becomes a finding. So does a panic of the compiler, so that other sites still load.
     pub fn compile(
         &self,
         name: &str,
         text: &PolicyText,
-        origin: &Origin,
+        origin: &OriginAvailability,
         now: Timestamp,
-    ) -> Candidate {
+    ) -> CompiledPolicy {
         let source = match text {
             Ok(source) => source,
             Err(unreadable) => {
-                return Candidate {
-                    source: Source {
+                return CompiledPolicy {
+                    source: SourceFile {
                         name: unreadable.path.clone().into(),
                         text: "".into(),
                     },
@@ -71,12 +70,13 @@ impl SiteCompiler {
                 };
             }
         };
-        let surroundings = Surroundings {
+        let surroundings = PolicySources {
             origin,
             files: &self.files,
         };
-        let read =
-            AssertUnwindSafe(|| (self.read)(name, source, surroundings, Registry::builtin(), now));
+        let read = AssertUnwindSafe(|| {
+            (self.compile)(name, source, surroundings, Registry::builtin(), now)
+        });
         let (site, mut findings) = catch_unwind(read).unwrap_or_else(|_| {
             let finding =
                 Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
@@ -89,9 +89,9 @@ impl SiteCompiler {
             )
         });
         if let Some(site) = site.as_ref().filter(|_| self.published_proof) {
-            allow_published_proof(site, Registry::builtin(), &mut findings);
+            remove_provable_findings(site, Registry::builtin(), &mut findings);
         }
-        Candidate {
+        CompiledPolicy {
             source: source.clone(),
             site,
             findings,
@@ -99,19 +99,19 @@ impl SiteCompiler {
     }
 }
 
-/// A file that was compiled.
-pub struct Candidate {
-    source: Source,
+/// The result of compiling a policy file.
+pub struct CompiledPolicy {
+    source: SourceFile,
     /// The site, if the file has no mistake.
     pub site: Option<Arc<Site>>,
     findings: Diagnostics,
 }
 
-impl Candidate {
-    /// Takes the site away, because another site has one of its hosts, and adds the finding about
-    /// that. `owner_is_gone`: the file of that other site is gone, and the finding says what to do
-    /// then. Does nothing if there is no site.
-    pub fn refuse(&mut self, conflict: &HostConflict, owner_is_gone: bool) {
+impl CompiledPolicy {
+    /// Removes the site, because another site has one of its hosts, and adds a finding.
+    /// `owner_is_gone`: the file of that other site is missing, and the finding says what to do.
+    /// Does nothing if there is no site.
+    pub fn reject_for_conflict(&mut self, conflict: &HostConflict, owner_is_gone: bool) {
         if let Some(site) = self.site.take() {
             let mut finding = conflict.diagnostic(&site);
             if owner_is_gone {
@@ -126,8 +126,8 @@ impl Candidate {
         }
     }
 
-    /// One line for each error and warning, the errors first: for the log and the status. Notes,
-    /// and what is beyond [`MAX_TOLD`], are left to `crawlgate check`.
+    /// One line for each error and warning, the errors first, for the log and the status. Notes, and
+    /// findings beyond [`MAX_LOGGED_FINDINGS`], are left to `crawlgate check`.
     pub fn findings(&self) -> Vec<Finding> {
         let mut worst: Vec<&Diagnostic> = self
             .findings
@@ -136,21 +136,25 @@ impl Candidate {
             .filter(|item| item.severity != Severity::Note)
             .collect();
         worst.sort_by_key(|item| std::cmp::Reverse(item.severity));
-        told(
+        limited_findings(
             &worst,
             |item| item.one_line(&self.source),
             ": `crawlgate check` shows them all",
         )
     }
 
-    /// The errors with their help, `MAX_TOLD` at most and then how many more there are. For an
-    /// operator who has no file to run `crawlgate check` on.
-    pub fn refusals(&self) -> Vec<Finding> {
-        told(&self.errors(), |item| item.with_help(&self.source), "")
+    /// The errors with their help, at most [`MAX_LOGGED_FINDINGS`] and then how many more there are.
+    /// For errors that `crawlgate check` does not show, because they come from the origin's file.
+    pub fn errors_with_help(&self) -> Vec<Finding> {
+        limited_findings(
+            &self.errors(),
+            |item| item.one_line_with_help(&self.source),
+            "",
+        )
     }
 
-    /// All errors at length, for a start that fails.
-    pub fn rendered(&self) -> String {
+    /// All errors with their lines of the file, for a start that fails.
+    pub fn render_errors(&self) -> String {
         self.errors()
             .iter()
             .map(|item| item.render(&self.source, false) + "\n")
@@ -166,46 +170,50 @@ impl Candidate {
     }
 }
 
-/// The first `MAX_TOLD` of these findings, each with the message that `text` makes of it. If there
-/// are more, a last finding with the id `more` says `and N more` and the hint.
-fn told(items: &[&Diagnostic], text: impl Fn(&Diagnostic) -> String, hint: &str) -> Vec<Finding> {
-    let mut told = Vec::new();
-    for item in items.iter().take(MAX_TOLD) {
-        told.push(Finding::new(item.id, text(item)));
+/// At most [`MAX_LOGGED_FINDINGS`] findings, with messages by `text`. If there are more, a last
+/// finding with the id `more` says `and N more` and the hint.
+fn limited_findings(
+    items: &[&Diagnostic],
+    text: impl Fn(&Diagnostic) -> String,
+    hint: &str,
+) -> Vec<Finding> {
+    let mut limited = Vec::new();
+    for item in items.iter().take(MAX_LOGGED_FINDINGS) {
+        limited.push(Finding::new(item.id, text(item)));
     }
-    if let more @ 1.. = items.len().saturating_sub(MAX_TOLD) {
-        told.push(Finding::new("more", format!("and {more} more{hint}")));
+    if let more @ 1.. = items.len().saturating_sub(MAX_LOGGED_FINDINGS) {
+        limited.push(Finding::new("more", format!("and {more} more{hint}")));
     }
-    told
+    limited
 }
 
-/// A policy file as it was last read, good or not.
+/// A policy file as it was last read.
 #[derive(Debug)]
-pub struct KnownFile {
+pub struct PolicyFile {
     /// Its text.
     pub text: PolicyText,
-    /// See [`Candidate::findings`].
+    /// See [`CompiledPolicy::findings`].
     pub findings: Vec<Finding>,
-    /// See [`Candidate::rendered`].
+    /// See [`CompiledPolicy::render_errors`].
     pub rendered: String,
     /// The policy in force.
-    pub in_force: Option<InForce>,
+    pub active: Option<ActivePolicy>,
     /// The site that has one of its hosts.
     pub conflicts_with: Option<String>,
 }
 
 /// The policy in force of a file.
 #[derive(Debug)]
-pub struct InForce {
+pub struct ActivePolicy {
     /// Its site.
     pub entry: SiteEntry,
     /// Where it comes from.
-    pub origin: PolicyOrigin,
+    pub source: PolicySource,
 }
 
 /// Where the policy in force comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicyOrigin {
+pub enum PolicySource {
     /// The file as it was last read.
     File,
     /// The same file, read earlier by this process.
@@ -214,20 +222,20 @@ pub enum PolicyOrigin {
     Store,
 }
 
-impl KnownFile {
+impl PolicyFile {
     /// The site in force.
     pub fn entry(&self) -> Option<&SiteEntry> {
-        self.in_force.as_ref().map(|in_force| &in_force.entry)
+        self.active.as_ref().map(|active| &active.entry)
     }
 
     /// Where the policy in force comes from.
-    pub fn origin(&self) -> Option<PolicyOrigin> {
-        self.in_force.as_ref().map(|in_force| in_force.origin)
+    pub fn source(&self) -> Option<PolicySource> {
+        self.active.as_ref().map(|active| active.source)
     }
 
     /// Whether the file as it was last read is in force.
     pub fn is_active(&self) -> bool {
-        self.origin() == Some(PolicyOrigin::File)
+        self.source() == Some(PolicySource::File)
     }
 
     /// Whether the file is gone.
@@ -235,14 +243,14 @@ impl KnownFile {
         is_removed(&self.text)
     }
 
-    /// The outcome of a reload that finds the file as it was: `Missing` if it is gone; else by what
-    /// is in force: this text, an older policy (`Kept`), or nothing (`Refused`).
-    pub fn outcome_when_unchanged(&self) -> ReloadOutcome {
+    /// The outcome of a reload for an unchanged file: `Missing` if it is gone; otherwise by the
+    /// policy in force: this text (`Unchanged`), an older one (`Kept`), or none (`Refused`).
+    pub fn unchanged_outcome(&self) -> ReloadOutcome {
         if self.is_missing() {
             return ReloadOutcome::Missing;
         }
-        match self.origin() {
-            Some(PolicyOrigin::File) => ReloadOutcome::Unchanged,
+        match self.source() {
+            Some(PolicySource::File) => ReloadOutcome::Unchanged,
             Some(_) => ReloadOutcome::Kept,
             None => ReloadOutcome::Refused,
         }
@@ -254,15 +262,15 @@ impl KnownFile {
 pub struct ReloadReport {
     /// Sites in the order of their names.
     pub sites: Vec<SiteReload>,
-    /// What is wrong with the directory itself.
+    /// The problem with the directory itself.
     pub problem: Option<Finding>,
-    /// Why new policies are not in force yet, though nothing is wrong with them.
+    /// Why new policies without mistakes are not in force yet.
     pub waiting: Option<Finding>,
 }
 
 impl ReloadReport {
-    /// Whether every file is in force as it stands, the directory could be read, and nothing waits.
-    pub fn is_whole(&self) -> bool {
+    /// Whether every file is in force, the directory could be read, and nothing waits.
+    pub fn is_complete(&self) -> bool {
         self.problem.is_none()
             && self.waiting.is_none()
             && !self.sites.iter().any(|site| site.outcome.needs_attention())
@@ -290,9 +298,9 @@ pub enum ReloadOutcome {
     Unchanged,
     /// The new policy is in force.
     Replaced,
-    /// The file is refused; the old policy stays in force.
+    /// The file is rejected; the old policy stays in force.
     Kept,
-    /// The file is refused, and there is no old policy: none is in force.
+    /// The file is rejected, and there is no old policy: none is in force.
     Refused,
     /// The file is gone; the last good policy stays in force, until its end is confirmed.
     Missing,
@@ -301,7 +309,7 @@ pub enum ReloadOutcome {
 }
 
 impl ReloadOutcome {
-    /// Whether the file, as it is on disk, is not in force.
+    /// Whether the file on disk is not in force.
     fn needs_attention(self) -> bool {
         matches!(
             self,

@@ -1,9 +1,9 @@
 //! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the
 //! snapshot that requests are judged by.
 //!
-//! Some changes are announced to other instances ([`PublicationSubscriber`]) and committed to the state
-//! directory before they take effect: a new robots.txt (or a 503 in its place), a host that moves
-//! to another site, and a change of how crawlers are told apart. Otherwise, after a crash,
+//! Some changes are announced to other instances ([`PublicationSubscriber`]) and committed to the
+//! state directory before they take effect: a new robots.txt (or a 503 in its place), a host that
+//! moves to another site, and a change of how crawlers are told apart. Otherwise, after a crash,
 //! crawlgate would report crawlers that obeyed what they were served.
 //!
 //! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is
@@ -15,58 +15,59 @@
 //!   state directory over waits until it gets it back.
 //! - `Unannounced`: the store that the instances share cannot be reached. The change waits until it
 //!   can. If no site changes its hosts, changes of modes, answers and tags take effect meanwhile
-//!   (`held_back`).
+//!   (`interim_sites`).
 
-use super::default_sites::name_in_log;
-use super::held_back::HeldBack;
-use super::log_facts::{log_facts, remembered_log, remembered_versions};
+use super::default_sites::log_name;
+use super::interim_sites::InterimSites;
+use super::log_facts::{log_from_facts, log_to_facts, versions_from_facts};
 use super::pauses::Pauses;
+use super::same_robots::identity_digest;
 use crate::crawlers::Registry;
-use crate::facts::{self, Fact, changes};
+use crate::facts::{self, Fact, diff_facts};
 use crate::policy::host_history::HostHistories;
-use crate::policy::site::DeclaredPrevious;
-use crate::policy::{Site, SiteEntry, Snapshot, Version};
+use crate::policy::site::PreviousRobotsTxt;
+use crate::policy::{RobotsVersion, Site, SiteEntry, Snapshot};
 use crate::publications::{
-    Current, Declared, Horizon, OfOthers, PublicationLog, Published, VersionFile, VersionStore,
+    CurrentSite, DeclaredPreviousRobots, HistoryHorizon, PeerLogs, PublicationLog, PublishedRobots,
+    VersionFile, VersionStore,
 };
-use crate::state::{Remembered, StateError, StateStore};
+use crate::state::{RestoredState, StateError, StateStore};
 use crate::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A copy may be sent slowly while another version takes its place.
-const SLOWEST_ANSWER: Duration = Duration::from_secs(3_600);
+/// The longest time for which a slow client may still receive a superseded version.
+const MAX_RESPONSE_TIME: Duration = Duration::from_secs(3_600);
 
-/// No crawler uses a copy for longer, and the log remembers no more.
-const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
+/// How long the store keeps publications: no crawler uses a copy for longer.
+const LOG_RETENTION: Duration = Duration::from_secs(31 * 86_400);
 
-/// Follows what is published, as other instances in front of the same hosts do.
+/// Gets every publication, like the exchange with other instances and the evidence log.
 pub trait PublicationSubscriber: Send {
     /// Announces the log that is about to come into force, with its files.
     ///
     /// # Errors
-    /// It cannot be announced. It must not take effect.
+    /// The log cannot be announced, and must not take effect.
     fn announce(&self, _log: &PublicationLog, _files: &[VersionFile]) -> Result<(), AnnounceError> {
         Ok(())
     }
 
-    /// Says that these sites come into force now, and the log with them. A new subscriber gets
-    /// those in force. Must not wait for anything.
+    /// Called when these sites and this log come into force; for a new subscriber at once. It must
+    /// not wait for anything.
     fn published(&self, log: &PublicationLog, sites: &[SiteEntry]);
 }
 
-/// Why other instances cannot be told of a publication.
+/// Why a publication cannot be announced to other instances.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnnounceError {
-    /// This instance tells others no more.
+    /// This instance has left the exchange.
     #[error("this instance has left the exchange")]
     Left,
-    /// The store takes long.
+    /// The store has not answered an earlier command.
     #[error("the store has not answered yet what it was asked before")]
     Busy,
-    /// The store has not taken it, for this reason.
+    /// The store failed, for this reason.
     #[error("{0}")]
     Store(String),
 }
@@ -76,133 +77,133 @@ pub enum AnnounceError {
 pub enum Deferral {
     /// It cannot be committed.
     Uncommitted(StateError),
-    /// Other instances cannot be told.
+    /// It cannot be announced to other instances.
     Unannounced(AnnounceError),
 }
 
-/// The publications, and the store that is told of them first.
+/// Publishes sites, and keeps the log of publications.
 pub struct Publisher {
     store: StateStore,
-    /// The log that the store has.
+    /// The log as it is stored.
     pub log: PublicationLog,
-    /// The log with what follows from the end of the previous run, until the store has it too.
-    corrected: Option<PublicationLog>,
-    /// The bytes of versions that were published or may be published, by which other instances can
-    /// judge.
+    /// The log with corrections (gaps, jumps of the clock) that are not stored yet.
+    corrected_log: Option<PublicationLog>,
+    /// The bytes of versions that were published here or by other instances.
     pub versions: VersionStore,
-    /// Those of them that are known from other instances alone: the store does not have them.
-    learned: BTreeSet<Version>,
-    /// The sites in force, without the history of their hosts.
+    /// The versions that only other instances published. They are not stored.
+    peer_versions: BTreeSet<RobotsVersion>,
+    /// The sites in force.
     entries: Vec<SiteEntry>,
     generation: u64,
-    forget_at: Option<Timestamp>,
+    next_expiry: Option<Timestamp>,
     next_switch: Option<Timestamp>,
     /// Why new sites are not in force yet.
     pub deferred: Option<Deferral>,
-    held_back: HeldBack,
+    interim_sites: InterimSites,
     subscribers: Vec<Box<dyn PublicationSubscriber>>,
-    others: Vec<PublicationLog>,
+    peer_logs: Vec<PublicationLog>,
 }
 
 impl Publisher {
-    /// A publisher with the publications of an earlier process. If this process does not go on
-    /// without a gap (`is_continued`), other tables of crawlers and other servers may have answered
-    /// in between; if facts were lost, the log is incomplete. Both are in the corrected log, which
-    /// replaces `log` with the first publication.
-    pub fn new(store: StateStore, remembered: &Remembered, now: Timestamp) -> Publisher {
-        let log = remembered_log(&remembered.facts);
-        let mut corrected = log.clone();
-        // After a gap other tables of crawlers may have been in force.
-        if !remembered.is_continued {
-            corrected.forget_identities();
-            corrected.set_broken(now);
+    /// A publisher with the log of an earlier process. After a gap (not `is_continued`) another
+    /// registry may have been in use, and other servers may have answered. If facts were lost, the
+    /// log is incomplete. Both go into the corrected log, which replaces `log` with the first
+    /// publication.
+    pub fn new(store: StateStore, restored: &RestoredState, now: Timestamp) -> Publisher {
+        let log = log_from_facts(&restored.facts);
+        let mut corrected_log = log.clone();
+        // After a gap another registry may have been in use.
+        if !restored.is_continued {
+            corrected_log.reset_identities();
+            corrected_log.record_gap(now);
         }
-        if remembered.has_lost_facts() {
-            corrected.set_lost(now);
+        if restored.has_lost_facts() {
+            corrected_log.record_loss(now);
         }
         Publisher {
             store,
             log,
-            corrected: Some(corrected),
-            versions: remembered_versions(&remembered.facts),
-            learned: BTreeSet::new(),
+            corrected_log: Some(corrected_log),
+            versions: versions_from_facts(&restored.facts),
+            peer_versions: BTreeSet::new(),
             entries: Vec::new(),
             generation: 0,
-            forget_at: None,
+            next_expiry: None,
             next_switch: None,
             deferred: None,
-            held_back: HeldBack::default(),
+            interim_sites: InterimSites::default(),
             subscribers: Vec::new(),
-            others: Vec::new(),
+            peer_logs: Vec::new(),
         }
     }
 
-    /// From now on this subscriber follows what is published, beginning with the sites in force.
+    /// Adds a subscriber. It gets the sites in force at once.
     pub fn subscribe(&mut self, subscriber: Box<dyn PublicationSubscriber>) {
         subscriber.published(&self.log, &self.entries);
         self.subscribers.push(subscriber);
     }
 
-    /// For a clock that was set by so many seconds (negative: back, 0: other servers may have
-    /// answered until now). Records both a broken history and the shift in the corrected log; the next
-    /// publication stores it.
+    /// Call after the clock was set by so many seconds (negative: back, 0: other servers may have
+    /// answered until now). Records a gap and the step in the corrected log; the next publication
+    /// stores it.
     pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
-        let mut log = self.corrected.take().unwrap_or_else(|| self.log.clone());
-        log.set_broken(now);
+        let mut log = self
+            .corrected_log
+            .take()
+            .unwrap_or_else(|| self.log.clone());
+        log.record_gap(now);
         log.apply_clock_step(by, now);
-        self.corrected = Some(log);
+        self.corrected_log = Some(log);
     }
 
-    /// Takes in what other instances published: their logs replace those known before, and the
-    /// bytes of versions that are new here are kept as learned. Publishes nothing.
-    pub fn learn(&mut self, others: OfOthers) {
-        self.others = others.logs;
-        for (version, bytes) in others.files {
+    /// Replaces the logs of other instances, and keeps the bytes of new versions. Publishes nothing.
+    pub fn set_peer_logs(&mut self, peers: PeerLogs) {
+        self.peer_logs = peers.logs;
+        for (version, bytes) in peers.files {
             if !self.versions.contains(version) {
-                self.learned.insert(version);
+                self.peer_versions.insert(version);
                 self.versions.insert(version, bytes);
             }
         }
     }
 
-    /// Whether something changes by the clock: a superseded version can be forgotten, or robots.txt
-    /// begins or ceases to be answered 503.
+    /// Whether a change by the clock is due: a superseded version expires, or robots.txt begins or
+    /// ceases to be answered 503.
     pub fn is_due(&self, now: Timestamp) -> bool {
-        self.forget_at.is_some_and(|at| now > at) || self.next_switch.is_some_and(|at| now >= at)
+        self.next_expiry.is_some_and(|at| now > at) || self.next_switch.is_some_and(|at| now >= at)
     }
 
-    /// Publishes these sites, and hands `others` (facts of the same change) to the store. What
-    /// changes the log is announced and committed first; another change waits for nothing. Returns
-    /// the snapshot that requests see from now on: of these sites, or, where the change is
-    /// deferred, of those before with the present pauses of pages (see the module).
+    /// Publishes these sites, and stores `other_facts` of the same change. A change of the log is
+    /// announced and committed first; any other change waits for nothing. Returns the snapshot that
+    /// requests see from now on: of these sites or, if the change is deferred, of the former ones
+    /// with the present pauses of pages (see the module).
     pub fn publish(
         &mut self,
         sites: Vec<SiteEntry>,
         pauses: &Pauses,
-        others: Vec<Fact>,
+        other_facts: Vec<Fact>,
         now: Timestamp,
     ) -> Snapshot {
         let mut log = self.log.clone();
-        let keeps = !self.store.health().is_in_memory();
-        // Judged by the stored log: corrections alone do not have to wait.
-        let is_publication = record(&mut log, &sites, keeps, now);
-        if let Some(corrected) = &self.corrected {
-            log = corrected.clone();
-            record(&mut log, &sites, keeps, now);
+        let is_stored = !self.store.health().is_in_memory();
+        // Compared with the stored log: corrections alone do not have to wait.
+        let is_publication = record_publications(&mut log, &sites, is_stored, now);
+        if let Some(corrected_log) = &self.corrected_log {
+            log = corrected_log.clone();
+            record_publications(&mut log, &sites, is_stored, now);
         }
-        let remembered = REMEMBERED.saturating_add(log.jumped());
-        self.store.prune(Timestamp(
-            now.0.saturating_sub_unsigned(remembered.as_secs()),
-        ));
-        let mut facts = changes(log_facts(&self.log), log_facts(&log), now);
-        facts.extend(self.new_versions(&sites, now));
-        facts.extend(others.iter().cloned());
+        let restored = LOG_RETENTION.saturating_add(log.total_jump());
+        self.store
+            .prune(Timestamp(now.0.saturating_sub_unsigned(restored.as_secs())));
+        let mut facts = diff_facts(log_to_facts(&self.log), log_to_facts(&log), now);
+        facts.extend(self.version_facts(&sites, now));
+        facts.extend(other_facts.iter().cloned());
         let committed = if is_publication {
             self.announce(&log, &sites)
                 .and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted))
         } else {
-            // They wait for nothing.
-            self.store.keep(facts);
+            // These facts wait for nothing.
+            self.store.commit_or_queue(facts);
             Ok(())
         };
         match committed {
@@ -210,11 +211,11 @@ impl Publisher {
                 if self.deferred.take().is_some() {
                     tracing::warn!("the new policies are in force; nothing waits any more");
                 }
-                self.held_back.clear();
+                self.interim_sites.clear();
                 self.log = log;
-                self.corrected = None;
-                for (version, bytes) in sites.iter().flat_map(known_versions) {
-                    self.learned.remove(&version);
+                self.corrected_log = None;
+                for (version, bytes) in sites.iter().flat_map(site_versions) {
+                    self.peer_versions.remove(&version);
                     self.versions.insert(version, bytes);
                 }
                 // Before requests see it.
@@ -222,20 +223,20 @@ impl Publisher {
                     subscriber.published(&self.log, &sites);
                 }
                 self.generation += 1;
-                self.snapshot(sites, now)
+                self.build_snapshot(sites, now)
             }
             Err(error) => {
-                self.store.put(others);
-                self.wait(error, sites, pauses, now)
+                self.store.put(other_facts);
+                self.defer_sites(error, sites, pauses, now)
             }
         }
     }
 
-    /// Defers these sites. Returns the snapshot in force meanwhile. If they could not be announced,
-    /// it has the parts of the new sites that do not wait; if they could not be committed, the
-    /// former sites; both with the present pauses of pages. It is a new generation only at the
-    /// first attempt, or if it differs from that of the attempt before.
-    fn wait(
+    /// Defers these sites, and returns the snapshot in force meanwhile. If they could not be
+    /// announced, it has interim sites; if they could not be committed, the former sites; both with
+    /// the present pauses of pages. The generation increases at the first attempt, and when the
+    /// sites change.
+    fn defer_sites(
         &mut self,
         why: Deferral,
         sites: Vec<SiteEntry>,
@@ -248,30 +249,28 @@ impl Publisher {
             Vec::new()
         };
         let has_waited = self.deferred.is_some();
-        self.defer(why);
-        let sites = self
-            .held_back
-            .meanwhile(&self.entries, &new, says_the_same, pauses, now);
+        self.record_deferral(why);
+        let sites = self.interim_sites.entries(&self.entries, &new, pauses, now);
         let is_same = sites.len() == self.entries.len()
             && sites.iter().zip(&self.entries).all(|(site, before)| {
                 Arc::ptr_eq(&site.site, &before.site) && site.pauses == before.pauses
             });
         self.generation += u64::from(!has_waited || !is_same);
-        self.snapshot(sites, now)
+        self.build_snapshot(sites, now)
     }
 
-    /// Announces to the other instances the log that is about to come into force, with the bytes of
-    /// the sites' versions. Succeeds if there are no other instances.
+    /// Announces the log that is about to come into force to all subscribers, with the bytes of the
+    /// sites' versions.
     fn announce(&self, log: &PublicationLog, sites: &[SiteEntry]) -> Result<(), Deferral> {
-        let versions: Vec<_> = sites.iter().flat_map(known_versions).collect();
+        let versions: Vec<_> = sites.iter().flat_map(site_versions).collect();
         self.subscribers
             .iter()
             .try_for_each(|subscriber| subscriber.announce(log, &versions))
             .map_err(Deferral::Unannounced)
     }
 
-    /// Records why new sites wait. Logs it at the first attempt only.
-    fn defer(&mut self, why: Deferral) {
+    /// Records why new sites are deferred. Logs it at the first attempt only.
+    fn record_deferral(&mut self, why: Deferral) {
         if self.deferred.is_none() {
             match &why {
                 Deferral::Uncommitted(_) if self.store.is_handed_over() => tracing::info!(
@@ -289,32 +288,31 @@ impl Publisher {
         self.deferred = Some(why);
     }
 
-    /// The facts that store the bytes of the sites' versions. Leaves out versions that the store
-    /// has; those learned from other instances it does not have.
-    fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
+    /// The facts that store the bytes of the sites' versions. Leaves out versions that are stored
+    /// already.
+    fn version_facts(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
         let mut new = Vec::new();
-        for (version, bytes) in sites.iter().flat_map(known_versions) {
-            if !self.versions.contains(version) || self.learned.contains(&version) {
-                let file = facts::Version { id: version, bytes };
+        for (version, bytes) in sites.iter().flat_map(site_versions) {
+            if !self.versions.contains(version) || self.peer_versions.contains(&version) {
+                let file = facts::VersionBytes { id: version, bytes };
                 new.push(Fact::set(now, file));
             }
         }
         new
     }
 
-    /// Makes these sites those in force: the snapshot of them with the histories of their hosts,
-    /// from the log and from other instances. Also sets when each site's version came into force,
-    /// forgets versions that nobody may use any more, and computes when the next change by the
-    /// clock is due.
-    fn snapshot(&mut self, mut entries: Vec<SiteEntry>, now: Timestamp) -> Snapshot {
+    /// Builds the snapshot of these sites with the histories of their hosts, from this log and those
+    /// of other instances. Sets since when each version is in force, removes unused versions, and
+    /// computes when the next change by the clock is due.
+    fn build_snapshot(&mut self, mut entries: Vec<SiteEntry>, now: Timestamp) -> Snapshot {
         self.entries = entries.clone();
-        let horizon = Horizon {
-            longest: longest_cached(&entries),
+        let horizon = HistoryHorizon {
+            max_cache_time: max_cache_time(&entries),
             now,
         };
-        self.forget_versions(&entries, horizon);
-        let known = self.log.histories_beside(
-            &self.others,
+        self.remove_unused_versions(&entries, horizon);
+        let known = self.log.build_histories(
+            &self.peer_logs,
             &mut self.versions,
             Registry::builtin(),
             horizon,
@@ -322,7 +320,7 @@ impl Publisher {
         for entry in &mut entries {
             entry.since = self
                 .log
-                .in_force_since(&name_in_log(&entry.site))
+                .in_force_since(&log_name(&entry.site))
                 .unwrap_or(entry.since);
         }
         let superseded = known.iter().flat_map(|(_, history)| {
@@ -333,72 +331,66 @@ impl Publisher {
                 .chain(history.unknown_until)
         });
         let first = superseded.min();
-        self.forget_at =
-            first.map(|first| first.plus(horizon.longest.saturating_add(self.log.jumped())));
+        self.next_expiry = first
+            .map(|first| first.plus(horizon.max_cache_time.saturating_add(self.log.total_jump())));
         let snapshot =
             Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
-        self.next_switch = snapshot.next_switch_of_robots_txt();
+        self.next_switch = snapshot.next_robots_txt_switch();
         snapshot
     }
 
-    /// Drops the bytes of versions that no crawler may use any more: those that are neither in
-    /// force nor in this log or one of other instances since the horizon.
-    fn forget_versions(&mut self, entries: &[SiteEntry], horizon: Horizon) {
-        let since = self.log.cached_since(horizon.longest, horizon.now);
-        let mut wanted: BTreeSet<Version> = self.log.versions_since(since);
+    /// Removes the bytes of versions that are neither in force nor in any log since the horizon.
+    fn remove_unused_versions(&mut self, entries: &[SiteEntry], horizon: HistoryHorizon) {
+        let since = self.log.cached_since(horizon.max_cache_time, horizon.now);
+        let mut wanted: BTreeSet<RobotsVersion> = self.log.versions_since(since);
         wanted.extend(entries.iter().map(|entry| entry.site.robots_txt.version));
         wanted.extend(
-            self.others
+            self.peer_logs
                 .iter()
                 .flat_map(|other| other.versions_since(since)),
         );
-        self.versions.keep_only(&wanted);
-        self.learned.retain(|version| wanted.contains(version));
+        self.versions.retain_only(&wanted);
+        self.peer_versions
+            .retain(|version| wanted.contains(version));
     }
 }
 
-/// Whether two versions of a site publish the same robots.txt, both or neither as 503, and tell
-/// crawlers apart by the same names.
-fn says_the_same(before: &SiteEntry, new: &SiteEntry) -> bool {
-    before.site.robots_txt.version == new.site.robots_txt.version
-        && before.robots_txt.is_unavailable() == new.robots_txt.is_unavailable()
-        && identities(&before.site) == identities(&new.site)
-}
-
-/// The version of a site with its bytes, and, if the operator declares one, the version that the
-/// site served before crawlgate.
-fn known_versions(entry: &SiteEntry) -> impl Iterator<Item = VersionFile> {
+/// The version of a site, and the declared version before crawlgate, with their bytes.
+fn site_versions(entry: &SiteEntry) -> impl Iterator<Item = VersionFile> {
     let file = &entry.site.robots_txt;
     let before = entry
         .site
         .previous
         .as_ref()
-        .and_then(DeclaredPrevious::bytes);
+        .and_then(PreviousRobotsTxt::bytes);
     [(file.version, file.body.clone())]
         .into_iter()
-        .chain(before.map(|bytes| (Version::of(bytes), bytes.clone())))
+        .chain(before.map(|bytes| (RobotsVersion::from_body(bytes), bytes.clone())))
 }
 
-/// What the site declares of the time before crawlgate (`robots.previous`).
-fn declared(site: &Site) -> Option<Declared> {
+/// What the policy declares about the time before crawlgate (`robots.previous`).
+fn declared_robots(site: &Site) -> Option<DeclaredPreviousRobots> {
     site.previous.as_ref().map(|previous| match previous {
-        DeclaredPrevious::File(bytes) => Declared::Version(Version::of(bytes)),
-        DeclaredPrevious::Origin(bytes) => {
-            Declared::Origin(bytes.as_ref().map(|bytes| Version::of(bytes)))
+        PreviousRobotsTxt::File(bytes) => {
+            DeclaredPreviousRobots::Version(RobotsVersion::from_body(bytes))
         }
+        PreviousRobotsTxt::Origin(bytes) => DeclaredPreviousRobots::Origin(
+            bytes.as_ref().map(|bytes| RobotsVersion::from_body(bytes)),
+        ),
     })
 }
 
-/// Records in the log what is to be published, and returns whether the log changes: by what a site
-/// publishes, its hosts, how it tells crawlers apart, whether it changes pages, or what it
-/// declares. With `keeps` false nothing outlasts the process: each start looks like the first one,
-/// so what sites declare of the time before crawlgate is left out.
-fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Timestamp) -> bool {
-    let names: Vec<String> = entries
-        .iter()
-        .map(|entry| name_in_log(&entry.site))
-        .collect();
-    let current = entries.iter().zip(&names).map(|(entry, name)| Current {
+/// Records in the log what these sites publish, and returns whether the log changed. Without
+/// `is_stored` nothing outlasts the process and every start looks like the first one, so
+/// declarations about the time before crawlgate are left out.
+fn record_publications(
+    log: &mut PublicationLog,
+    entries: &[SiteEntry],
+    is_stored: bool,
+    now: Timestamp,
+) -> bool {
+    let names: Vec<String> = entries.iter().map(|entry| log_name(&entry.site)).collect();
+    let current = entries.iter().zip(&names).map(|(entry, name)| CurrentSite {
         site: name,
         hosts: entry
             .site
@@ -408,70 +400,37 @@ fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Tim
             .map(|host| &host.value)
             .collect(),
         published: if entry.robots_txt.is_unavailable() {
-            Published::Unavailable
+            PublishedRobots::Unavailable
         } else {
-            Published::Version(entry.site.robots_txt.version)
+            PublishedRobots::Version(entry.site.robots_txt.version)
         },
-        identities: identities(&entry.site),
-        tells: tells(entry, now),
-        declared: declared(&entry.site).filter(|_| keeps),
+        identities: identity_digest(&entry.site),
+        has_page_tags: has_page_tags(entry, now),
+        declared: declared_robots(&entry.site).filter(|_| is_stored),
     });
     log.record(&current.collect::<Vec<_>>(), now)
 }
 
-/// A digest (64 bits) of the names by which crawlers are told apart on a site: of the registry, of
-/// the site's tokens, and of the crawlers that its policy describes. If it changes, what was served
-/// to a crawler may have been recorded under another name.
-fn identities(site: &Site) -> u64 {
-    let mut digest = Sha256::new();
-    for crawler in Registry::builtin().crawlers() {
-        for text in crawler
-            .markers
-            .iter()
-            .chain([&crawler.id])
-            .chain(&crawler.shares_cache)
-        {
-            digest.update(text.as_bytes());
-            digest.update([0]);
-        }
-    }
-    for token in site.tokens.tokens() {
-        digest.update(token.as_bytes());
-        digest.update([1]);
-    }
-    for own in &site.policy.crawlers {
-        for text in own.user_agent.iter().chain([&own.token]) {
-            digest.update(text.value.as_bytes());
-            digest.update([2]);
-        }
-    }
-    digest
-        .finalize()
-        .iter()
-        .take(8)
-        .fold(0, |all, byte| all << 8 | u64::from(*byte))
-}
-
-/// Whether the policy has rules for tags or HTML, or takes the origin's tags away, or whether the
-/// tags of every page changed within 30 days. A 304 would hide such a change from the crawler.
-fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
+/// Whether the policy has rules for tags or HTML, or removes the origin's tags, or the tags of every
+/// page changed within 30 days. A 304 would hide such a change from the crawler.
+fn has_page_tags(entry: &SiteEntry, now: Timestamp) -> bool {
     let site = &entry.site;
     site.html.is_some()
-        || site.tags.strips()
-        || site.tags.identities().next().is_some()
+        || site.strips_origin_tags()
+        || site.tags.rule_ids().next().is_some()
         || entry
-            .tag_ages
+            .tag_change_times
             .everywhere
-            .is_some_and(|changed| now.since(changed) < SiteEntry::TAGS_NEW_FOR)
+            .is_some_and(|changed| now.since(changed) < SiteEntry::NEW_TAGS_PERIOD)
 }
 
-/// The longest time that a crawler may use a copy of any of these sites: the longer of the site's
-/// grace and the longest cache of a known crawler, the cache in front (`behind_cache`), and an hour
-/// for a slow answer. Without sites only the longest cache of a known crawler.
-pub fn longest_cached(entries: &[SiteEntry]) -> Duration {
-    let longest = Registry::builtin().longest_robots_cache();
-    let each = entries.iter().map(|SiteEntry { site, .. }| {
-        site.grace.max(longest) + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER
+/// How long a crawler may use a copy of any of these sites, at most: the longer of the site's grace
+/// and the longest cache of a known crawler, plus the cache in front (`behind_cache`), plus an hour
+/// for a slow client.
+pub fn max_cache_time(entries: &[SiteEntry]) -> Duration {
+    let longest = Registry::builtin().max_robots_cache();
+    let times = entries.iter().map(|SiteEntry { site, .. }| {
+        site.grace.max(longest) + site.behind_cache.unwrap_or_default() + MAX_RESPONSE_TIME
     });
-    each.max().unwrap_or(longest)
+    times.max().unwrap_or(longest)
 }

@@ -1,36 +1,37 @@
-//! Policy files that are gone: what stays in force, and what ends it.
+//! Tests of policy files that were deleted, renamed or emptied: which policy stays in force, and
+//! what ends it.
 
-use super::tests::start_with;
+use super::tests::start_with_options;
 use super::*;
 use std::fs;
 
 /// A policy directory and a state directory of one crawlgate after another.
-struct World {
+struct RestartedSites {
     directory: tempfile::TempDir,
-    live: Option<Arc<SiteManager>>,
+    manager: Option<Arc<SiteManager>>,
     has_state: bool,
 }
 
-fn policy(hosts: &str) -> String {
+fn policy_text(hosts: &str) -> String {
     format!(
         "hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: /p }}] }}\n"
     )
 }
 
-impl World {
+impl RestartedSites {
     /// The sites `a` and `b`.
-    fn new(has_state: bool) -> World {
+    fn new(has_state: bool) -> RestartedSites {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("policies")).expect("a folder");
-        let mut world = World {
+        let mut sites = RestartedSites {
             directory,
-            live: None,
+            manager: None,
             has_state,
         };
-        world.write("a", &policy("a.example"));
-        world.write("b", &policy("b.example, www.b.example"));
-        world.start_again(false);
-        world
+        sites.write_policy("a", &policy_text("a.example"));
+        sites.write_policy("b", &policy_text("b.example, www.b.example"));
+        sites.restart(false);
+        sites
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -40,43 +41,43 @@ impl World {
             .join(format!("{name}.yaml"))
     }
 
-    fn write(&self, name: &str, text: &str) {
+    fn write_policy(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).expect("a policy");
     }
 
-    fn delete(&self, name: &str) {
+    fn delete_policy(&self, name: &str) {
         fs::remove_file(self.path(name)).expect("deleted");
     }
 
-    fn start_again(&mut self, may_be_missing: bool) {
-        self.live = None;
+    fn restart(&mut self, may_be_missing: bool) {
+        self.manager = None;
         let options = SiteOptions {
             policies: self.directory.path().join("policies"),
             strict: false,
             may_be_missing,
-            origins: KnownOrigins::default(),
+            origins: InitialOrigins::default(),
             published_proof: false,
         };
         let state = self.directory.path().join("state");
-        let live = start_with(options, self.has_state.then_some(&*state), 0);
-        self.live = Some(live.unwrap_or_else(|error| panic!("{error}")));
+        let manager = start_with_options(options, self.has_state.then_some(&*state), 0);
+        self.manager = Some(manager.unwrap_or_else(|error| panic!("{error}")));
     }
 
-    fn live(&self) -> &SiteManager {
-        self.live.as_ref().expect("started")
+    fn manager(&self) -> &SiteManager {
+        self.manager.as_ref().expect("started")
     }
 
     fn reload(&self) -> (Vec<(String, ReloadOutcome)>, bool) {
-        report(&self.live().reload(Timestamp(1)))
+        report_outcomes(&self.manager().reload(Timestamp(1)))
     }
 
     fn remove(&self, site: &str) -> Result<ReloadReport, RemoveError> {
-        self.live().remove(&[site.to_owned()], Timestamp(2))
+        self.manager().remove(&[site.to_owned()], Timestamp(2))
     }
 
     /// The site that has a host.
     fn owner(&self, host: &str) -> Option<String> {
-        let snapshot = self.live().snapshot();
+        let snapshot = self.manager().snapshot();
         Some(
             snapshot.sites()[snapshot.site_for_host(host.as_bytes())?]
                 .site
@@ -86,7 +87,7 @@ impl World {
     }
 
     fn removed(&self) -> Vec<String> {
-        let sites = self.live().status(Timestamp(3)).sites.into_iter();
+        let sites = self.manager().status(Timestamp(3)).sites.into_iter();
         sites
             .filter(|site| site.removed)
             .map(|site| site.site)
@@ -94,18 +95,18 @@ impl World {
     }
 }
 
-fn report(report: &ReloadReport) -> (Vec<(String, ReloadOutcome)>, bool) {
+fn report_outcomes(report: &ReloadReport) -> (Vec<(String, ReloadOutcome)>, bool) {
     (
         report
             .sites
             .iter()
             .map(|site| (site.site.clone(), site.outcome))
             .collect(),
-        report.is_whole(),
+        report.is_complete(),
     )
 }
 
-fn outcomes(outcomes: &[(&str, ReloadOutcome)]) -> Vec<(String, ReloadOutcome)> {
+fn owned_outcomes(outcomes: &[(&str, ReloadOutcome)]) -> Vec<(String, ReloadOutcome)> {
     outcomes
         .iter()
         .map(|(site, outcome)| ((*site).to_owned(), *outcome))
@@ -116,83 +117,92 @@ const UNCHANGED: (&str, ReloadOutcome) = ("a", ReloadOutcome::Unchanged);
 
 #[test]
 fn deleted_policy_stays_until_its_end_is_confirmed() {
-    let mut world = World::new(true);
-    world.delete("b");
+    let mut sites = RestartedSites::new(true);
+    sites.delete_policy("b");
     for again in [false, false, true] {
         if again {
-            world.start_again(false);
+            sites.restart(false);
         }
         assert_eq!(
-            world.reload(),
-            (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Missing)]), false)
+            sites.reload(),
+            (
+                owned_outcomes(&[UNCHANGED, ("b", ReloadOutcome::Missing)]),
+                false
+            )
         );
         assert_eq!(
-            (world.owner("www.b.example"), world.removed()),
+            (sites.owner("www.b.example"), sites.removed()),
             (Some("b".into()), vec!["b".into()])
         );
-        let status = world.live().status(Timestamp(3));
+        let status = sites.manager().status(Timestamp(3));
         assert_eq!(status.sites[1].findings[0].id, "removed");
     }
-    assert!(matches!(world.remove("a"), Err(RemoveError::FileExists { site, .. }) if site == "a"));
-    assert!(matches!(world.remove("c"), Err(RemoveError::UnknownSite { site, .. }) if site == "c"));
-    assert_eq!(world.owner("b.example").as_deref(), Some("b"));
-    let removed = world.remove("b").expect("removed");
+    assert!(matches!(sites.remove("a"), Err(RemoveError::FileExists { site, .. }) if site == "a"));
+    assert!(matches!(sites.remove("c"), Err(RemoveError::UnknownSite { site, .. }) if site == "c"));
+    assert_eq!(sites.owner("b.example").as_deref(), Some("b"));
+    let removed = sites.remove("b").expect("removed");
     assert_eq!(
-        report(&removed),
-        (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Removed)]), true)
+        report_outcomes(&removed),
+        (
+            owned_outcomes(&[UNCHANGED, ("b", ReloadOutcome::Removed)]),
+            true
+        )
     );
-    world.start_again(false);
-    assert_eq!((world.owner("b.example"), world.removed()), (None, vec![]));
+    sites.restart(false);
+    assert_eq!((sites.owner("b.example"), sites.removed()), (None, vec![]));
 }
 
 #[test]
 fn deleted_policy_is_forgotten_by_a_start_without_state() {
-    let mut world = World::new(false);
-    world.delete("b");
-    world.reload();
-    assert_eq!(world.owner("b.example").as_deref(), Some("b"));
-    world.start_again(false);
-    assert_eq!(world.owner("b.example"), None);
+    let mut sites = RestartedSites::new(false);
+    sites.delete_policy("b");
+    sites.reload();
+    assert_eq!(sites.owner("b.example").as_deref(), Some("b"));
+    sites.restart(false);
+    assert_eq!(sites.owner("b.example"), None);
 }
 
 #[test]
 fn policy_that_comes_back_or_is_empty_is_no_removal() {
-    let mut world = World::new(true);
+    let mut sites = RestartedSites::new(true);
     for again in [false, true] {
-        world.delete("b");
-        world.reload();
-        world.write("b", "");
+        sites.delete_policy("b");
+        sites.reload();
+        sites.write_policy("b", "");
         if again {
-            world.start_again(false);
+            sites.restart(false);
         }
         assert_eq!(
-            world.reload(),
-            (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Kept)]), false)
+            sites.reload(),
+            (
+                owned_outcomes(&[UNCHANGED, ("b", ReloadOutcome::Kept)]),
+                false
+            )
         );
         assert_eq!(
-            (world.owner("b.example"), world.removed()),
+            (sites.owner("b.example"), sites.removed()),
             (Some("b".into()), vec![])
         );
-        world.write("b", &policy("b.example, www.b.example"));
-        assert!(world.reload().1);
+        sites.write_policy("b", &policy_text("b.example, www.b.example"));
+        assert!(sites.reload().1);
     }
 }
 
 #[test]
 fn renamed_policy_replaces_the_one_that_is_gone() {
     for again in [false, true] {
-        let mut world = World::new(true);
-        fs::rename(world.path("b"), world.path("shop")).expect("renamed");
+        let mut sites = RestartedSites::new(true);
+        fs::rename(sites.path("b"), sites.path("shop")).expect("renamed");
         if again {
-            world.start_again(false);
+            sites.restart(false);
         }
-        let (_, is_whole) = world.reload();
+        let (_, is_whole) = sites.reload();
         assert!(
-            is_whole && world.removed().is_empty(),
+            is_whole && sites.removed().is_empty(),
             "started again: {again}"
         );
         assert_eq!(
-            (world.owner("b.example"), world.owner("www.b.example")),
+            (sites.owner("b.example"), sites.owner("www.b.example")),
             (Some("shop".into()), Some("shop".into()))
         );
     }
@@ -200,38 +210,38 @@ fn renamed_policy_replaces_the_one_that_is_gone() {
 
 #[test]
 fn files_that_have_all_hosts_between_them_replace_a_policy() {
-    let world = World::new(true);
-    world.delete("b");
-    world.write("one", &policy("b.example"));
-    let (found, _) = world.reload();
+    let sites = RestartedSites::new(true);
+    sites.delete_policy("b");
+    sites.write_policy("one", &policy_text("b.example"));
+    let (found, _) = sites.reload();
     assert!(
         found.contains(&("one".into(), ReloadOutcome::Refused)),
         "www.b.example would have no policy: {found:?}"
     );
-    assert_eq!(world.owner("b.example").as_deref(), Some("b"));
-    world.write("two", &policy("www.b.example"));
-    let (found, is_whole) = world.reload();
+    assert_eq!(sites.owner("b.example").as_deref(), Some("b"));
+    sites.write_policy("two", &policy_text("www.b.example"));
+    let (found, is_whole) = sites.reload();
     assert!(
         is_whole && found.contains(&("b".into(), ReloadOutcome::Removed)),
         "{found:?}"
     );
     assert_eq!(
-        (world.owner("b.example"), world.owner("www.b.example")),
+        (sites.owner("b.example"), sites.owner("www.b.example")),
         (Some("one".into()), Some("two".into()))
     );
 }
 
 #[test]
 fn renamed_policy_with_a_mistake_replaces_none() {
-    let world = World::new(true);
-    world.delete("b");
-    world.write(
+    let sites = RestartedSites::new(true);
+    sites.delete_policy("b");
+    sites.write_policy(
         "shop",
-        &(policy("b.example, www.b.example") + "mistake: 1\n"),
+        &(policy_text("b.example, www.b.example") + "mistake: 1\n"),
     );
-    assert!(!world.reload().1);
+    assert!(!sites.reload().1);
     assert_eq!(
-        (world.owner("b.example"), world.removed()),
+        (sites.owner("b.example"), sites.removed()),
         (Some("b".into()), vec!["b".into()])
     );
 }
@@ -239,17 +249,17 @@ fn renamed_policy_with_a_mistake_replaces_none() {
 #[test]
 fn directory_that_is_empty_or_gone_ends_no_policy() {
     for (is_gone, again) in [(false, false), (false, true), (true, false), (true, true)] {
-        let mut world = World::new(true);
-        fs::remove_dir_all(world.directory.path().join("policies")).expect("deleted");
+        let mut sites = RestartedSites::new(true);
+        fs::remove_dir_all(sites.directory.path().join("policies")).expect("deleted");
         if !is_gone {
-            fs::create_dir(world.directory.path().join("policies")).expect("an empty directory");
+            fs::create_dir(sites.directory.path().join("policies")).expect("an empty directory");
         }
         if again {
-            world.start_again(true);
+            sites.restart(true);
         }
-        assert!(!world.reload().1);
+        assert!(!sites.reload().1);
         assert_eq!(
-            (world.owner("a.example"), world.owner("b.example")),
+            (sites.owner("a.example"), sites.owner("b.example")),
             (Some("a".into()), Some("b".into()))
         );
     }

@@ -1,13 +1,16 @@
-//! Retired paths change with the clock: robots.txt, verdicts and tags together, also while a policy
-//! file is rejected and after restarts.
+//! Tests of retired paths, whose pages first get `noindex` and are later disallowed. As time
+//! passes, robots.txt, verdicts and X-Robots-Tag lines change together, also while a policy file is
+//! rejected and after restarts.
 
 use super::*;
 use crate::crawlers::Registry;
 use crate::indexing::parse_lines;
 use crate::policy::retire::RetireStage;
-use crate::policy::site::FrontPage;
-use crate::policy::{SiteEntry, Version};
-use crate::verdict::{CachedVersions, Claimant, Facts, Identity, Kind, Scratch, decide};
+use crate::policy::site::FrontPageStatus;
+use crate::policy::{RobotsVersion, SiteEntry};
+use crate::verdict::{
+    CachedVersions, Claimant, DecisionScratch, Identity, Kind, RequestFacts, decide,
+};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -17,26 +20,26 @@ const DAY: i64 = 86_400;
 const POLICY: &str = "hosts: [a.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: /x }] }\n\
      retire: { paths: /old/, noindex_from: 1970-01-11, disallow_after: 10d }\n";
 
-fn start(directory: &Path, now: i64) -> Arc<SiteManager> {
+fn start_manager(directory: &Path, now: i64) -> Arc<SiteManager> {
     fs::create_dir_all(directory.join("policies")).expect("a directory");
-    super::tests::start(
+    super::tests::start_manager(
         &directory.join("policies"),
         Some(&directory.join("state")),
         now,
     )
 }
 
-fn write(directory: &Path, text: &str) {
+fn write_policy(directory: &Path, text: &str) {
     fs::create_dir_all(directory.join("policies")).expect("a directory");
     fs::write(directory.join("policies/a.yaml"), text).expect("a policy");
 }
 
 /// What is served, what is judged, and what is said about an old page.
-fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
-    let snapshot = live.snapshot();
+fn served_verdict_and_tags(manager: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
+    let snapshot = manager.snapshot();
     let entry = &snapshot.sites()[0];
     let served = String::from_utf8_lossy(&entry.site.robots_txt.body).contains("Disallow: /old/");
-    let facts = Facts {
+    let facts = RequestFacts {
         host: b"a.example",
         target: b"/old/page",
         method: b"GET",
@@ -46,14 +49,14 @@ fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
         now: Timestamp(now),
     };
     let claimant =
-        Claimant::of(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
-    let held = CachedVersions::of_anyone(claimant, Timestamp(now));
+        Claimant::find(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
+    let held = CachedVersions::for_any_crawler(claimant, Timestamp(now));
     let decision = decide(
         &snapshot,
         Registry::builtin(),
         &facts,
         &held,
-        &mut Scratch::default(),
+        &mut DecisionScratch::default(),
     )
     .expect("a site has the host");
     let lines = entry
@@ -67,12 +70,12 @@ fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
     )
 }
 
-fn only(live: &SiteManager) -> SiteEntry {
-    live.snapshot().sites()[0].clone()
+fn only_entry(manager: &SiteManager) -> SiteEntry {
+    manager.snapshot().sites()[0].clone()
 }
 
-fn superseded(live: &SiteManager) -> Vec<(Version, Timestamp)> {
-    let snapshot = live.snapshot();
+fn superseded_versions(manager: &SiteManager) -> Vec<(RobotsVersion, Timestamp)> {
+    let snapshot = manager.snapshot();
     let superseded = snapshot.history(b"a.example").superseded.iter();
     superseded
         .map(|held| (held.parsed.version, held.superseded_at))
@@ -82,46 +85,56 @@ fn superseded(live: &SiteManager) -> Vec<(Version, Timestamp)> {
 #[test]
 fn clock_moves_a_retired_path_to_its_next_stage() {
     let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), POLICY);
-    let live = start(directory.path(), 0);
-    assert_eq!(stands(&live, 0), (false, Kind::Allowed, vec![]));
-    assert_eq!(live.next_switch(), Some(Timestamp(10 * DAY)));
-    assert!(live.keep_time(Timestamp(10 * DAY - 1)).is_empty());
-
-    assert_eq!(live.keep_time(Timestamp(10 * DAY)), ["a"]);
+    write_policy(directory.path(), POLICY);
+    let manager = start_manager(directory.path(), 0);
     assert_eq!(
-        stands(&live, 10 * DAY),
+        served_verdict_and_tags(&manager, 0),
+        (false, Kind::Allowed, vec![])
+    );
+    assert_eq!(manager.next_switch(), Some(Timestamp(10 * DAY)));
+    assert!(
+        manager
+            .apply_due_changes(Timestamp(10 * DAY - 1))
+            .is_empty()
+    );
+
+    assert_eq!(manager.apply_due_changes(Timestamp(10 * DAY)), ["a"]);
+    assert_eq!(
+        served_verdict_and_tags(&manager, 10 * DAY),
         (false, Kind::Allowed, vec!["noindex".to_owned()])
     );
-    let entry = only(&live);
+    let entry = only_entry(&manager);
     assert_eq!(entry.since, Timestamp(0), "the bytes are the same");
-    assert!(superseded(&live).is_empty());
+    assert!(superseded_versions(&manager).is_empty());
     let mut scratch = crate::robots::TargetScratch::default();
     let rules = entry
         .site
         .tags
         .for_path(scratch.normalise(b"/old/page"), &mut Vec::new());
     assert!(
-        entry.tags_are_new(&rules, Timestamp(10 * DAY + 1)),
+        entry.has_new_tags(&rules, Timestamp(10 * DAY + 1)),
         "a 304 would hide the noindex"
     );
 
     let before = entry.site.robots_txt.version;
-    assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
-    assert!(stands(&live, 20 * DAY).0);
+    assert_eq!(manager.apply_due_changes(Timestamp(20 * DAY)), ["a"]);
+    assert!(served_verdict_and_tags(&manager, 20 * DAY).0);
     assert_eq!(
-        stands(&live, 20 * DAY).1,
+        served_verdict_and_tags(&manager, 20 * DAY).1,
         Kind::StaleCopy,
         "the version before may be held"
     );
-    assert_eq!(stands(&live, 22 * DAY).1, Kind::Unproven);
-    let entry = only(&live);
     assert_eq!(
-        (entry.since, superseded(&live)),
+        served_verdict_and_tags(&manager, 22 * DAY).1,
+        Kind::Unproven
+    );
+    let entry = only_entry(&manager);
+    assert_eq!(
+        (entry.since, superseded_versions(&manager)),
         (Timestamp(20 * DAY), vec![(before, Timestamp(20 * DAY))])
     );
-    assert_eq!(live.next_switch(), None);
-    let status = &live.status(Timestamp(20 * DAY)).sites[0];
+    assert_eq!(manager.next_switch(), None);
+    let status = &manager.status(Timestamp(20 * DAY)).sites[0];
     assert_eq!(status.retire[0].stage, RetireStage::Disallowed);
     assert_eq!(
         status.retire[0].to_string(),
@@ -132,77 +145,81 @@ fn clock_moves_a_retired_path_to_its_next_stage() {
 #[test]
 fn stage_advances_while_the_file_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), POLICY);
-    let live = start(directory.path(), 0);
-    write(directory.path(), "hots: [a.example]\n");
-    assert!(!live.reload(Timestamp(1)).is_whole());
-    assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
-    assert!(stands(&live, 20 * DAY).0);
+    write_policy(directory.path(), POLICY);
+    let manager = start_manager(directory.path(), 0);
+    write_policy(directory.path(), "hots: [a.example]\n");
+    assert!(!manager.reload(Timestamp(1)).is_complete());
+    assert_eq!(manager.apply_due_changes(Timestamp(20 * DAY)), ["a"]);
+    assert!(served_verdict_and_tags(&manager, 20 * DAY).0);
     assert!(
-        !live.status(Timestamp(20 * DAY)).sites[0].reload_ok,
+        !manager.status(Timestamp(20 * DAY)).sites[0].reload_ok,
         "the file is refused as before"
     );
 }
 
 #[test]
-fn a_reload_keeps_time_and_a_restart_finds_the_stage() {
+fn reload_and_restart_apply_the_stage() {
     let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), POLICY);
-    let live = start(directory.path(), 0);
-    live.reload(Timestamp(11 * DAY));
-    assert_eq!(stands(&live, 11 * DAY).2, ["noindex"]);
-    let before = only(&live).site.robots_txt.version;
-    drop(live);
+    write_policy(directory.path(), POLICY);
+    let manager = start_manager(directory.path(), 0);
+    manager.reload(Timestamp(11 * DAY));
+    assert_eq!(served_verdict_and_tags(&manager, 11 * DAY).2, ["noindex"]);
+    let before = only_entry(&manager).site.robots_txt.version;
+    drop(manager);
     // The switch came while nothing ran: what was served before may still be held.
-    let live = start(directory.path(), 20 * DAY + 60);
-    assert!(stands(&live, 20 * DAY + 60).0);
-    let grace = only(&live).site.grace;
+    let manager = start_manager(directory.path(), 20 * DAY + 60);
+    assert!(served_verdict_and_tags(&manager, 20 * DAY + 60).0);
+    let grace = only_entry(&manager).site.grace;
     assert_eq!(grace, Duration::from_secs(86_400));
-    assert_eq!(superseded(&live), [(before, Timestamp(20 * DAY + 60))]);
+    assert_eq!(
+        superseded_versions(&manager),
+        [(before, Timestamp(20 * DAY + 60))]
+    );
 }
 
 #[test]
 fn front_page_tags_count_until_the_policy_changes() {
     let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), POLICY);
-    let live = start(directory.path(), 0);
-    let status = |live: &SiteManager| {
-        let site = live.status(Timestamp(5)).sites.remove(0);
+    write_policy(directory.path(), POLICY);
+    let manager = start_manager(directory.path(), 0);
+    let status = |manager: &SiteManager| {
+        let site = manager.status(Timestamp(5)).sites.remove(0);
         (site.indexable, site.front_page_seen)
     };
-    assert_eq!(status(&live), (true, None));
+    assert_eq!(status(&manager), (true, None));
     let saw = |line: &str, at| {
-        only(&live)
-            .site
-            .front_page
-            .record(b"/", &parse_lines([line.as_bytes()]), Timestamp(at))
+        only_entry(&manager).site.front_page.record_tags(
+            b"/",
+            &parse_lines([line.as_bytes()]),
+            Timestamp(at),
+        )
     };
     saw("noindex", 3);
-    assert_eq!(status(&live), (false, Some(Timestamp(3))));
+    assert_eq!(status(&manager), (false, Some(Timestamp(3))));
     saw("nofollow", 4);
-    assert_eq!(status(&live), (true, Some(Timestamp(4))));
+    assert_eq!(status(&manager), (true, Some(Timestamp(4))));
     saw("unavailable_after: 1970-01-01T00:00:05Z", 4);
     assert_eq!(
-        status(&live),
+        status(&manager),
         (true, Some(Timestamp(4))),
         "not after its moment yet"
     );
     assert!(
-        !live.status(Timestamp(6)).sites.remove(0).indexable,
+        !manager.status(Timestamp(6)).sites.remove(0).indexable,
         "its moment came without a request"
     );
-    write(
+    write_policy(
         directory.path(),
         &format!("{POLICY}indexing: {{ paths: /a, tag: noindex }}\n"),
     );
-    live.reload(Timestamp(5));
-    assert_eq!(status(&live), (true, None));
-    assert_eq!(FrontPage::default().seen(), None);
+    manager.reload(Timestamp(5));
+    assert_eq!(status(&manager), (true, None));
+    assert_eq!(FrontPageStatus::default().last_seen(), None);
     let dated = "acknowledge: [site_noindex]\nindexing: { tag: 'unavailable_after: 1970-01-01T00:00:05Z' }\n";
-    write(directory.path(), &format!("{POLICY}{dated}"));
-    live.reload(Timestamp(5));
-    assert_eq!(status(&live), (true, None));
-    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable);
+    write_policy(directory.path(), &format!("{POLICY}{dated}"));
+    manager.reload(Timestamp(5));
+    assert_eq!(status(&manager), (true, None));
+    assert!(!manager.status(Timestamp(6)).sites.remove(0).indexable);
 }
 
 #[test]
@@ -210,13 +227,13 @@ fn front_page_that_google_takes_for_its_index_page_is_indexable() {
     for (allow, indexable) in [("/index.html", true), ("/a/index.html", false)] {
         let directory = tempfile::tempdir().expect("a directory");
         let groups = format!("[{{ agents: '*', disallow: '/$', allow: {allow} }}]");
-        write(
+        write_policy(
             directory.path(),
             &format!(
                 "acknowledge: site_disallowed\nrobots: {{ origin: replace, groups: {groups} }}\n"
             ),
         );
-        let site = start(directory.path(), 0)
+        let site = start_manager(directory.path(), 0)
             .status(Timestamp(5))
             .sites
             .remove(0);

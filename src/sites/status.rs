@@ -1,15 +1,15 @@
-//! [`Status`] and [`SiteStatus`]: the state of the sites in force and of their policy files, for
-//! the command `status`, the read API and the metrics. [`status`] makes them from the outcome of
-//! the last reload and the compiled sites.
+//! [`SitesStatus`] and [`SiteStatus`]: the state of the sites in force and of their policy files,
+//! for the command `status`, the read API and the metrics. [`build_status`] makes them from the
+//! outcome of the last reload and the compiled sites.
 
-use super::origins::{OriginRobotsStatus, Served};
+use super::origins::{OriginRobotsStatus, ServedRobots};
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;
 use crate::policy::Policy;
 use crate::policy::model::{Acknowledgement, Environment};
 use crate::policy::retire::RetireStage;
-use crate::policy::site::{Binding, CrawlerRules, SEARCH_ENGINES, SiteEntry};
-use crate::policy::{Site, Snapshot, Version};
+use crate::policy::site::{CrawlerRules, GroupBinding, SEARCH_ENGINES, SiteEntry};
+use crate::policy::{RobotsVersion, Site, Snapshot};
 use crate::robots::{GoogleRules, TargetScratch};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::UnprovenHost;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The state of all sites.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct SitesStatus {
     /// Counts replacements of the snapshot.
     pub generation: u64,
     /// When the policies were last reloaded.
@@ -31,15 +31,15 @@ pub struct Status {
     pub warnings: Vec<Finding>,
 }
 
-/// One site.
+/// The state of one site.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SiteStatus {
     /// Its name.
     pub site: String,
-    /// Whether a policy of it is in force at all.
+    /// Whether any policy of it is in force.
     pub in_force: bool,
-    /// Its hosts as patterns; empty for all others.
+    /// Its hosts as patterns; empty for every other host.
     pub hosts: Vec<String>,
     /// The version of its robots.txt.
     pub version: String,
@@ -48,10 +48,9 @@ pub struct SiteStatus {
     pub since: Timestamp,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
-    /// The purposes and crawlers with another mode than the site, as the policy has them, and
-    /// `other` for bots that no list knows.
-    pub modes: Vec<ModeFor>,
-    /// The crawlers that are never refused.
+    /// The purposes and crawlers with another mode than the site, and `other` for unknown bots.
+    pub modes: Vec<ModeException>,
+    /// The crawlers that are never blocked.
     pub exempt: Vec<String>,
     /// Whether the last reload of its file succeeded.
     pub reload_ok: bool,
@@ -61,58 +60,58 @@ pub struct SiteStatus {
     pub last_good_copy: bool,
     /// Errors and warnings of its file; the messages are `file:line:column: ...`.
     pub findings: Vec<Finding>,
-    /// The site that has a host of this site's file, so that the file is not in force.
+    /// The site that has a host of this file, so that the file is not in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts_with: Option<String>,
     /// When the pause in force ends.
     #[serde(serialize_with = "rfc3339")]
     pub paused_until: Option<Timestamp>,
-    /// For whom it is paused, while it is: `crawlers` or `everyone`.
+    /// Who is paused: `crawlers` or `everyone`.
     pub paused_for: Option<String>,
     /// How many superseded versions crawlers may have cached.
-    pub held_versions: usize,
-    /// Until when, at the latest. A few crawlers are documented to keep copies for longer; `None`
-    /// where only these may.
+    pub cached_versions: usize,
+    /// Until when crawlers may have them cached, at most. `None` if only the few crawlers that are
+    /// documented to keep copies for longer may.
     #[serde(serialize_with = "rfc3339")]
-    pub held_until: Option<Timestamp>,
-    /// Whether Googlebot may fetch `/` and index it, by the robots.txt that is served and the tags
-    /// that were last sent with `/`. Until `/` is sent, the tags of the policy count. While
-    /// robots.txt is 503 because the origin's is awaited, the answer is no.
+    pub cached_until: Option<Timestamp>,
+    /// Whether Googlebot may fetch `/` and index it, by the present robots.txt and the tags that were
+    /// last sent with `/`. Until `/` is sent, the tags of the policy count. False while robots.txt is
+    /// 503 because the origin's file is awaited.
     pub indexable: bool,
-    /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
+    /// When `/` was last sent. `None` while `indexable` depends on the policy alone.
     #[serde(serialize_with = "rfc3339")]
     pub front_page_seen: Option<Timestamp>,
-    /// The search engines that the front page of a production site was last sent to with noindex,
-    /// unless the policy acknowledges it.
+    /// The search engines that last got the front page of a production site with noindex, unless
+    /// the policy acknowledges that.
     pub front_page_kept_from: Vec<String>,
-    /// Crawlers whose networks, as the policy lists them, verified no visit within seven days,
-    /// while visits from elsewhere came under their names: these lists prove no impostor.
+    /// Crawlers whose networks in the policy verified no visit within seven days, while visits from
+    /// other addresses used their names. These lists prove no impostor.
     pub suspended: Vec<String>,
     /// Hosts on which no violation counts at present.
     pub unproven: Vec<UnprovenHost>,
     /// The paths that are being retired.
     pub retire: Vec<RetireStatus>,
-    /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no
-    /// crawler is asked.
+    /// Whether the policy demands a licence, and neither the policy nor the origin names one. Then no
+    /// crawler is asked for a licence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub asks_for_no_license: bool,
-    /// The origin's own robots.txt, where the policy asks for it.
+    /// The origin's own robots.txt, if the policy reads it.
     pub origin_robots: Option<OriginRobotsStatus>,
 }
 
-/// The mode of a purpose, of a crawler, or of `other`.
+/// A purpose or crawler with another mode than its site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModeFor {
+pub struct ModeException {
     /// The purpose, the crawler or `other`.
     pub name: String,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
 }
 
-impl ModeFor {
-    /// The purposes and crawlers of a policy whose mode differs from the site's own, in the order
-    /// of the policy. `other` comes last, with the mode that is in effect for unlisted bots.
-    fn of(site: &Site) -> Vec<ModeFor> {
+impl ModeException {
+    /// The purposes and crawlers whose mode differs from the site's own, in the order of the policy.
+    /// `other` comes last, with the effective mode for unknown bots.
+    fn for_site(site: &Site) -> Vec<ModeException> {
         let enforcement = &site.policy.enforcement;
         let purposes = enforcement
             .purposes
@@ -122,13 +121,13 @@ impl ModeFor {
             .agents
             .iter()
             .map(|(agent, fields)| (agent.value.as_str(), fields.mode));
-        let other = ("other", Some(site.crawler_rules(Claim::Other).mode));
+        let other = ("other", Some(site.crawler_rules(Claim::UnknownBot).mode));
         let own = enforcement.site.mode.unwrap_or_default();
         let mut modes = Vec::new();
         let named = purposes.filter(|(name, _)| *name != "other").chain(agents);
         for (name, mode) in named.chain([other]) {
             if let Some(mode) = mode.filter(|mode| *mode != own) {
-                modes.push(ModeFor {
+                modes.push(ModeException {
                     name: name.to_owned(),
                     mode: mode.name().to_owned(),
                 });
@@ -148,16 +147,16 @@ pub struct RetireStatus {
     pub noindex_from: Timestamp,
     #[serde(serialize_with = "rfc3339")]
     pub disallowed_from: Timestamp,
-    /// It is a staging site's: nothing of it is retired, and the stage is that of a plan.
+    /// Whether the site is a staging site, where nothing is retired.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub staging: bool,
 }
 
 impl RetireStatus {
-    /// The paths that a policy retires, in its order, each with its stage at this moment. On a
-    /// staging site nothing is retired: there the stage is `Planned`.
-    pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
-        let staging = policy.retiring().is_empty();
+    /// The paths that a policy retires, each with its stage at this moment. On a staging site nothing
+    /// is retired, and the stage is `Planned`.
+    pub fn for_policy(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
+        let staging = policy.retirements().is_empty();
         let mut paths = Vec::new();
         for retired in &policy.retire {
             let stage = if staging {
@@ -205,18 +204,17 @@ impl std::fmt::Display for RetireStatus {
     }
 }
 
-/// What is said of the origins' own robots.txt files, by site.
-pub type OriginReports = BTreeMap<String, OriginRobotsStatus>;
+/// The states of the origins' own robots.txt files, by site.
+pub type OriginStatusBySite = BTreeMap<String, OriginRobotsStatus>;
 
-/// The whole status. `files` is the part of it that the last reload left: see `SiteCatalog::files`.
-/// A file of which nothing is in force has the mode `none`. `reports` are the states of the
-/// origins' robots.txt files.
-pub fn status(
-    files: &Status,
+/// The whole status. `files` is the part from the last reload (`SiteCatalog::file_status`). A file
+/// without a policy in force has the mode `none`.
+pub fn build_status(
+    files: &SitesStatus,
     snapshot: &Snapshot,
-    reports: &OriginReports,
+    reports: &OriginStatusBySite,
     now: Timestamp,
-) -> Status {
+) -> SitesStatus {
     let entries: HashMap<&str, &SiteEntry> = snapshot
         .sites()
         .iter()
@@ -225,17 +223,17 @@ pub fn status(
     let superseded = superseded_versions(snapshot, now);
     let sites = files.sites.iter().map(|file| {
         let ends = superseded.get(file.site.as_str());
-        let held_until = ends
+        let cached_until = ends
             .and_then(|ends| ends.values().max())
             .copied()
             .filter(|until| *until >= now);
         let file = SiteStatus {
-            held_versions: ends.map_or(0, BTreeMap::len),
-            held_until,
+            cached_versions: ends.map_or(0, BTreeMap::len),
+            cached_until,
             ..file.clone()
         };
         match entries.get(file.site.as_str()) {
-            Some(entry) => with_entry(file, entry, reports, now),
+            Some(entry) => fill_from_entry(file, entry, reports, now),
             None => SiteStatus {
                 mode: "none".to_owned(),
                 indexable: true,
@@ -244,7 +242,7 @@ pub fn status(
         }
     });
     let sites = sites.collect();
-    Status {
+    SitesStatus {
         generation: snapshot.generation,
         last_reload: files.last_reload,
         sites,
@@ -252,20 +250,20 @@ pub fn status(
     }
 }
 
-/// By site, the superseded versions that crawlers may have cached of its hosts, and until when at
-/// the latest. The version that the site publishes now is not among them.
+/// By site, the superseded versions that crawlers may have cached, and until when at most. Without
+/// the version that the site publishes now.
 fn superseded_versions(
     snapshot: &Snapshot,
     now: Timestamp,
-) -> HashMap<&str, BTreeMap<Version, Timestamp>> {
-    let mut versions: HashMap<&str, BTreeMap<Version, Timestamp>> = HashMap::new();
+) -> HashMap<&str, BTreeMap<RobotsVersion, Timestamp>> {
+    let mut versions: HashMap<&str, BTreeMap<RobotsVersion, Timestamp>> = HashMap::new();
     let mut counted = HashSet::new();
     for (pattern, history) in snapshot.histories() {
         let host = pattern.map(ToString::to_string).unwrap_or_default();
         let Some(index) = snapshot.site_for_host(host.as_bytes()) else {
             continue;
         };
-        // Thousands of hosts may share a history.
+        // Thousands of hosts may share one history.
         if !counted.insert((index, Arc::as_ptr(history))) {
             continue;
         }
@@ -276,7 +274,7 @@ fn superseded_versions(
             .iter()
             .filter(|held| held.parsed.version != site.robots_txt.version)
         {
-            let until = history.cached_until(site.copy_time(), held.superseded_at, now);
+            let until = history.cached_until(site.copy_lifetime(), held.superseded_at, now);
             let end = ends.entry(held.parsed.version).or_insert(until);
             *end = until.max(*end);
         }
@@ -284,16 +282,16 @@ fn superseded_versions(
     versions
 }
 
-/// Adds to the status of a file what the site in force says: hosts, version, modes, pause, front
-/// page, retired paths, and what is served of the origin's robots.txt.
-fn with_entry(
+/// Fills in the fields that come from the site in force: hosts, version, modes, pause, front page,
+/// retired paths, and the origin's robots.txt.
+fn fill_from_entry(
     file: SiteStatus,
     entry: &SiteEntry,
-    reports: &OriginReports,
+    reports: &OriginStatusBySite,
     now: Timestamp,
 ) -> SiteStatus {
     let site = &*entry.site;
-    let pause = entry.pause(now);
+    let pause = entry.active_pause(now);
     let policy = &site.policy;
     SiteStatus {
         in_force: true,
@@ -311,7 +309,7 @@ fn with_entry(
             .unwrap_or_default()
             .name()
             .to_owned(),
-        modes: ModeFor::of(site),
+        modes: ModeException::for_site(site),
         exempt: policy
             .enforcement
             .exempt
@@ -320,16 +318,16 @@ fn with_entry(
             .collect(),
         paused_until: pause.map(|pause| pause.until),
         paused_for: pause.map(|pause| pause.audience.name().to_owned()),
-        indexable: indexable(site, now),
-        front_page_seen: site.front_page.seen(),
-        front_page_kept_from: kept_from(site, now),
-        // By the compiled site, which is also what is served.
+        indexable: is_indexable(site, now),
+        front_page_seen: site.front_page.last_seen(),
+        front_page_kept_from: engines_kept_out(site, now),
+        // From the compiled site, because the origin may name the licence.
         asks_for_no_license: policy.reads_origin()
-            && policy.asks_for_license().next().is_some()
-            && !site.signals.names_license(),
-        retire: RetireStatus::of(policy, site.at),
+            && policy.license_demands().next().is_some()
+            && !site.signals.has_license(),
+        retire: RetireStatus::for_policy(policy, site.at),
         origin_robots: reports.get(&site.name).map(|report| {
-            let (served, unavailable_until) = Served::of(site, now);
+            let (served, unavailable_until) = ServedRobots::at(site, now);
             OriginRobotsStatus {
                 served,
                 unavailable_until,
@@ -340,26 +338,26 @@ fn with_entry(
     }
 }
 
-/// See [`SiteStatus::front_page_kept_from`]: none if the site is not a production site, or if its
-/// policy acknowledges `site_noindex`.
-fn kept_from(site: &Site, now: Timestamp) -> Vec<String> {
-    let is_meant = site.policy.environment != Environment::Production
+/// See [`SiteStatus::front_page_kept_from`].
+fn engines_kept_out(site: &Site, now: Timestamp) -> Vec<String> {
+    let is_intended = site.policy.environment != Environment::Production
         || site
             .policy
             .acknowledge
             .iter()
             .any(|item| item.value == Acknowledgement::SiteNoindex);
-    let engines = site.front_page.kept_from(now).filter(|_| !is_meant);
+    let engines = site
+        .front_page
+        .excluding_engines(now)
+        .filter(|_| !is_intended);
     engines.map(str::to_owned).collect()
 }
 
-/// See [`SiteStatus::indexable`]: false while the origin's robots.txt is awaited, if the rules for
-/// Googlebot disallow `/`, or if `/` has noindex for it. The tags that were last sent with `/`
-/// decide, which include the origin's; until `/` is sent, those of the policy.
-fn indexable(site: &Site, now: Timestamp) -> bool {
+/// See [`SiteStatus::indexable`]. The tags that were last sent with `/` include the origin's.
+fn is_indexable(site: &Site, now: Timestamp) -> bool {
     // A crawler that gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section
     // 2.3.1.4).
-    if site.robots_txt.awaits_origin(now).is_some() {
+    if site.robots_txt.origin_wait_seconds(now).is_some() {
         return false;
     }
     let Some(googlebot) = Registry::builtin().find("googlebot") else {
@@ -369,14 +367,14 @@ fn indexable(site: &Site, now: Timestamp) -> bool {
     let target = scratch.normalise(b"/");
     let CrawlerRules {
         binding,
-        second_reading,
+        google_parsing,
         ..
     } = site.crawler_rules(Claim::Known(googlebot));
-    if let Binding::Group(group) = binding {
+    if let GroupBinding::Group(group) = binding {
         let rules = site.matcher.rules(usize::from(group));
-        // Googlebot goes by Google's own parser.
+        // Googlebot uses Google's own parser.
         let rules = site
-            .own_rules(second_reading)
+            .own_google_rules(google_parsing)
             .map_or(rules, GoogleRules::rules);
         if rules
             .find(target.sent)
@@ -385,10 +383,10 @@ fn indexable(site: &Site, now: Timestamp) -> bool {
             return false;
         }
     }
-    if site.front_page.seen().is_some() {
+    if site.front_page.last_seen().is_some() {
         return !site
             .front_page
-            .kept_from(now)
+            .excluding_engines(now)
             .any(|engine| engine == SEARCH_ENGINES[0]);
     }
     let selected = site.tags.for_path(target, &mut Vec::new());

@@ -1,21 +1,21 @@
-//! A site that gets the hosts of another one takes over their history, and the copy of the origin's
-//! robots.txt.
+//! Tests of a site that gets the hosts of another site. It takes over the history of what these
+//! hosts published, and the copy of the origin's robots.txt.
 
 use super::*;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use std::fs;
 use std::path::Path;
 
 const DAY: i64 = 86_400;
 
 /// A policy directory and a state directory of one crawlgate after another.
-struct World {
+struct RestartedSites {
     directory: tempfile::TempDir,
-    live: Option<Arc<SiteManager>>,
+    manager: Option<Arc<SiteManager>>,
 }
 
-impl World {
-    fn start(files: &[(&str, &str)]) -> World {
+impl RestartedSites {
+    fn start(files: &[(&str, &str)]) -> RestartedSites {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("policies")).expect("a folder");
         for (name, text) in files {
@@ -28,14 +28,14 @@ impl World {
             )
             .expect("a policy");
         }
-        let live = start(directory.path(), KnownOrigins::default(), 0);
-        World {
+        let manager = start_manager(directory.path(), InitialOrigins::default(), 0);
+        RestartedSites {
             directory,
-            live: Some(live),
+            manager: Some(manager),
         }
     }
 
-    fn write(&self, name: &str, text: &str) -> &World {
+    fn write_policy(&self, name: &str, text: &str) -> &RestartedSites {
         fs::write(
             self.directory
                 .path()
@@ -47,7 +47,7 @@ impl World {
         self
     }
 
-    fn remove(&self, name: &str) -> &World {
+    fn remove(&self, name: &str) -> &RestartedSites {
         fs::remove_file(
             self.directory
                 .path()
@@ -59,37 +59,37 @@ impl World {
     }
 
     /// Deletes the file of a site, and ends its policy.
-    fn end(&self, name: &str, now: i64) -> &World {
+    fn end(&self, name: &str, now: i64) -> &RestartedSites {
         self.remove(name)
-            .live()
+            .manager()
             .remove(&[name.to_owned()], Timestamp(now))
             .expect("ended");
         self
     }
 
     /// Reads the directory again; or, `cold`, starts another crawlgate.
-    fn go_on(&mut self, cold: bool, now: i64) {
-        self.go_on_knowing(KnownOrigins::default(), cold, now);
+    fn restart(&mut self, cold: bool, now: i64) {
+        self.restart_with_origins(InitialOrigins::default(), cold, now);
     }
 
-    fn go_on_knowing(&mut self, origins: KnownOrigins, cold: bool, now: i64) {
+    fn restart_with_origins(&mut self, origins: InitialOrigins, cold: bool, now: i64) {
         if cold {
             // One process owns the state directory.
-            self.live = None;
-            self.live = Some(start(self.directory.path(), origins, now));
+            self.manager = None;
+            self.manager = Some(start_manager(self.directory.path(), origins, now));
         } else {
-            self.live().reload(Timestamp(now));
+            self.manager().reload(Timestamp(now));
         }
     }
 
-    fn live(&self) -> &SiteManager {
-        self.live.as_ref().expect("started")
+    fn manager(&self) -> &SiteManager {
+        self.manager.as_ref().expect("started")
     }
 
     /// What a crawler may have been given on a host besides what is in force: the rules of each
     /// version.
-    fn held(&self, host: &str) -> Vec<String> {
-        let snapshot = self.live().snapshot();
+    fn cached_rules(&self, host: &str) -> Vec<String> {
+        let snapshot = self.manager().snapshot();
         let (site, history) = snapshot
             .site_and_history(host.as_bytes())
             .expect("a site for this host");
@@ -118,17 +118,17 @@ impl World {
     }
 
     fn published(&self, host: &str, now: i64) -> Option<String> {
-        let snapshot = self.live().snapshot();
+        let snapshot = self.manager().snapshot();
         let file = &snapshot.sites()[snapshot.site_for_host(host.as_bytes())?]
             .site
             .robots_txt;
-        file.awaits_origin(Timestamp(now))
+        file.origin_wait_seconds(Timestamp(now))
             .is_none()
             .then(|| String::from_utf8_lossy(&file.body).into_owned())
     }
 }
 
-fn start(directory: &Path, origins: KnownOrigins, now: i64) -> Arc<SiteManager> {
+fn start_manager(directory: &Path, origins: InitialOrigins, now: i64) -> Arc<SiteManager> {
     let options = SiteOptions {
         policies: directory.join("policies"),
         strict: false,
@@ -136,11 +136,11 @@ fn start(directory: &Path, origins: KnownOrigins, now: i64) -> Arc<SiteManager> 
         origins,
         published_proof: false,
     };
-    super::tests::start_with(options, Some(&directory.join("state")), now)
+    super::tests::start_with_options(options, Some(&directory.join("state")), now)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn policy(hosts: &str, rule: &str) -> String {
+fn policy_text(hosts: &str, rule: &str) -> String {
     let hosts = if hosts.is_empty() {
         String::new()
     } else {
@@ -151,50 +151,61 @@ fn policy(hosts: &str, rule: &str) -> String {
     )
 }
 
-fn copy(site: &str, rule: &str) -> (String, Origin) {
+fn origin_copy(site: &str, rule: &str) -> (String, OriginAvailability) {
     let text = format!("User-agent: *\nDisallow: {rule}\n");
-    let file = OriginFile::new("http://127.0.0.1:3000/robots.txt", text.into_bytes());
-    (site.to_owned(), Origin::Read(Arc::new(file)))
+    let file = OriginRobotsTxt::new("http://127.0.0.1:3000/robots.txt", text.into_bytes());
+    (
+        site.to_owned(),
+        OriginAvailability::Available(Arc::new(file)),
+    )
 }
 
 #[test]
 fn site_inherits_the_history_of_its_hosts() {
     for cold in [false, true] {
         // Another file for the same host.
-        let mut world = World::start(&[("shop", &policy("shop.example", "/a"))]);
-        world
+        let mut sites = RestartedSites::start(&[("shop", &policy_text("shop.example", "/a"))]);
+        sites
             .remove("shop")
-            .write("store", &policy("shop.example", "/b"));
-        world.go_on(cold, 10);
-        assert_eq!(world.held("shop.example"), ["/a"], "cold: {cold}");
+            .write_policy("store", &policy_text("shop.example", "/b"));
+        sites.restart(cold, 10);
+        assert_eq!(sites.cached_rules("shop.example"), ["/a"], "cold: {cold}");
 
         // One of many hosts gets a file of its own.
         for wide in ["", "\"*.example\", other.test"] {
-            let mut world = World::start(&[("all", &policy(wide, "/a"))]);
-            world.write("shop", &policy("shop.example", "/b"));
-            world.go_on(cold, 10);
-            assert_eq!(world.held("shop.example"), ["/a"], "{wide:?}, cold: {cold}");
+            let mut sites = RestartedSites::start(&[("all", &policy_text(wide, "/a"))]);
+            sites.write_policy("shop", &policy_text("shop.example", "/b"));
+            sites.restart(cold, 10);
+            assert_eq!(
+                sites.cached_rules("shop.example"),
+                ["/a"],
+                "{wide:?}, cold: {cold}"
+            );
             assert!(
-                world.held("blog.example").is_empty(),
+                sites.cached_rules("blog.example").is_empty(),
                 "no other host is touched"
             );
             // And goes back among the others.
-            world.end("shop", 20);
-            world.go_on(cold, 20);
-            assert_eq!(world.held("shop.example"), ["/b"], "{wide:?}, cold: {cold}");
+            sites.end("shop", 20);
+            sites.restart(cold, 20);
+            assert_eq!(
+                sites.cached_rules("shop.example"),
+                ["/b"],
+                "{wide:?}, cold: {cold}"
+            );
         }
 
         // From one file to another, which has hosts already.
-        let mut world = World::start(&[
-            ("a", &policy("a.test, b.test", "/a")),
-            ("c", &policy("c.test", "/c")),
+        let mut sites = RestartedSites::start(&[
+            ("a", &policy_text("a.test, b.test", "/a")),
+            ("c", &policy_text("c.test", "/c")),
         ]);
-        world
-            .write("a", &policy("a.test", "/a"))
-            .write("c", &policy("c.test, b.test", "/c"));
-        world.go_on(cold, 10);
+        sites
+            .write_policy("a", &policy_text("a.test", "/a"))
+            .write_policy("c", &policy_text("c.test, b.test", "/c"));
+        sites.restart(cold, 10);
         assert_eq!(
-            (world.held("b.test"), world.held("a.test")),
+            (sites.cached_rules("b.test"), sites.cached_rules("a.test")),
             (vec!["/a".to_owned()], vec![]),
             "cold: {cold}"
         );
@@ -204,54 +215,57 @@ fn site_inherits_the_history_of_its_hosts() {
 #[test]
 fn host_without_a_site_for_a_while_keeps_its_history() {
     for cold in [false, true] {
-        let mut world = World::start(&[
-            ("shop", &policy("shop.example", "/a")),
-            ("other", &policy("other.example", "/o")),
+        let mut sites = RestartedSites::start(&[
+            ("shop", &policy_text("shop.example", "/a")),
+            ("other", &policy_text("other.example", "/o")),
         ]);
-        world.end("shop", 10);
-        world.go_on(cold, 10);
-        world.go_on(cold, 20);
-        world.write("store", &policy("shop.example", "/b"));
-        world.go_on(cold, 30);
-        assert_eq!(world.held("shop.example"), ["/a"], "cold: {cold}");
+        sites.end("shop", 10);
+        sites.restart(cold, 10);
+        sites.restart(cold, 20);
+        sites.write_policy("store", &policy_text("shop.example", "/b"));
+        sites.restart(cold, 30);
+        assert_eq!(sites.cached_rules("shop.example"), ["/a"], "cold: {cold}");
 
         // Not for ever: the longest that a crawler keeps a copy is a week.
-        let mut world = World::start(&[
-            ("shop", &policy("shop.example", "/a")),
-            ("other", &policy("other.example", "/o")),
+        let mut sites = RestartedSites::start(&[
+            ("shop", &policy_text("shop.example", "/a")),
+            ("other", &policy_text("other.example", "/o")),
         ]);
-        world.end("shop", 10);
-        world.go_on(cold, 10);
-        world.go_on(cold, 9 * DAY);
-        world.write("store", &policy("shop.example", "/b"));
-        world.go_on(cold, 9 * DAY + 1);
-        assert!(world.held("shop.example").is_empty(), "cold: {cold}");
+        sites.end("shop", 10);
+        sites.restart(cold, 10);
+        sites.restart(cold, 9 * DAY);
+        sites.write_policy("store", &policy_text("shop.example", "/b"));
+        sites.restart(cold, 9 * DAY + 1);
+        assert!(
+            sites.cached_rules("shop.example").is_empty(),
+            "cold: {cold}"
+        );
     }
 }
 
 #[test]
 fn first_policy_follows_the_default_site() {
     for cold in [false, true] {
-        let mut world = World::start(&[]);
-        let (site, known) = copy("origin", "/a");
-        let Origin::Read(file) = &known else {
+        let mut sites = RestartedSites::start(&[]);
+        let (site, known) = origin_copy("origin", "/a");
+        let OriginAvailability::Available(file) = &known else {
             unreachable!("a copy")
         };
-        world
-            .live()
-            .origin_says(&site, file.clone(), Timestamp(1))
+        sites
+            .manager()
+            .set_origin_copy(&site, file.clone(), Timestamp(1))
             .expect("passed on");
-        world.write(
+        sites.write_policy(
             "shop",
             "hosts: shop.example\nrobots: { groups: [{ agents: '*', disallow: /b }] }\n",
         );
-        let known = KnownOrigins {
+        let known = InitialOrigins {
             copies: [(site, known)].into(),
-            ..KnownOrigins::default()
+            ..InitialOrigins::default()
         };
-        world.go_on_knowing(known, cold, 10);
-        assert_eq!(world.held("shop.example"), ["/a"], "cold: {cold}");
-        let published = world
+        sites.restart_with_origins(known, cold, 10);
+        assert_eq!(sites.cached_rules("shop.example"), ["/a"], "cold: {cold}");
+        let published = sites
             .published("shop.example", 10)
             .expect("the copy that was in use goes on");
         assert!(
@@ -262,41 +276,42 @@ fn first_policy_follows_the_default_site() {
 }
 
 #[test]
-fn a_copy_goes_with_its_host() {
+fn copy_moves_with_its_host() {
     let merged = |hosts: &str| {
         format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /b }}] }}\n")
     };
     for cold in [false, true] {
-        let mut world = World::start(&[("shop", &merged("shop.example, www.shop.example"))]);
-        let (site, known) = copy("shop", "/a");
-        let Origin::Read(file) = &known else {
+        let mut sites =
+            RestartedSites::start(&[("shop", &merged("shop.example, www.shop.example"))]);
+        let (site, known) = origin_copy("shop", "/a");
+        let OriginAvailability::Available(file) = &known else {
             unreachable!("a copy")
         };
-        world
-            .live()
-            .origin_says(&site, file.clone(), Timestamp(1))
+        sites
+            .manager()
+            .set_origin_copy(&site, file.clone(), Timestamp(1))
             .expect("merged");
-        world
+        sites
             .remove("shop")
-            .write("store", &merged("www.shop.example"))
-            .write("new", &merged("new.example"));
+            .write_policy("store", &merged("www.shop.example"))
+            .write_policy("new", &merged("new.example"));
         if !cold {
-            world
-                .live()
+            sites
+                .manager()
                 .remove(&["shop".to_owned()], Timestamp(10))
                 .expect("its other host has no policy any more");
         }
-        let known = KnownOrigins {
+        let known = InitialOrigins {
             copies: [(site, known)].into(),
-            ..KnownOrigins::default()
+            ..InitialOrigins::default()
         };
-        world.go_on_knowing(known, cold, 10);
-        let published = world
+        sites.restart_with_origins(known, cold, 10);
+        let published = sites
             .published("www.shop.example", 10)
             .expect("the copy that was in use goes on");
         assert!(published.contains("Disallow: /a\n"), "{published}");
         assert_eq!(
-            world.published("new.example", 10),
+            sites.published("new.example", 10),
             None,
             "of a new host nothing is known"
         );
@@ -309,23 +324,23 @@ fn site_with_another_host_leaves_the_copy_behind() {
         format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /p }}] }}\n")
     };
     for cold in [false, true] {
-        let mut world = World::start(&[("shop", &merged("a.example"))]);
-        let (site, known) = copy("shop", "/a");
-        let Origin::Read(file) = &known else {
+        let mut sites = RestartedSites::start(&[("shop", &merged("a.example"))]);
+        let (site, known) = origin_copy("shop", "/a");
+        let OriginAvailability::Available(file) = &known else {
             unreachable!("a copy")
         };
-        world
-            .live()
-            .origin_says(&site, file.clone(), Timestamp(1))
+        sites
+            .manager()
+            .set_origin_copy(&site, file.clone(), Timestamp(1))
             .expect("merged");
-        world.write("shop", &merged("b.example"));
-        let known = KnownOrigins {
+        sites.write_policy("shop", &merged("b.example"));
+        let known = InitialOrigins {
             copies: [(site, known)].into(),
-            ..KnownOrigins::default()
+            ..InitialOrigins::default()
         };
-        world.go_on_knowing(known, cold, 10);
+        sites.restart_with_origins(known, cold, 10);
         assert_eq!(
-            world.published("b.example", 10),
+            sites.published("b.example", 10),
             None,
             "the file of a.example says nothing of b.example, cold: {cold}"
         );
@@ -333,21 +348,21 @@ fn site_with_another_host_leaves_the_copy_behind() {
 }
 
 #[test]
-fn without_the_last_policy_its_copy_goes_on() {
-    let world = World::start(&[(
+fn copy_stays_without_the_last_policy() {
+    let sites = RestartedSites::start(&[(
         "shop",
         "robots: { groups: [{ agents: '*', disallow: /p }] }\n",
     )]);
-    let (site, known) = copy("shop", "/a");
-    let Origin::Read(file) = &known else {
+    let (site, known) = origin_copy("shop", "/a");
+    let OriginAvailability::Available(file) = &known else {
         unreachable!("a copy")
     };
-    world
-        .live()
-        .origin_says(&site, file.clone(), Timestamp(1))
+    sites
+        .manager()
+        .set_origin_copy(&site, file.clone(), Timestamp(1))
         .expect("merged");
-    world.end("shop", 10);
-    let published = world.published("shop.example", 10).expect("no 503");
+    sites.end("shop", 10);
+    let published = sites.published("shop.example", 10).expect("no 503");
     assert!(
         published.contains("Disallow: /a\n") && !published.contains("/p"),
         "{published}"

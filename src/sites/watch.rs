@@ -1,5 +1,6 @@
-//! [`watch()`] notices changes of the policy directory by notifications of the file system. It also
-//! has the directory read every half minute, for file systems that send none.
+//! [`watch()`] calls a function when a file in the policy directory changes. The file system
+//! notifies it of changes. For file systems that send no notifications, it also calls the function
+//! every half minute.
 
 use crate::locks::lock;
 use crate::threads::spawn;
@@ -11,30 +12,29 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// Network and overlay file systems send no notifications.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+const POLL_EVERY: Duration = Duration::from_secs(30);
 
-/// Keeps the watch alive; dropped, it ends.
+/// Keeps the watch alive until it is dropped.
 pub struct WatchGuard {
-    _watch: Arc<Mutex<Watch>>,
+    _watch: Arc<Mutex<DirectoryWatch>>,
 }
 
-/// The watcher and what it watches at the moment.
-struct Watch {
+/// The watcher, and the directories that it watches at present.
+struct DirectoryWatch {
     watcher: Option<RecommendedWatcher>,
     directory: PathBuf,
-    /// The directory, where it is there: another one may get its name.
+    /// Device and inode of the directory, if it exists: another one may get its name.
     watched: Option<(u64, u64)>,
-    /// The nearest directory above it that is there.
-    above: Option<(PathBuf, (u64, u64))>,
+    /// The nearest existing directory above it.
+    parent: Option<(PathBuf, (u64, u64))>,
 }
 
-/// Watches the directory in a thread of its own, and the nearest directory above it that exists: a
+/// Watches the directory in a thread of its own, and the nearest existing directory above it: a
 /// deployment may replace the directory, or make it after the start. Files themselves are not
 /// watched, because the first rename would end that.
 ///
-/// The thread calls `changed` when nothing more happened for `quiet`, or after ten times that where
-/// changes do not stop. It also calls `changed` every half minute, for file systems that send no
-/// notifications.
+/// The thread calls `changed` when nothing has changed for `quiet`, at most after ten times that. It
+/// also calls `changed` every half minute, for file systems that send no notifications.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -44,40 +44,45 @@ pub fn watch(
     changed: impl Fn() + Send + 'static,
 ) -> Result<WatchGuard, notify::Error> {
     let directory = std::path::absolute(directory)?;
-    // One change that waits says as much as a thousand.
+    // One waiting change is enough.
     let (sender, changes) = mpsc::sync_channel(1);
-    let of_interest = directory.clone();
+    let watched_directory = directory.clone();
     let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        if event.map_or(true, |event| concerns(&event, &of_interest)) {
+        if event.map_or(true, |event| is_relevant(&event, &watched_directory)) {
             let _ = sender.try_send(());
         }
     });
     if let Err(error) = &watcher {
         tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
     }
-    let mut watch = Watch {
+    let mut watch = DirectoryWatch {
         watcher: watcher.ok(),
         directory,
         watched: None,
-        above: None,
+        parent: None,
     };
-    watch.follow();
+    watch.update_watches();
     let watch = Arc::new(Mutex::new(watch));
     let followed = Arc::downgrade(&watch);
     spawn("policy-watch", move || {
-        run(&changes, quiet, &followed, changed)
+        run_loop(&changes, quiet, &followed, changed)
     })?;
     Ok(WatchGuard { _watch: watch })
 }
 
-/// Calls `changed` after changes that ceased for `quiet` (or went on for ten times that), and every
-/// half minute. Ends when the guard is dropped, and with it the watch.
-fn run(changes: &Receiver<()>, quiet: Duration, watch: &Weak<Mutex<Watch>>, changed: impl Fn()) {
+/// Calls `changed` when changes have ceased for `quiet` (or gone on for ten times that), and every
+/// half minute. Ends when the guard is dropped.
+fn run_loop(
+    changes: &Receiver<()>,
+    quiet: Duration,
+    watch: &Weak<Mutex<DirectoryWatch>>,
+    changed: impl Fn(),
+) {
     loop {
-        match changes.recv_timeout(LOOK_EVERY) {
-            // Without a watcher there is no sender either: the guard alone says when to end.
+        match changes.recv_timeout(POLL_EVERY) {
+            // Without a watcher there is no sender either; only the guard ends the loop.
             Err(RecvTimeoutError::Disconnected) if watch.strong_count() == 0 => return,
-            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(LOOK_EVERY),
+            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(POLL_EVERY),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) => {
                 let began = Instant::now();
@@ -86,23 +91,22 @@ fn run(changes: &Receiver<()>, quiet: Duration, watch: &Weak<Mutex<Watch>>, chan
         }
         match watch.upgrade() {
             // Before the directory is read, or a change between the two would be missed.
-            Some(watch) => lock(&watch).follow(),
+            Some(watch) => lock(&watch).update_watches(),
             None => return,
         }
         changed();
     }
 }
 
-impl Watch {
-    /// Watches the directory that has the name now, and the nearest existing directory above it,
-    /// where these are others than before. What cannot be watched is logged. Does nothing without a
-    /// watcher.
-    fn follow(&mut self) {
-        let Watch {
+impl DirectoryWatch {
+    /// Watches the directory that has the name now, and the nearest existing directory above it, if
+    /// they have changed. Logs failures. Does nothing without a watcher.
+    fn update_watches(&mut self) {
+        let DirectoryWatch {
             watcher: Some(watcher),
             directory,
             watched,
-            above,
+            parent,
         } = self
         else {
             return;
@@ -110,30 +114,30 @@ impl Watch {
         let nearest = directory
             .ancestors()
             .skip(1)
-            .find_map(|above| Some((above.to_owned(), identity(above)?)));
+            .find_map(|parent| Some((parent.to_owned(), directory_id(parent)?)));
         // First: a directory that is made in between is noticed.
-        if nearest != *above {
-            if let Some((former, _)) = above.take() {
+        if nearest != *parent {
+            if let Some((former, _)) = parent.take() {
                 // The system forgot a directory that is gone; then there is nothing to end.
                 let _ = watcher.unwatch(&former);
             }
             if let Some(nearest) = nearest {
                 match watcher.watch(&nearest.0, RecursiveMode::NonRecursive) {
-                    Ok(()) => *above = Some(nearest),
+                    Ok(()) => *parent = Some(nearest),
                     Err(error) => {
                         tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds")
                     }
                 }
             }
         }
-        let is = identity(directory);
-        if is == *watched {
+        let current = directory_id(directory);
+        if current == *watched {
             return;
         }
         let _ = watcher.unwatch(directory);
-        *watched = is;
-        // A directory that is not there yet is noticed by what is above it.
-        if is.is_some()
+        *watched = current;
+        // The directory above shows when the directory is made.
+        if current.is_some()
             && let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive)
         {
             tracing::warn!(%error, "the policy directory is not watched: it is read every 30 seconds");
@@ -141,18 +145,18 @@ impl Watch {
     }
 }
 
-/// The device and the inode of the directory that has this name now.
-fn identity(path: &Path) -> Option<(u64, u64)> {
+/// The device and the inode of the directory at this path.
+fn directory_id(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path)
         .ok()
         .filter(|metadata| metadata.is_dir())
         .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Whether an event says something about the directory, or about a directory above it. Our own
-/// reading is no change, and what else lies beside the directory (a log, say) is no policy. An
-/// event without paths means that some were lost.
-fn concerns(event: &Event, directory: &Path) -> bool {
+/// Whether an event is about the directory, or about a directory above it. Reading is no change, and
+/// other files beside the directory are no policies. An event without paths means that events were
+/// lost.
+fn is_relevant(event: &Event, directory: &Path) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
     }

@@ -1,18 +1,18 @@
-//! [`back_up`] copies the state of a directory into one file, also while crawlgate runs there. The
-//! write-ahead log is included. The copy is marked as incomplete: what is published after it is not
-//! known, so a crawlgate that starts from the copy observes every host anew.
+//! [`back_up`] copies the state database of a directory into one file, also while crawlgate runs
+//! there. The copy is marked as incomplete, because it lacks what is published later. A crawlgate
+//! that starts from the copy therefore observes every host anew before it counts violations.
 
-use super::database::{FILE, has_log, open_following, open_for_reading};
-use crate::files::directory_of;
+use super::database::{STATE_FILE, has_write_ahead_log, open_following, open_for_reading};
+use crate::files::parent_directory;
 use rusqlite::Connection;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// For so long the copy waits for a commit on file systems without a write-ahead log.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the copy waits for a commit on file systems without a write-ahead log.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why there is no copy.
+/// Why no backup was made.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BackupError {
@@ -34,13 +34,13 @@ pub enum BackupError {
     Damaged { file: String, problem: String },
 }
 
-/// Copies the state of a directory into a new file, for this user alone. Returns the length of the
-/// copy in bytes.
+/// Copies the state of a directory into a new file that only this user can read. Returns the length
+/// of the copy in bytes.
 ///
 /// # Errors
-/// There is no state, the file exists, or one of them cannot be used. No file is left then.
+/// There is no state, the file exists, or one of them cannot be used. Then no file is left.
 pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
-    let file = directory.join(FILE);
+    let file = directory.join(STATE_FILE);
     let name = file.display().to_string();
     let name_of_copy = to.display().to_string();
     if !file.exists() {
@@ -55,26 +55,26 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     };
     let copy = tempfile::Builder::new()
         .prefix(".crawlgate-backup")
-        .tempfile_in(directory_of(to))
+        .tempfile_in(parent_directory(to))
         .map_err(unwritten)?;
-    if let Err(error) = copy_into(copy.path(), &file) {
+    if let Err(error) = vacuum_into(copy.path(), &file) {
         return Err(BackupError::Unread { file: name, error });
     }
-    let problem = seal(copy.path()).unwrap_or_else(|error| error.to_string());
+    let problem = mark_incomplete(copy.path()).unwrap_or_else(|error| error.to_string());
     if problem != "ok" {
         return Err(BackupError::Damaged {
             file: name,
             problem,
         });
     }
-    let octets = copy
+    let bytes = copy
         .as_file()
         .sync_all()
         .and_then(|()| copy.as_file().metadata())
         .map_err(unwritten)?
         .len();
     match copy.persist_noclobber(to) {
-        Ok(_) => Ok(octets),
+        Ok(_) => Ok(bytes),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
             Err(BackupError::Exists(name_of_copy))
         }
@@ -82,21 +82,20 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     }
 }
 
-fn copy_into(copy: &Path, file: &Path) -> rusqlite::Result<usize> {
-    // A crawlgate that runs, or crashed, leaves a write-ahead log. Without that log no process
-    // writes the file.
-    let connection = if has_log(file) {
+fn vacuum_into(copy: &Path, file: &Path) -> rusqlite::Result<usize> {
+    // Without a write-ahead log no process writes the file.
+    let connection = if has_write_ahead_log(file) {
         open_following(file)?
     } else {
         open_for_reading(file)?
     };
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()])
 }
 
-/// Marks the copy as incomplete, because the run goes on after it, and checks the copy. Returns
+/// Marks the copy as incomplete, because the run continues after it, and checks the copy. Returns
 /// `ok` or the first problem that SQLite finds.
-fn seal(copy: &Path) -> rusqlite::Result<String> {
+fn mark_incomplete(copy: &Path) -> rusqlite::Result<String> {
     let copy = Connection::open(copy)?;
     copy.execute("UPDATE run SET clean = 0, incomplete = 1", [])?;
     copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))

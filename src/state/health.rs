@@ -1,7 +1,6 @@
-//! [`StoreHealth`]: whether the state directory can be written, for the command `status` and the
-//! log. `mod.rs` says what moves the store between its states. [`StateError`]: why the state cannot
-//! be stored or read. The error can be cloned, because several callers may wait for one
-//! transaction.
+//! [`StoreHealth`]: whether the state database can be written, for `crawlgate status` and the log.
+//! [`StateError`]: why state cannot be written or read. The error can be cloned, because several
+//! callers may wait for one transaction.
 
 use crate::time::Timestamp;
 use std::fmt;
@@ -10,9 +9,9 @@ use std::path::Path;
 /// Whether the state directory can be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreHealth {
-    /// Nothing outlasts the process, because no state directory is set.
+    /// Nothing is written, because no state directory is set.
     NoDirectory,
-    /// Nothing outlasts the process, because the state directory cannot be used.
+    /// Nothing is written, because the state directory cannot be used.
     Unusable {
         /// The directory.
         directory: String,
@@ -118,7 +117,7 @@ pub enum StateError {
 
 impl StateError {
     /// The directory cannot be written.
-    pub(super) fn unwritten(directory: &str, error: &dyn fmt::Display) -> StateError {
+    pub(super) fn write_failed(directory: &str, error: &dyn fmt::Display) -> StateError {
         StateError::Unwritten {
             directory: directory.to_owned(),
             error: error.to_string(),
@@ -126,7 +125,7 @@ impl StateError {
     }
 
     /// The file cannot be read.
-    pub(super) fn unread(file: &Path, error: &dyn fmt::Display) -> StateError {
+    pub(super) fn read_failed(file: &Path, error: &dyn fmt::Display) -> StateError {
         StateError::Unread {
             file: file.display().to_string(),
             error: error.to_string(),

@@ -1,52 +1,52 @@
-//! [`ProcessLock`]: the lock by which one process owns a state directory or a control socket. The
-//! locked file has the process id of the owner. A clean end empties the file, so that the next
-//! process notices a crash even if this one could write nothing else.
+//! [`ProcessLock`]: a locked file by which one process owns a state directory or a control socket.
+//! The file has the process id of the owner. A clean end empties it, so that the next process
+//! notices a crash even if this one could write nothing else. An upgrade passes the lock to the
+//! next process.
 
-use crate::files::{foreign, open_own};
+use crate::files::{foreign_file_error, open_own_file};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The longest content of the file: a process id, padded.
-const MAX_LENGTH: u64 = 32;
+/// The longest content of the file: a padded process id.
+const MAX_PID_LENGTH: u64 = 32;
 
-/// The locked file. The lock goes with the process, however the process ends, or to the process
-/// that got a descriptor of the file: a lock belongs to the open file, and lasts until its last
-/// descriptor is closed.
+/// The locked file. The lock belongs to the open file, and lasts until the last descriptor of it is
+/// closed, so it ends with the process unless another process has a descriptor.
 #[derive(Debug)]
 pub struct ProcessLock {
     file: File,
-    is_passed_on: bool,
+    is_transferred: bool,
 }
 
 /// The result of locking.
 #[derive(Debug)]
-pub enum Locking {
+pub enum LockOutcome {
     /// This process owns it.
     Owned {
         /// The lock.
         lock: ProcessLock,
-        /// Whether the owner before ended in order, or there was none.
+        /// Whether the previous owner ended in order, or there was none.
         was_released: bool,
     },
     /// Another process owns it.
     Held {
-        /// Its process id, where the file says it.
+        /// Its process id, if the file has it.
         pid: Option<u32>,
     },
 }
 
 impl ProcessLock {
-    /// Locks a file, making it if need be, and writes the process id into it. Returns
-    /// `Locking::Held`, and changes nothing, if another process owns the lock.
+    /// Locks a file, creates it if it is missing, and writes the process id into it. Returns
+    /// `LockOutcome::Held`, and changes nothing, if another process owns the lock.
     ///
     /// # Errors
-    /// The file cannot be made or written, or its file system has no locks.
-    /// [`io::ErrorKind::AlreadyExists`]: it is none of crawlgate's (a link, a second name, or other
-    /// content than a process id) and stays as it is.
-    pub fn acquire(path: &Path) -> io::Result<Locking> {
+    /// The file cannot be created or written, or its file system has no locks.
+    /// [`io::ErrorKind::AlreadyExists`]: the file is not crawlgate's (a link, a second name, or
+    /// other content than a process id) and stays as it is.
+    pub fn acquire(path: &Path) -> io::Result<LockOutcome> {
         let mut options = OpenOptions::new();
         options
             .read(true)
@@ -54,24 +54,26 @@ impl ProcessLock {
             .create(true)
             .truncate(false)
             .mode(0o600);
-        let mut file = open_own(&options, path)?;
+        let mut file = open_own_file(&options, path)?;
         let locked = file.try_lock();
         let mut written = Vec::new();
-        (&mut file).take(MAX_LENGTH + 1).read_to_end(&mut written)?;
+        (&mut file)
+            .take(MAX_PID_LENGTH + 1)
+            .read_to_end(&mut written)?;
         // A crash of the machine may leave zeros.
         let is_ours = written
             .iter()
             .all(|byte| matches!(byte, b'0'..=b'9' | b' ' | b'\n' | 0));
-        // A second name is somebody's: crawlgate gives it none.
+        // crawlgate never gives the file a second name.
         let is_shared = file.metadata()?.nlink() > 1;
-        if is_shared || written.len() as u64 > MAX_LENGTH || !is_ours {
-            return Err(foreign(path));
+        if is_shared || written.len() as u64 > MAX_PID_LENGTH || !is_ours {
+            return Err(foreign_file_error(path));
         }
         let written = String::from_utf8_lossy(&written);
         match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Ok(Locking::Held {
+                return Ok(LockOutcome::Held {
                     pid: written.trim().parse().ok(),
                 });
             }
@@ -79,63 +81,62 @@ impl ProcessLock {
         }
         let mut lock = ProcessLock {
             file,
-            is_passed_on: false,
+            is_transferred: false,
         };
-        lock.write_owner()?;
-        Ok(Locking::Owned {
+        lock.write_pid()?;
+        Ok(LockOutcome::Owned {
             lock,
             was_released: written.trim().is_empty(),
         })
     }
 
-    /// Makes a lock from the descriptor that another process got by `ProcessLock::share` and gave
-    /// to this one. Writes the id of this process into the file.
+    /// Takes over the lock of a descriptor that another process passed to this one. Writes the id
+    /// of this process into the file.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn passed(descriptor: OwnedFd) -> io::Result<ProcessLock> {
+    pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<ProcessLock> {
         let mut lock = ProcessLock {
             file: File::from(descriptor),
-            is_passed_on: false,
+            is_transferred: false,
         };
-        lock.write_owner()?;
+        lock.write_pid()?;
         Ok(lock)
     }
 
-    /// Says which process owns the lock: this one.
+    /// Writes the id of this process into the file.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_owner(&mut self) -> io::Result<()> {
-        // Written over the former id: a full disk has room for that, as a rule.
+    pub fn write_pid(&mut self) -> io::Result<()> {
+        // Overwriting the former id works on a full disk, as a rule.
         self.file.rewind()?;
         writeln!(self.file, "{:<20}", std::process::id())?;
         self.file.sync_all()
     }
 
-    /// A descriptor for another process, which owns the lock when [`ProcessLock::pass_on`] was
-    /// called.
+    /// Returns a descriptor for another process, which owns the lock after
+    /// [`ProcessLock::mark_transferred`].
     ///
     /// # Errors
     /// There are no descriptors left.
-    pub fn share(&self) -> io::Result<OwnedFd> {
+    pub fn duplicate_descriptor(&self) -> io::Result<OwnedFd> {
         self.file.try_clone().map(OwnedFd::from)
     }
 
-    /// Notes that the process with the other descriptor owns the lock from now on: this one neither
-    /// empties the file nor unlocks it any more.
-    pub fn pass_on(&mut self) {
-        self.is_passed_on = true;
+    /// Records that the process with the other descriptor owns the lock from now on. This process
+    /// then neither empties nor unlocks the file.
+    pub fn mark_transferred(&mut self) {
+        self.is_transferred = true;
     }
 
-    /// Empties the file, by which the next start sees that this process ended in order. The lock
-    /// itself lasts until this value is dropped. Does nothing to a lock that was passed on: its new
-    /// owner empties the file.
+    /// Empties the file, so that the next start sees a clean end. The lock lasts until this value
+    /// is dropped. Does nothing to a transferred lock.
     ///
     /// # Errors
-    /// The file cannot be emptied: the next start takes this run for a crash.
+    /// The file cannot be emptied. The next start takes this run for a crash.
     pub fn release(&self) -> io::Result<()> {
-        if self.is_passed_on {
+        if self.is_transferred {
             return Ok(());
         }
         self.file.set_len(0)?;
@@ -144,10 +145,10 @@ impl ProcessLock {
 }
 
 impl Drop for ProcessLock {
-    /// Unlocks the file, unless the lock was passed on. Closing it would not be enough: a process
-    /// that was forked a moment ago has the file open until it runs its own program.
+    /// Unlocks the file, unless the lock was transferred. Closing it is not enough, because a
+    /// process that was just forked has the file open until it runs its own program.
     fn drop(&mut self) {
-        if !self.is_passed_on {
+        if !self.is_transferred {
             let _ = self.file.unlock();
         }
     }
@@ -155,7 +156,7 @@ impl Drop for ProcessLock {
 
 #[cfg(test)]
 mod tests {
-    use super::{Locking, ProcessLock};
+    use super::{LockOutcome, ProcessLock};
     use std::path::PathBuf;
     use std::{fs, io};
 
@@ -163,26 +164,26 @@ mod tests {
         directory.path().join("lock")
     }
 
-    fn owned(locking: io::Result<Locking>) -> (ProcessLock, bool) {
+    fn owned(locking: io::Result<LockOutcome>) -> (ProcessLock, bool) {
         match locking {
-            Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
+            Ok(LockOutcome::Owned { lock, was_released }) => (lock, was_released),
             other => panic!("not locked: {other:?}"),
         }
     }
 
     #[test]
-    fn a_second_owner_is_refused_with_the_pid_of_the_first() {
+    fn second_owner_is_rejected_with_the_pid_of_the_first() {
         let directory = tempfile::tempdir().expect("a directory");
         let (_lock, was_released) = owned(ProcessLock::acquire(&file(&directory)));
         assert!(was_released);
         match ProcessLock::acquire(&file(&directory)) {
-            Ok(Locking::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
+            Ok(LockOutcome::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn an_owner_that_vanished_leaves_its_pid_and_one_that_released_does_not() {
+    fn crashed_owner_leaves_its_pid() {
         let directory = tempfile::tempdir().expect("a directory");
         drop(owned(ProcessLock::acquire(&file(&directory))));
         let (lock, was_released) = owned(ProcessLock::acquire(&file(&directory)));
@@ -193,15 +194,17 @@ mod tests {
     }
 
     #[test]
-    fn lock_that_is_passed_on_outlasts_its_first_owner() {
+    fn transferred_lock_outlasts_its_first_owner() {
         let directory = tempfile::tempdir().expect("a directory");
         let (mut lock, _) = owned(ProcessLock::acquire(&file(&directory)));
-        let passed = ProcessLock::passed(lock.share().expect("a descriptor")).expect("the lock");
-        lock.pass_on();
+        let passed =
+            ProcessLock::from_descriptor(lock.duplicate_descriptor().expect("a descriptor"))
+                .expect("the lock");
+        lock.mark_transferred();
         lock.release().expect("nothing to release");
         drop(lock);
         match ProcessLock::acquire(&file(&directory)) {
-            Ok(Locking::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
+            Ok(LockOutcome::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
         drop(passed);
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn file_of_somebody_else_is_refused_and_left_alone() {
+    fn foreign_file_is_rejected_and_left_alone() {
         let directory = tempfile::tempdir().expect("a directory");
         let (target, link) = (
             directory.path().join("notes"),
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn fifo_is_refused_without_waiting_for_its_other_end() {
+    fn fifo_is_rejected_without_waiting() {
         let directory = tempfile::tempdir().expect("a directory");
         let fifo = file(&directory);
         assert!(
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_cannot_be_locked() {
+    fn unwritable_file_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(file(&directory)).expect("made");
         assert!(ProcessLock::acquire(&file(&directory)).is_err());

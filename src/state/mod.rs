@@ -1,23 +1,23 @@
-//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory).
-//! [`StateStore`] takes facts to write; a fact is a record that was set or removed. [`Remembered`]
-//! has the records that the previous run (the process before) left.
+//! The state store: everything that outlasts a restart, in one SQLite file (`state.db` in the state
+//! directory). [`StateStore`] writes facts, and [`RestoredState`] has the facts that the previous
+//! run left; a run is the time from a start of crawlgate to its end. [`history`] has the request
+//! counts and samples for the dashboard.
 //!
 //! A store is in one of these states, which [`StoreHealth`] names:
-//! - `Healthy`: the last commit succeeded. A commit that fails moves it to `Failing`.
-//! - `Failing`: facts wait in memory, and a commit is tried about every second. One that succeeds
+//! - `Healthy`: the last commit succeeded. A failed commit moves it to `Failing`.
+//! - `Failing`: facts wait in memory, and a commit is tried about every second. A successful one
 //!   moves it to `Healthy`.
-//! - `NoDirectory` and `Unusable`: nothing is ever written. A store in one of these states stays in
-//!   it.
+//! - `NoDirectory` and `Unusable`: nothing is ever written. These states never change.
 //!
-//! What the next start may believe rests on these rules:
-//! - The time of the commit stands in the same transaction as the facts before it. Facts that
-//!   cannot be written leave the time old, and the next start sees a gap.
+//! What the next start may trust follows from these rules:
+//! - The time of a commit is in the same transaction as its facts. If facts cannot be written, the
+//!   stored time stays old, and the next start sees a gap.
 //! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the
 //!   end of that run are in the same transaction as the first time of this run.
-//! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will
-//!   see a gap anyway.
-//! - Facts that were dropped, because too many waited, make the run incomplete. The next start then
-//!   trusts nothing of this run.
+//! - [`StateStore::publish`] succeeds when its facts are on disk, or when the next start will see a
+//!   gap anyway.
+//! - If facts were dropped because too many waited, the run is incomplete, and the next start
+//!   trusts nothing of it.
 
 #[cfg(feature = "proxy")]
 mod backup;
@@ -46,9 +46,9 @@ mod writer;
 pub use backup::back_up;
 pub use health::{StateError, StoreHealth};
 #[cfg(feature = "state")]
-pub use lock::{Locking, ProcessLock};
+pub use lock::{LockOutcome, ProcessLock};
 #[cfg(not(feature = "state"))]
 pub use no_store::StateStore;
-pub use previous_run::{PreviousRun, Remembered};
+pub use previous_run::{PreviousRun, RestoredState};
 #[cfg(feature = "state")]
 pub use store::StateStore;

@@ -1,10 +1,10 @@
-//! [`StateStore`] in a build without the feature `state`: nothing outlasts the process. Facts and
-//! history are dropped, and every write succeeds at once. Subscribers learn of facts all the same.
+//! [`StateStore`] in a build without the feature `state`: nothing is kept over a restart. Facts and
+//! history are dropped, and every write succeeds at once. Subscribers are still notified of facts.
 
 use super::history::HistoryBatch;
-use super::{Remembered, StateError, StoreHealth};
+use super::{RestoredState, StateError, StoreHealth};
 use crate::clock::Moment;
-use crate::facts::{Fact, Subscribers};
+use crate::facts::{Fact, FactSubscribers};
 use crate::time::Timestamp;
 use std::fmt;
 use std::path::Path;
@@ -14,8 +14,8 @@ use std::time::Duration;
 /// The store; cheap to clone.
 #[derive(Clone, Default)]
 pub struct StateStore {
-    /// Who learns of facts that happen here.
-    pub subscribers: Subscribers,
+    /// The observers of facts that happen here.
+    pub subscribers: FactSubscribers,
 }
 
 impl fmt::Debug for StateStore {
@@ -26,18 +26,18 @@ impl fmt::Debug for StateStore {
 
 #[allow(missing_docs)]
 impl StateStore {
-    pub fn in_memory_only() -> (StateStore, Remembered) {
-        (StateStore::default(), Remembered::default())
+    pub fn in_memory_only() -> (StateStore, RestoredState) {
+        (StateStore::default(), RestoredState::default())
     }
 
-    /// The same: no directory is opened.
+    /// Like `in_memory_only`: no directory is opened.
     ///
     /// # Errors
     /// None.
     pub fn open(
         _directory: Option<&Path>,
         _now: Arc<dyn Fn() -> Moment + Send + Sync>,
-    ) -> Result<(StateStore, Remembered), StateError> {
+    ) -> Result<(StateStore, RestoredState), StateError> {
         Ok(StateStore::in_memory_only())
     }
 
@@ -53,7 +53,7 @@ impl StateStore {
         Ok(())
     }
 
-    pub fn keep(&self, _facts: Vec<Fact>) {}
+    pub fn commit_or_queue(&self, _facts: Vec<Fact>) {}
 
     pub fn put(&self, _facts: impl IntoIterator<Item = Fact>) {}
 
@@ -63,7 +63,7 @@ impl StateStore {
 
     pub fn prune(&self, _before: Timestamp) {}
 
-    pub fn distrust(&self) {}
+    pub fn mark_incomplete(&self) {}
 
     pub fn health(&self) -> StoreHealth {
         StoreHealth::NoDirectory

@@ -1,21 +1,22 @@
-//! [`PreviousRun`]: how the process before this one ended: cleanly, in a crash, or in an unknown
-//! way. It decides whether hosts stay observed after this start, and whether a new robots.txt may
-//! take effect that cannot be stored. [`Remembered`] has the facts that it left.
+//! [`PreviousRun`]: how the crawlgate process that last wrote the state database ended: cleanly, in
+//! a crash, or in an unknown way. That decides whether crawlgate must observe hosts anew after this
+//! start, and whether a robots.txt that cannot be stored may take effect. [`RestoredState`] has the
+//! facts that the previous process left.
 
 use crate::clock::Moment;
-use crate::facts::{StoredFacts, TOLERANCE};
+use crate::facts::{CLOCK_TOLERANCE, StoredFacts};
 use crate::time::Timestamp;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Observation continues so many seconds after a run that ended in order: no other server has taken
-/// its place in that time.
+/// Observation continues if a start follows a clean end within this many seconds, because no other
+/// server replaces crawlgate for so short a time.
 pub const GAP_AFTER_CLEAN_END: i64 = 60;
-/// Observation continues so many seconds after the last commit of a run that crashed. A run that
-/// cannot commit publishes nothing new for as long.
+/// Observation continues if a start follows the last commit of a crashed run within this many
+/// seconds. A run that cannot commit publishes nothing new for as long.
 pub const GAP_AFTER_CRASH: i64 = 20;
 
-/// How the run before this one ended.
+/// How the previous run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreviousRun {
     /// In order: everything was written.
@@ -23,39 +24,40 @@ pub enum PreviousRun {
         /// When it ended.
         at: Timestamp,
     },
-    /// Without an end: what happened after the last commit is not known.
+    /// Without an end: what happened after the last commit is unknown.
     Crashed {
-        /// When facts were last written.
+        /// When facts were last committed.
         last_commit: Timestamp,
     },
-    /// There was none, or what it left cannot be trusted or kept.
+    /// There was none, or its state cannot be trusted.
     #[default]
     Unknown,
 }
 
 impl PreviousRun {
-    /// Whether hosts stay observed when crawlgate starts at `now`: at most `TOLERANCE` seconds
-    /// before the end of the previous run, and at most the allowed gap after it. Never after an
-    /// unknown run.
+    /// Whether hosts stay observed when crawlgate starts at `now`: at most the allowed gap after
+    /// the end of the previous run. False after an unknown run.
     ///
-    /// A start before the end of the previous run is one by a clock that was set back. It cannot
-    /// say how much time passed, so observation begins anew.
+    /// A start more than `CLOCK_TOLERANCE` seconds before that end means that the clock was set
+    /// back. Then it is unknown how much time passed, and observation begins anew.
     pub fn is_continued_at(self, now: Timestamp) -> bool {
         let Some(end) = self.end() else { return false };
-        (end.0.saturating_sub(TOLERANCE)..=end.0.saturating_add(self.gap())).contains(&now.0)
+        (end.0.saturating_sub(CLOCK_TOLERANCE)..=end.0.saturating_add(self.max_gap()))
+            .contains(&now.0)
     }
 
     /// Whether every start from `moment` on sees a gap after this end: more than the allowed gap
-    /// has passed, both by the wall clock and by the elapsed time since `noted` (the time lived
-    /// through when the end was recorded). Both count, because a clock that is set back could bring
-    /// the time back. Always true of an unknown run, which nothing continues.
-    pub fn cannot_mislead(self, moment: Moment, noted: Duration) -> bool {
+    /// has passed, both by the wall clock and by the monotonic clock since `recorded_at`, when the
+    /// end was recorded. The wall clock alone is not enough, because it may be set back. True for
+    /// an unknown run, which is never continued.
+    pub fn is_past_gap(self, moment: Moment, recorded_at: Duration) -> bool {
         let Some(end) = self.end() else { return true };
-        let lived = moment.lived.saturating_sub(noted).as_secs();
-        moment.now.0 > end.0.saturating_add(self.gap()) && lived > self.gap().unsigned_abs()
+        let monotonic = moment.monotonic.saturating_sub(recorded_at).as_secs();
+        moment.now.0 > end.0.saturating_add(self.max_gap())
+            && monotonic > self.max_gap().unsigned_abs()
     }
 
-    /// When the run ended, or was last known to run; `None` for an unknown run.
+    /// When the run ended, or committed last before a crash; `None` for an unknown run.
     pub fn end(self) -> Option<Timestamp> {
         match self {
             PreviousRun::Clean { at } => Some(at),
@@ -64,27 +66,26 @@ impl PreviousRun {
         }
     }
 
-    /// The same run as a crash: a clean end becomes its last commit. An unknown run stays unknown.
-    pub(super) fn without_end(self) -> PreviousRun {
+    /// Turns a clean end into a crash with that last commit. An unknown run stays unknown.
+    pub(super) fn as_crashed(self) -> PreviousRun {
         self.end()
             .map_or(self, |last_commit| PreviousRun::Crashed { last_commit })
     }
 
     /// For how many seconds after its end the observation of hosts may continue.
-    fn gap(self) -> i64 {
+    fn max_gap(self) -> i64 {
         match self {
             PreviousRun::Clean { .. } => GAP_AFTER_CLEAN_END,
             PreviousRun::Crashed { .. } | PreviousRun::Unknown => GAP_AFTER_CRASH,
         }
     }
 
-    /// The moment since which publications count as served to every crawler, because it is not
-    /// known which crawler received them: one second before the last commit of a crash. `None`
-    /// after a clean end, where everything is known, and after an unknown run, where nothing is.
+    /// Since when publications count as served to every crawler, because it is unknown which
+    /// crawler received them: one second before the last commit of a crash. `None` after a clean
+    /// end, where everything is known, and after an unknown run, where nothing is.
     pub fn unknown_since(self) -> Option<Timestamp> {
         match self {
-            // Moments are whole seconds: what was served in the second before may be missing as
-            // well.
+            // Moments are whole seconds, so the second before may be incomplete as well.
             PreviousRun::Crashed { last_commit } => {
                 Some(Timestamp(last_commit.0.saturating_sub(1)))
             }
@@ -95,24 +96,24 @@ impl PreviousRun {
 
 /// What the previous run left.
 #[derive(Clone, Debug, Default)]
-pub struct Remembered {
+pub struct RestoredState {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise a stored observation counts only if it delays the
-    /// next one: see [`crate::facts::Observation::since`]. The first commit of this run then
-    /// deletes the stored observations.
+    /// Whether hosts stay observed. Otherwise the first commit of this run deletes the stored
+    /// observations, and a stored one counts only if it begins in the future: see
+    /// [`crate::facts::HostObservation::since`].
     pub is_continued: bool,
-    /// The facts.
+    /// The stored facts.
     pub facts: StoredFacts,
-    /// A damaged database that was set aside at this start.
+    /// The new name of a damaged file that was set aside at this start.
     pub set_aside: Option<PathBuf>,
     /// Whether the previous run still answers requests: see `StateStore::take_over`.
     pub is_handed_over: bool,
 }
 
-impl Remembered {
-    /// Whether an earlier run may have known facts that are not here: its file was damaged and set
-    /// aside, or there are facts but it is not known how that run ended.
+impl RestoredState {
+    /// Whether facts of an earlier run may be missing: its file was set aside, or there are facts
+    /// but it is unknown how that run ended.
     pub fn has_lost_facts(&self) -> bool {
         self.set_aside.is_some()
             || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_ends_observation() {
+    fn clock_set_back_ends_observation() {
         for previous in [Clean { at: END }, Crashed { last_commit: END }] {
             assert!(continues(previous, -5), "clocks are corrected by seconds");
             assert!(!continues(previous, -6));
@@ -171,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_continues_an_unknown_run() {
+    fn unknown_run_is_never_continued() {
         assert!(!continues(Unknown, 0));
         assert_eq!(Unknown.unknown_since(), None);
     }
 
     #[test]
-    fn only_a_crash_leaves_a_time_of_which_nothing_is_known() {
+    fn only_a_crash_has_an_unknown_time() {
         assert_eq!(Clean { at: END }.unknown_since(), None);
         assert_eq!(
             Crashed { last_commit: END }.unknown_since(),

@@ -1,26 +1,27 @@
-//! [`Pending`]: the facts (changes of records) that wait to be written to `state.db`. Of several
-//! facts about one record only the latest is kept. The number of facts and their size are bounded.
+//! [`PendingFacts`]: a queue of changes (facts) that wait to be written to the state database
+//! `state.db`. Of several changes of one fact only the latest is kept. The number of facts and
+//! their size are bounded.
 
-use crate::facts::{Fact, Key, TOLERANCE};
+use crate::facts::{CLOCK_TOLERANCE, Fact, FactKey};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// At most so many facts wait.
+/// The most facts that wait.
 const MAX_FACTS: usize = 400_000;
-/// At most so many bytes wait.
+/// The most bytes that wait.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-/// Facts that wait, one for each key.
+/// The waiting facts, one for each key.
 #[derive(Debug)]
-pub struct Pending {
-    facts: BTreeMap<Key, Fact>,
+pub struct PendingFacts {
+    facts: BTreeMap<FactKey, Fact>,
     bytes: usize,
     max_facts: usize,
 }
 
-impl Default for Pending {
-    fn default() -> Pending {
-        Pending {
+impl Default for PendingFacts {
+    fn default() -> PendingFacts {
+        PendingFacts {
             facts: BTreeMap::new(),
             bytes: 0,
             max_facts: MAX_FACTS,
@@ -28,10 +29,10 @@ impl Default for Pending {
     }
 }
 
-impl Pending {
-    /// Adds a fact that was put after those that wait. A fact about the same record is merged with
-    /// it, also in a full queue, and stays as it is if the new one is older by more than the
-    /// tolerance. Returns false, and drops the fact, if its record is new and the queue is full.
+impl PendingFacts {
+    /// Adds a fact. It replaces a waiting one with the same key, also in a full queue, unless it is
+    /// older by more than the tolerance. Returns false, and drops the fact, if its key is new and
+    /// the queue is full.
     #[must_use]
     pub fn add(&mut self, fact: Fact) -> bool {
         let size = fact.size();
@@ -54,13 +55,12 @@ impl Pending {
         }
     }
 
-    /// Puts back facts that could not be written, before those that were put meanwhile, which are
-    /// added to them anew. Returns false if there was no room for one of the latter, which is
-    /// dropped.
+    /// Puts back facts that could not be written, before those that were added meanwhile. Returns
+    /// false if one of the latter did not fit and was dropped.
     #[must_use]
-    pub fn put_back(&mut self, unwritten: Pending) -> bool {
+    pub fn requeue(&mut self, unwritten: PendingFacts) -> bool {
         let later = std::mem::replace(self, unwritten);
-        // Every fact is to be tried, one without room too.
+        // `fold`, because every fact must be tried, also after one that does not fit.
         later
             .facts
             .into_values()
@@ -79,19 +79,19 @@ impl Pending {
     }
 
     #[cfg(test)]
-    pub fn bounded_by(max_facts: usize) -> Pending {
-        Pending {
+    pub fn with_max_facts(max_facts: usize) -> PendingFacts {
+        PendingFacts {
             max_facts,
-            ..Pending::default()
+            ..PendingFacts::default()
         }
     }
 }
 
-/// Replaces a fact by a later one about the same record, with the later of both times. Keeps
-/// `before` if `after` is older by more than `TOLERANCE`. The tables have the same rule: see
-/// [`super::tables::upsert_of`].
+/// Replaces `before` by `after`, which has the same key, and keeps the later of both times. Does
+/// nothing if `after` is older by more than `CLOCK_TOLERANCE`. [`super::tables::upsert_sql`] has
+/// the same rule.
 fn merge(before: &mut Fact, after: Fact) {
-    if after.at.0.saturating_add(TOLERANCE) >= before.at.0 {
+    if after.at.0.saturating_add(CLOCK_TOLERANCE) >= before.at.0 {
         let at = after.at.max(before.at);
         *before = Fact { at, ..after };
     }
@@ -99,7 +99,7 @@ fn merge(before: &mut Fact, after: Fact) {
 
 #[cfg(test)]
 mod tests {
-    use super::Pending;
+    use super::PendingFacts;
     use crate::facts::{Fact, LastGoodPolicy};
     use crate::time::Timestamp;
 
@@ -113,7 +113,7 @@ mod tests {
         )
     }
 
-    fn texts(pending: &Pending) -> Vec<(i64, bool)> {
+    fn texts(pending: &PendingFacts) -> Vec<(i64, bool)> {
         pending
             .iter()
             .map(|fact| (fact.at.0, fact.is_removal))
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn only_the_latest_change_of_a_key_waits() {
-        let mut pending = Pending::default();
+        let mut pending = PendingFacts::default();
         assert!(
             [
                 policy(100, "a", "1"),
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn within_the_tolerance_of_clocks_the_order_of_putting_decides() {
-        let mut pending = Pending::default();
+    fn order_of_adding_decides_within_the_clock_tolerance() {
+        let mut pending = PendingFacts::default();
         assert!(pending.add(policy(100, "a", "first")) && pending.add(policy(96, "a", "second")));
         assert_eq!(
             pending.iter().cloned().collect::<Vec<_>>(),
@@ -152,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_does_not_undo_what_came_after_it() {
-        let mut unwritten = Pending::default();
+    fn requeued_facts_do_not_undo_later_ones() {
+        let mut unwritten = PendingFacts::default();
         assert!(unwritten.add(policy(100, "a", "1")) && unwritten.add(policy(100, "b", "1")));
-        let mut pending = Pending::default();
+        let mut pending = PendingFacts::default();
         assert!(pending.add(policy(101, "a", "2")));
-        assert!(pending.put_back(unwritten));
+        assert!(pending.requeue(unwritten));
         assert_eq!(
             pending.iter().cloned().collect::<Vec<_>>(),
             [policy(101, "a", "2"), policy(100, "b", "1")]
@@ -165,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_takes_changes_of_what_waits_and_nothing_else() {
-        let mut pending = Pending::bounded_by(2);
+    fn full_queue_accepts_only_changes_of_waiting_facts() {
+        let mut pending = PendingFacts::with_max_facts(2);
         assert!(pending.add(policy(1, "a", "1")) && pending.add(policy(1, "b", "1")));
         assert!(!pending.add(policy(1, "c", "1")));
         assert!(pending.add(policy(2, "a", "2")));

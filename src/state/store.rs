@@ -1,12 +1,13 @@
-//! [`StateStore`]: the interface of the store for other modules. It opens the state directory or
-//! takes it over, and hands facts (changes of records) to the thread that writes (`writer.rs`).
+//! [`StateStore`]: the interface by which other modules save what must outlast a restart. It opens
+//! the state directory, hands facts to the thread that writes the database (`writer.rs`), and
+//! passes the directory to the next process in an upgrade.
 
-use super::database::{Database, DatabaseError, FILE, set_aside};
+use super::database::{Database, DatabaseError, STATE_FILE, set_aside};
 use super::health::{StateError, StoreHealth};
 use super::history::HistoryReader;
-use super::lock::{Locking, ProcessLock};
-use super::previous_run::{PreviousRun, Remembered};
-use super::writer::{Now, Purpose, Request, Shared, Writer};
+use super::lock::{LockOutcome, ProcessLock};
+use super::previous_run::{PreviousRun, RestoredState};
+use super::writer::{StateWriter, StoreClock, WritePurpose, WriteRequest, WriterState};
 use crate::clock::Moment;
 use crate::facts::{Fact, StoredFacts};
 use crate::locks::lock;
@@ -25,25 +26,25 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The file of a state directory that its owner locks.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
-/// The store; cheap to clone.
+/// The state store; cheap to clone.
 #[derive(Clone)]
-pub struct StateStore(Arc<Handle>);
+pub struct StateStore(Arc<StoreHandle>);
 
-struct Handle {
-    shared: Arc<Shared>,
-    /// The thread that writes. A store in memory has none.
+struct StoreHandle {
+    shared: Arc<WriterState>,
+    /// The writer thread. A store in memory has none.
     thread: Mutex<Option<JoinHandle<()>>>,
     history: HistoryReader,
-    /// Of a directory that cannot be written: held until the process ends, where it could be had.
+    /// The lock of a directory that cannot be written, held until the process ends.
     _lock: Option<ProcessLock>,
 }
 
 impl Deref for StateStore {
-    type Target = Shared;
+    type Target = WriterState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &WriterState {
         &self.0.shared
     }
 }
@@ -57,38 +58,40 @@ impl fmt::Debug for StateStore {
 }
 
 impl StateStore {
-    /// A store without a directory: it drops facts that are put, and its clock stands still at
-    /// 1970.
-    pub fn in_memory_only() -> (StateStore, Remembered) {
+    /// A store without a directory. It drops facts, and its clock stands still at 1970.
+    pub fn in_memory_only() -> (StateStore, RestoredState) {
         StateStore::without_directory(Arc::new(|| Moment {
             now: Timestamp::default(),
-            lived: Duration::ZERO,
+            monotonic: Duration::ZERO,
         }))
     }
 
-    /// A store without a directory, with a clock. It remembers nothing of a previous run.
-    fn without_directory(now: Now) -> (StateStore, Remembered) {
-        let shared = Shared::new(
+    /// A store without a directory, with a clock. It restores nothing of a previous run.
+    fn without_directory(now: StoreClock) -> (StateStore, RestoredState) {
+        let shared = WriterState::new(
             String::new(),
             StoreHealth::NoDirectory,
             PreviousRun::Unknown,
             now,
         );
-        (StateStore::new(shared, None, None), Remembered::default())
+        (
+            StateStore::new(shared, None, None),
+            RestoredState::default(),
+        )
     }
 
     fn new(
-        shared: impl Into<Arc<Shared>>,
+        shared: impl Into<Arc<WriterState>>,
         thread: Option<JoinHandle<()>>,
         lock: Option<ProcessLock>,
     ) -> StateStore {
-        let shared: Arc<Shared> = shared.into();
+        let shared: Arc<WriterState> = shared.into();
         let history = if shared.health().is_in_memory() {
-            HistoryReader::of_memory(shared.memory.clone())
+            HistoryReader::from_memory(shared.memory.clone())
         } else {
-            HistoryReader::of_file(Path::new(&shared.directory).join(FILE))
+            HistoryReader::from_file(Path::new(&shared.directory).join(STATE_FILE))
         };
-        StateStore(Arc::new(Handle {
+        StateStore(Arc::new(StoreHandle {
             shared,
             history,
             thread: Mutex::new(thread),
@@ -96,19 +99,19 @@ impl StateStore {
         }))
     }
 
-    /// Opens a state directory, making it if need be, and reads what the previous run left. Without
-    /// a directory, and where it cannot be used, the store keeps everything in memory. Nothing is
+    /// Opens or creates a state directory, and reads what the previous run left. Without a
+    /// directory, and if it cannot be used, the store keeps everything in memory. Nothing is
     /// committed before [`StateStore::begin`].
     ///
-    /// Where the directory can only be read, what is there is read (pauses and last good policies
-    /// among it), and the previous run is [`PreviousRun::Unknown`].
+    /// A directory that cannot be written is still read (also for pauses and last good policies).
+    /// Then the previous run is [`PreviousRun::Unknown`].
     ///
     /// # Errors
     /// Another process owns the directory, or no thread can be started.
     pub fn open(
         directory: Option<&Path>,
-        now: Now,
-    ) -> Result<(StateStore, Remembered), StateError> {
+        now: StoreClock,
+    ) -> Result<(StateStore, RestoredState), StateError> {
         let Some(directory) = directory else {
             return Ok(StateStore::without_directory(now));
         };
@@ -118,50 +121,60 @@ impl StateStore {
             .mode(0o700)
             .create(directory);
         let (lock, was_released) =
-            match made.and_then(|()| ProcessLock::acquire(&directory.join(LOCK))) {
-                Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
-                Ok(Locking::Held { pid }) => {
+            match made.and_then(|()| ProcessLock::acquire(&directory.join(LOCK_FILE))) {
+                Ok(LockOutcome::Owned { lock, was_released }) => (lock, was_released),
+                Ok(LockOutcome::Held { pid }) => {
                     return Err(StateError::Held {
                         directory: directory.display().to_string(),
                         pid,
                     });
                 }
-                Err(error) => return Ok(StateStore::in_memory(directory, &error, None, now)),
+                Err(error) => {
+                    return Ok(StateStore::for_unusable_directory(
+                        directory, &error, None, now,
+                    ));
+                }
             };
-        match open_database(&directory.join(FILE), now().now) {
+        match open_database(&directory.join(STATE_FILE), now().now) {
             Ok((database, mut remembered)) => {
                 if !was_released {
                     // A run after the one that ended in order could not open the file.
-                    remembered.previous_run = remembered.previous_run.without_end();
+                    remembered.previous_run = remembered.previous_run.as_crashed();
                 }
                 StateStore::on_disk(directory, database, lock, remembered, now)
             }
-            Err(error) => Ok(StateStore::in_memory(directory, &error, Some(lock), now)),
+            Err(error) => Ok(StateStore::for_unusable_directory(
+                directory,
+                &error,
+                Some(lock),
+                now,
+            )),
         }
     }
 
-    /// Opens the state directory that the process before has closed for this one, with its lock.
-    /// That process still answers requests. Nothing is on the disk before [`StateStore::settle`].
+    /// Opens the state directory that the previous process has closed for this one, with its lock.
+    /// That process still answers requests. Nothing is on disk before
+    /// [`StateStore::commit_take_over`].
     ///
     /// # Errors
     /// The directory cannot be used. Nothing was written.
     pub fn take_over(
         directory: &Path,
         lock: OwnedFd,
-        now: Now,
-    ) -> Result<(StateStore, Remembered), StateError> {
+        now: StoreClock,
+    ) -> Result<(StateStore, RestoredState), StateError> {
         let name = directory.display().to_string();
-        let lock =
-            ProcessLock::passed(lock).map_err(|error| StateError::unwritten(&name, &error))?;
-        let opened = Database::open_held(&directory.join(FILE))
-            .and_then(|database| read(database, now().now));
+        let lock = ProcessLock::from_descriptor(lock)
+            .map_err(|error| StateError::write_failed(&name, &error))?;
+        let opened = Database::open_in_transaction(&directory.join(STATE_FILE))
+            .and_then(|database| read_previous_run(database, now().now));
         let (database, remembered) =
-            opened.map_err(|error| StateError::unwritten(&name, &error))?;
+            opened.map_err(|error| StateError::write_failed(&name, &error))?;
         StateStore::on_disk(
             directory,
             database,
             lock,
-            Remembered {
+            RestoredState {
                 is_handed_over: true,
                 ..remembered
             },
@@ -169,95 +182,97 @@ impl StateStore {
         )
     }
 
-    /// Puts everything since [`StateStore::take_over`] on the disk.
+    /// Commits everything since [`StateStore::take_over`].
     ///
     /// # Errors
     /// Nothing was written.
-    pub fn settle(&self) -> Result<(), StateError> {
-        self.ask(Purpose::Settle, Vec::new())
+    pub fn commit_take_over(&self) -> Result<(), StateError> {
+        self.send_and_wait(WritePurpose::Settle, Vec::new())
     }
 
-    /// Writes everything and closes the directory for another process. Returns the descriptor of
-    /// the lock for that process, `None` where the store has no directory that it writes. Facts
-    /// that are put later wait for [`StateStore::take_back`].
+    /// Writes everything and closes the directory for another process. Returns a descriptor of the
+    /// lock for that process, or `None` if the store writes no directory. Later facts wait for
+    /// [`StateStore::reclaim`].
     ///
     /// # Errors
     /// The directory cannot be written. Then it stays open.
     pub fn hand_over(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.ask(Purpose::HandOver, Vec::new())?;
-        self.0.join();
-        let shared = lock(&self.kept_lock)
+        self.send_and_wait(WritePurpose::HandOver, Vec::new())?;
+        self.0.join_thread();
+        let shared = lock(&self.retained_lock)
             .as_ref()
-            .map(ProcessLock::share)
+            .map(ProcessLock::duplicate_descriptor)
             .transpose();
-        shared.map_err(|error| self.unwritten(&error))
+        shared.map_err(|error| self.write_failed(&error))
     }
 
-    /// After `StateStore::hand_over`: the other process owns the directory from now on, and this
-    /// one no longer releases the lock. Does nothing if no lock was handed over.
-    pub fn pass_on(&self) {
-        if let Some(kept) = lock(&self.kept_lock).as_mut() {
-            kept.pass_on();
+    /// Ends a hand-over: the other process owns the directory from now on, and this one no longer
+    /// releases the lock. Does nothing if no lock was handed over.
+    pub fn transfer_lock(&self) {
+        if let Some(kept) = lock(&self.retained_lock).as_mut() {
+            kept.mark_transferred();
         }
     }
 
-    /// Undoes `StateStore::hand_over` after the other process has ended: opens the directory again
-    /// and starts a new thread that writes. Does nothing if no lock was handed over.
+    /// Undoes a hand-over after the other process has ended: opens the directory again and starts a
+    /// new writer thread. Does nothing if no lock was handed over.
     ///
     /// # Errors
     /// The directory cannot be opened. Facts wait in memory, and the lock is given up.
-    pub fn take_back(&self) -> Result<(), StateError> {
-        let Some(mut kept) = lock(&self.kept_lock).take() else {
+    pub fn reclaim(&self) -> Result<(), StateError> {
+        let Some(mut kept) = lock(&self.retained_lock).take() else {
             return Ok(());
         };
-        kept.write_owner().map_err(|error| self.unwritten(&error))?;
-        let database = Database::open(&Path::new(&self.directory).join(FILE))
-            .map_err(|error| self.unwritten(&error))?;
+        kept.write_pid()
+            .map_err(|error| self.write_failed(&error))?;
+        let database = Database::open(&Path::new(&self.directory).join(STATE_FILE))
+            .map_err(|error| self.write_failed(&error))?;
         database
-            .take_clean_end()
-            .map_err(|error| self.unwritten(&error))?;
+            .clear_clean_end()
+            .map_err(|error| self.write_failed(&error))?;
         self.reopen();
-        let writer = Writer::resumed(database, kept, self.0.shared.clone());
-        *lock(&self.0.thread) = Some(start(writer, &self.directory)?);
+        let writer = StateWriter::resumed(database, kept, self.0.shared.clone());
+        *lock(&self.0.thread) = Some(spawn_writer(writer, &self.directory)?);
         Ok(())
     }
 
-    /// Reads all of a state directory that another crawlgate may be using, and looks for damage.
+    /// Reads a whole state directory, which another crawlgate may be using, and checks it for
+    /// damage.
     ///
     /// # Errors
     /// The file cannot be read, is damaged, or does not exist.
     pub fn check(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
         let facts = StateStore::read(directory, now)?;
-        let file = directory.join(FILE);
+        let file = directory.join(STATE_FILE);
         let checked = Database::open_read_only(&file).and_then(|database| database.check());
         checked
             .map(|()| facts)
-            .map_err(|error| StateError::unread(&file, &error))
+            .map_err(|error| StateError::read_failed(&file, &error))
     }
 
-    /// Reads the facts of a state directory without owning it: nothing is written and no lock is
-    /// taken. Another crawlgate may be running on it; then these are the facts of its last commit.
-    /// A directory without a `state.db` has no facts.
+    /// Reads the facts of a state directory without writing or locking it. If another crawlgate
+    /// runs on it, these are the facts of its last commit. A directory without a `state.db` has no
+    /// facts.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn read(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
-        let file = directory.join(FILE);
+        let file = directory.join(STATE_FILE);
         match fs::metadata(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(StoredFacts::default());
             }
-            Err(error) => return Err(StateError::unread(&file, &error)),
+            Err(error) => return Err(StateError::read_failed(&file, &error)),
             Ok(_) => {}
         }
         let read = Database::open_read_only(&file).and_then(|database| database.read(now));
         read.map(|(facts, _)| facts)
-            .map_err(|error| StateError::unread(&file, &error))
+            .map_err(|error| StateError::read_failed(&file, &error))
     }
 
-    /// The store of a directory that this process owns, with its database open. Starts the thread
-    /// that writes, and sets in `remembered` whether observation continues. If it does not, the
-    /// first commit of the run deletes the stored observations.
+    /// The store of a directory that this process owns, with its database open. Starts the writer
+    /// thread, and sets in `remembered` whether observation continues. If it does not, the first
+    /// commit of the run deletes the stored observations.
     ///
     /// # Errors
     /// No thread can be started.
@@ -265,33 +280,33 @@ impl StateStore {
         directory: &Path,
         database: Database,
         lock: ProcessLock,
-        mut remembered: Remembered,
-        now: Now,
-    ) -> Result<(StateStore, Remembered), StateError> {
+        mut remembered: RestoredState,
+        now: StoreClock,
+    ) -> Result<(StateStore, RestoredState), StateError> {
         remembered.is_continued = remembered.previous_run.is_continued_at(now().now);
         // The clean end was taken away when the file was opened.
-        let on_disk = remembered.previous_run.without_end();
-        let shared = Arc::new(Shared::new(
+        let on_disk = remembered.previous_run.as_crashed();
+        let shared = Arc::new(WriterState::new(
             directory.display().to_string(),
             StoreHealth::Healthy,
             on_disk,
             now,
         ));
-        let writer = Writer::new(database, lock, shared.clone(), !remembered.is_continued);
-        let thread = start(writer, &shared.directory)?;
+        let writer = StateWriter::new(database, lock, shared.clone(), !remembered.is_continued);
+        let thread = spawn_writer(writer, &shared.directory)?;
         Ok((StateStore::new(shared, Some(thread), None), remembered))
     }
 
     /// The store of a directory that cannot be written, for the reason `error`, which is logged.
-    /// Reads the facts that are there (none if they cannot be read), and takes the previous run for
-    /// unknown. Holds `lock` until the process ends.
-    fn in_memory(
+    /// Reads the stored facts, if that is possible, with an unknown previous run. Keeps `lock`
+    /// until the process ends.
+    fn for_unusable_directory(
         directory: &Path,
         error: &dyn fmt::Display,
         lock: Option<ProcessLock>,
-        now: Now,
-    ) -> (StateStore, Remembered) {
-        let read = Database::open_read_only(&directory.join(FILE))
+        now: StoreClock,
+    ) -> (StateStore, RestoredState) {
+        let read = Database::open_read_only(&directory.join(STATE_FILE))
             .and_then(|database| database.read(now().now));
         let (facts, left) = read.unwrap_or_default();
         let directory = directory.display().to_string();
@@ -300,42 +315,42 @@ impl StateStore {
             error: error.to_string(),
         };
         tracing::error!("{why}");
-        let shared = Shared::new(directory, why, left, now);
+        let shared = WriterState::new(directory, why, left, now);
         (
             StateStore::new(shared, None, lock),
-            Remembered {
+            RestoredState {
                 facts,
-                ..Remembered::default()
+                ..RestoredState::default()
             },
         )
     }
 
-    /// Commits what follows from the end of the previous run, and begins the commits of this one,
-    /// about one a second. To be called before the first request is answered. Where it fails, the
+    /// Commits facts that follow from the end of the previous run, and begins the commits of this
+    /// one, about one a second. Call it before the first request is answered. If it fails, the
     /// facts wait and are tried again.
     ///
     /// # Errors
     /// Nothing could be written yet.
     pub fn begin(&self, facts: Vec<Fact>) -> Result<(), StateError> {
-        self.ask(Purpose::Begin, facts)
+        self.send_and_wait(WritePurpose::Begin, facts)
     }
 
-    /// Writes facts, and those that were put before, and waits until they are on the disk. Where it
-    /// fails, these facts are dropped. Not for the request path.
+    /// Writes facts, and those that were put before, and waits until they are on disk. If it fails,
+    /// these facts are dropped. Not for the request path.
     ///
     /// # Errors
-    /// They are not on the disk.
+    /// They are not on disk.
     pub fn commit(&self, facts: Vec<Fact>) -> Result<(), StateError> {
-        self.ask(Purpose::Commit, facts)
+        self.send_and_wait(WritePurpose::Commit, facts)
     }
 
-    /// Commits facts that have to be known to the next start before they take effect: publications,
-    /// and changes of how crawlers are told apart. Where that fails, it succeeds nevertheless once
-    /// the next start will see a gap in any case; then the facts wait to be written. In memory it
-    /// succeeds unless the directory could mislead a start.
+    /// Commits facts that the next start must know before they take effect: publications, and
+    /// changes of crawler identities. If that fails, it still succeeds once the next start will see
+    /// a gap anyway, and the facts wait to be written. In memory it succeeds unless a stored state
+    /// could mislead a start.
     ///
     /// # Errors
-    /// They must not take effect yet. To be tried again, about once a second.
+    /// The facts must not take effect yet. Try again about once a second.
     pub fn publish(&self, facts: Vec<Fact>) -> Result<(), StateError> {
         match self.commit(facts.clone()) {
             Err(error) if !self.may_publish((self.now)()) => Err(error),
@@ -347,45 +362,46 @@ impl StateStore {
         }
     }
 
-    /// Commits facts and waits for that. If it fails, the facts wait to be written with a later
-    /// commit, so the caller sees no error. Does nothing without facts.
-    pub fn keep(&self, facts: Vec<Fact>) {
+    /// Commits facts. If that fails, they wait for a later commit, so the caller sees no error.
+    /// Does nothing without facts.
+    pub fn commit_or_queue(&self, facts: Vec<Fact>) {
         if !facts.is_empty() && self.commit(facts.clone()).is_err() {
             self.put(facts);
         }
     }
 
-    /// Writes the history that was put before, so that readers find it, and waits until that is
-    /// done: for `limit` at most, and not at all where writing fails. Then it is written later.
+    /// Writes the history that was put before, so that readers find it. Waits at most `limit`, and
+    /// not at all if writing fails. Then it is written later.
     pub fn flush_history(&self, limit: Duration) {
         if self.health() == StoreHealth::Healthy {
-            let _ = self.send(Purpose::Flush, Vec::new()).recv_timeout(limit);
+            let _ = self
+                .send_request(WritePurpose::Flush, Vec::new())
+                .recv_timeout(limit);
         }
     }
 
-    /// Writes everything and the clean end, and gives the directory up. Facts that are put later
-    /// are lost.
+    /// Writes everything and the clean end, and releases the directory. Later facts are lost.
     ///
     /// # Errors
-    /// The next start will find a run that crashed.
+    /// The next start will find a crashed run.
     pub fn close(&self) -> Result<(), StateError> {
-        let closed = self.ask(Purpose::Close, Vec::new());
-        self.0.join();
+        let closed = self.send_and_wait(WritePurpose::Close, Vec::new());
+        self.0.join_thread();
         closed
     }
 
-    /// Reads the history: of this run alone where nothing is written to a directory.
+    /// Returns a reader of the history: of this run alone if nothing is written to a directory.
     pub fn history(&self) -> HistoryReader {
         self.0.history.clone()
     }
 
-    /// Hands a request to the thread that writes, and waits for its answer. A store without a
-    /// directory succeeds at once. One whose directory cannot be used succeeds only if what is
-    /// stored there cannot mislead the next start (`super::writer::Shared::may_publish`).
+    /// Hands a request to the writer thread, and waits for the result. A store without a directory
+    /// succeeds at once. One whose directory cannot be used succeeds only if the stored state
+    /// cannot mislead the next start.
     ///
     /// # Errors
     /// It was not written, or the store is closed.
-    fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {
+    fn send_and_wait(&self, purpose: WritePurpose, facts: Vec<Fact>) -> Result<(), StateError> {
         match self.health() {
             StoreHealth::NoDirectory => return Ok(()),
             StoreHealth::Unusable { .. } if self.may_publish((self.now)()) => return Ok(()),
@@ -394,18 +410,24 @@ impl StateStore {
             }
             StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
         }
-        self.send(purpose, facts).recv().unwrap_or_else(|_| {
-            Err(StateError::Closed {
-                directory: self.directory.clone(),
+        self.send_request(purpose, facts)
+            .recv()
+            .unwrap_or_else(|_| {
+                Err(StateError::Closed {
+                    directory: self.directory.clone(),
+                })
             })
-        })
     }
 
-    /// Hands a request to the thread that writes, and returns where its answer comes. A store that
-    /// is closed drops the request, and with it the sender of the answer.
-    fn send(&self, purpose: Purpose, facts: Vec<Fact>) -> Receiver<Result<(), StateError>> {
+    /// Hands a request to the writer thread, and returns the receiver of the result. A closed store
+    /// drops the request, which disconnects the receiver.
+    fn send_request(
+        &self,
+        purpose: WritePurpose,
+        facts: Vec<Fact>,
+    ) -> Receiver<Result<(), StateError>> {
         let (done, answer) = sync_channel(1);
-        self.0.shared.ask(Request {
+        self.0.shared.enqueue(WriteRequest {
             purpose,
             facts,
             done,
@@ -415,15 +437,15 @@ impl StateStore {
 
     #[cfg(test)]
     pub(crate) fn execute(&self, sql: &'static str) {
-        self.ask(Purpose::Execute(sql), Vec::new())
+        self.send_and_wait(WritePurpose::Execute(sql), Vec::new())
             .expect("executed");
     }
 }
 
-impl Handle {
-    /// Waits for the end of the thread that writes, which also releases the lock or keeps it for
-    /// another process. Does nothing if there is no thread any more.
-    fn join(&self) {
+impl StoreHandle {
+    /// Waits for the end of the writer thread, which releases the lock or keeps it for another
+    /// process. Does nothing if there is no thread.
+    fn join_thread(&self) {
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             // A thread that panicked has said so.
@@ -432,22 +454,21 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
-    /// Ends the thread without the end of the run, as a crash would: nothing is written any more.
+impl Drop for StoreHandle {
+    /// Ends the thread without a clean end, like a crash: nothing is written any more.
     fn drop(&mut self) {
-        self.shared.abandon();
-        self.join();
+        self.shared.close_without_commit();
+        self.join_thread();
     }
 }
 
-/// Opens the file and reads it. A file that is damaged, or that an earlier crawlgate wrote, is set
-/// aside under another name, which the log and `Remembered::set_aside` name, and an empty one is
-/// made.
+/// Opens the file and reads it. Renames a damaged file, or one of an older crawlgate, and creates
+/// an empty one. The log and `RestoredState::set_aside` have the new name.
 ///
 /// # Errors
-/// The file cannot be used, or cannot be set aside.
-fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
-    let opened = Database::open(file).and_then(|database| read(database, now));
+/// The file cannot be used or renamed.
+fn open_database(file: &Path, now: Timestamp) -> Result<(Database, RestoredState), DatabaseError> {
+    let opened = Database::open(file).and_then(|database| read_previous_run(database, now));
     let error = match opened {
         Err(error @ (DatabaseError::Damaged(_) | DatabaseError::Former { .. })) => error,
         opened => return opened,
@@ -464,33 +485,36 @@ fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), 
         file.display(),
         aside.display()
     );
-    let (database, remembered) = read(Database::open(file)?, now)?;
+    let (database, remembered) = read_previous_run(Database::open(file)?, now)?;
     Ok((
         database,
-        Remembered {
+        RestoredState {
             set_aside: Some(aside),
             ..remembered
         },
     ))
 }
 
-/// Reads what the previous run left, and then removes its clean end from the file: if this run
-/// crashes, the next start must find a crash.
-fn read(database: Database, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
+/// Reads what the previous run left, and clears its clean end: if this run crashes, the next start
+/// must find a crash.
+fn read_previous_run(
+    database: Database,
+    now: Timestamp,
+) -> Result<(Database, RestoredState), DatabaseError> {
     let (facts, previous_run) = database.read(now)?;
-    database.take_clean_end()?;
+    database.clear_clean_end()?;
     Ok((
         database,
-        Remembered {
+        RestoredState {
             previous_run,
             facts,
-            ..Remembered::default()
+            ..RestoredState::default()
         },
     ))
 }
 
-/// Starts the thread that writes.
-fn start(writer: Writer, directory: &str) -> Result<JoinHandle<()>, StateError> {
+/// Starts the writer thread.
+fn spawn_writer(writer: StateWriter, directory: &str) -> Result<JoinHandle<()>, StateError> {
     spawn("state", || writer.run()).map_err(|error| StateError::Thread {
         directory: directory.to_owned(),
         error: error.to_string(),

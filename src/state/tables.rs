@@ -1,7 +1,9 @@
-//! The tables of `state.db`, one for each kind of fact: their definitions, how a fact is written,
-//! and how facts are read.
+//! The SQL of the state database `state.db`, with one table for each kind of fact: statements that
+//! create the tables, and write and read facts. [`StateTables`] reads the facts from an open file.
 
-use crate::facts::{Column, ColumnInfo, Expiry, Source, TOLERANCE, Table, TableInfo, Value};
+use crate::facts::{
+    CLOCK_TOLERANCE, ColumnInfo, ColumnType, ColumnValue, Expiry, FactSource, FactTable, TableInfo,
+};
 use crate::time::Timestamp;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Result as SqlResult, Row};
@@ -18,32 +20,32 @@ impl FromSql for Timestamp {
     }
 }
 
-impl ToSql for Value {
+impl ToSql for ColumnValue {
     fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Time(moment) => ValueRef::Integer(moment.0),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Bytes(bytes) => ValueRef::Blob(bytes),
+            ColumnValue::Null => ValueRef::Null,
+            ColumnValue::Integer(number) => ValueRef::Integer(*number),
+            ColumnValue::Time(moment) => ValueRef::Integer(moment.0),
+            ColumnValue::Text(text) => ValueRef::Text(text.as_bytes()),
+            ColumnValue::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }
 
-/// A number that is a moment is read as a number: the field knows.
-impl FromSql for Value {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Value> {
+/// A moment is read as a number, which the field converts.
+impl FromSql for ColumnValue {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<ColumnValue> {
         Ok(match value {
-            ValueRef::Null => Value::Null,
-            ValueRef::Blob(bytes) => Value::Bytes(bytes.into()),
-            ValueRef::Integer(number) => Value::Integer(number),
-            value => Value::Text(value.as_str()?.to_owned()),
+            ValueRef::Null => ColumnValue::Null,
+            ValueRef::Blob(bytes) => ColumnValue::Bytes(bytes.into()),
+            ValueRef::Integer(number) => ColumnValue::Integer(number),
+            value => ColumnValue::Text(value.as_str()?.to_owned()),
         })
     }
 }
 
 /// The names of these columns, separated by commas.
-fn names<'c>(columns: impl IntoIterator<Item = &'c ColumnInfo>) -> String {
+fn column_names<'c>(columns: impl IntoIterator<Item = &'c ColumnInfo>) -> String {
     columns
         .into_iter()
         .map(|column| column.name)
@@ -51,8 +53,8 @@ fn names<'c>(columns: impl IntoIterator<Item = &'c ColumnInfo>) -> String {
         .join(", ")
 }
 
-/// The column with the moment at which facts of a table are over.
-pub fn end_of(table: &TableInfo) -> Option<&'static str> {
+/// The column with the moment after which facts of a table may be deleted.
+pub fn expiry_column(table: &TableInfo) -> Option<&'static str> {
     match table.expiry {
         Expiry::Never => None,
         Expiry::Until => Some("until"),
@@ -60,27 +62,27 @@ pub fn end_of(table: &TableInfo) -> Option<&'static str> {
     }
 }
 
-/// The statements that make the table of a kind of fact, and the indexes that find by its time what
-/// may be deleted.
-pub fn definition_of(table: &TableInfo) -> String {
+/// The statements that create the table of a kind of fact, and the indexes that find deletable
+/// facts.
+pub fn create_table_sql(table: &TableInfo) -> String {
     let columns: String = table
         .key
         .iter()
         .chain(table.values)
-        .map(|column| format!("  {} {},\n", column.name, column.definition))
+        .map(|column| format!("  {} {},\n", column.name, column.sql_type))
         .collect();
     let name = table.name;
     let mut statements = format!(
         "CREATE TABLE IF NOT EXISTS {name} (\n{columns}  changed INTEGER NOT NULL,\n  removed INTEGER NOT NULL,\n  PRIMARY \
          KEY ({})\n) STRICT;",
-        names(table.key)
+        column_names(table.key)
     );
-    if let Some(end) = end_of(table) {
+    if let Some(end) = expiry_column(table) {
         statements.push_str(&format!(
             "CREATE INDEX IF NOT EXISTS {name}_by_end ON {name} ({end});"
         ));
     }
-    if table.is_of_clients {
+    if table.is_client_driven {
         statements.push_str(&format!(
             "CREATE INDEX IF NOT EXISTS {name}_removed ON {name} (changed) WHERE removed = 1;"
         ));
@@ -91,10 +93,10 @@ pub fn definition_of(table: &TableInfo) -> String {
 /// The statement that writes a fact unless a later change is stored. Its parameters are the key's
 /// columns, the others, `changed`, `removed` and the moment of writing.
 ///
-/// A change counts as later only if it is so by more than `TOLERANCE` seconds; within them the
-/// order of writing decides, and the later time is kept. A stored time that lies ahead of the
-/// moment of writing counts as that moment.
-pub fn upsert_of(info: &TableInfo) -> String {
+/// A stored change counts as later only by more than `CLOCK_TOLERANCE` seconds. Otherwise the order
+/// of writing decides, and the later time is kept. A stored time after the moment of writing counts
+/// as that moment.
+pub fn upsert_sql(info: &TableInfo) -> String {
     let table = info.name;
     let columns = info.key.len() + info.values.len();
     let parameters = (1..=columns + 2)
@@ -107,32 +109,32 @@ pub fn upsert_of(info: &TableInfo) -> String {
         .iter()
         .map(|column| format!("{0} = excluded.{0}, ", column.name))
         .collect();
-    let all = names(info.key.iter().chain(info.values));
+    let all = column_names(info.key.iter().chain(info.values));
     format!(
         "INSERT INTO {table} ({all}, changed, removed) VALUES ({parameters}) ON CONFLICT ({key}) DO UPDATE SET \
          {values}changed = MAX(excluded.changed, MIN({table}.changed, ?{now})), removed = excluded.removed WHERE \
-         excluded.changed + {TOLERANCE} >= MIN({table}.changed, ?{now})",
-        key = names(info.key),
+         excluded.changed + {CLOCK_TOLERANCE} >= MIN({table}.changed, ?{now})",
+        key = column_names(info.key),
     )
 }
 
 /// The tables of a file, read at a moment.
-pub struct Tables<'a> {
+pub struct StateTables<'a> {
     pub connection: &'a Connection,
-    /// Moments that lie ahead of it are read as `taken_as_past` says.
+    /// Moments after it are clamped to it (`clamp_to_now`).
     pub now: Timestamp,
 }
 
-impl Source for Tables<'_> {
+impl FactSource for StateTables<'_> {
     type Error = rusqlite::Error;
 
-    /// Facts in the order of insertion. Empty if the table is missing.
-    fn read<T: Table>(&self) -> SqlResult<Vec<(Timestamp, T)>> {
-        // A file of an older crawlgate that is only read stays as it is.
+    /// Returns the facts in the order of insertion. Empty if the table is missing.
+    fn read<T: FactTable>(&self) -> SqlResult<Vec<(Timestamp, T)>> {
+        // A file that is only read may lack tables.
         if !self.connection.table_exists(None, T::INFO.name)? {
             return Ok(Vec::new());
         }
-        let all = names(T::INFO.key.iter().chain(T::INFO.values));
+        let all = column_names(T::INFO.key.iter().chain(T::INFO.values));
         let mut statement = self.connection.prepare(&format!(
             "SELECT {all}, changed FROM {} WHERE removed = 0 ORDER BY rowid",
             T::INFO.name
@@ -144,10 +146,14 @@ impl Source for Tables<'_> {
     }
 }
 
-/// The fact of a row with so many columns, and the time of its last change.
-fn read_row<T: Table>(row: &Row<'_>, count: usize, now: Timestamp) -> SqlResult<(Timestamp, T)> {
+/// Reads the fact of a row with `count` columns, and the time of its last change.
+fn read_row<T: FactTable>(
+    row: &Row<'_>,
+    count: usize,
+    now: Timestamp,
+) -> SqlResult<(Timestamp, T)> {
     let columns = (0..count).map(|column| row.get(column));
-    let columns: Vec<Value> = columns.collect::<SqlResult<_>>()?;
+    let columns: Vec<ColumnValue> = columns.collect::<SqlResult<_>>()?;
     let mut changed: Timestamp = row.get(count)?;
     changed.clamp_to(now);
     let unreadable = || {

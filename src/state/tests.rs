@@ -1,15 +1,15 @@
-//! The store with real files: what a start finds after the previous process ended in each possible
-//! way.
+//! Tests of the state database with real files: what crawlgate finds at its start after the
+//! previous process ended in each possible way.
 
-use super::writer::Now;
-use super::{PreviousRun, Remembered, StateError, StateStore, StoreHealth};
+use super::writer::StoreClock;
+use super::{PreviousRun, RestoredState, StateError, StateStore, StoreHealth};
 use crate::clock::Moment;
 use crate::facts::{
-    Fact, LastGoodPolicy, Mark, Observation, OriginCopy, Pause, PauseEvent, Publication, Served,
-    TagChange, Version,
+    ClientMark, Fact, HostObservation, LastGoodPolicy, OriginCopy, PauseEvent, PauseRecord,
+    Publication, ServedVersion, TagChange, VersionBytes,
 };
-use crate::policy::{self, model::Audience};
-use crate::publications::{Change, Published, Span};
+use crate::policy::{self, model::PauseAudience};
+use crate::publications::{LogChange, LogSpan, PublishedRobots};
 use crate::time::Timestamp;
 use std::fs;
 use std::path::Path;
@@ -21,35 +21,36 @@ const START: i64 = 1_800_000_000;
 
 /// A clock that stands still until a test moves it.
 #[derive(Clone)]
-struct Hands {
+struct TestClock {
     wall: Arc<AtomicI64>,
-    lived: Arc<AtomicI64>,
+    monotonic: Arc<AtomicI64>,
 }
 
-impl Hands {
-    fn new() -> Hands {
-        Hands {
+impl TestClock {
+    fn new() -> TestClock {
+        TestClock {
             wall: Arc::new(START.into()),
-            lived: Arc::default(),
+            monotonic: Arc::default(),
         }
     }
 
-    fn now(&self) -> Now {
-        let hands = self.clone();
-        Arc::new(move || hands.moment())
+    fn now(&self) -> StoreClock {
+        let clock = self.clone();
+        Arc::new(move || clock.moment())
     }
 
     fn moment(&self) -> Moment {
-        let lived = u64::try_from(self.lived.load(Ordering::SeqCst)).expect("time passes forwards");
+        let monotonic =
+            u64::try_from(self.monotonic.load(Ordering::SeqCst)).expect("time passes forwards");
         Moment {
             now: Timestamp(self.wall.load(Ordering::SeqCst)),
-            lived: Duration::from_secs(lived),
+            monotonic: Duration::from_secs(monotonic),
         }
     }
 
     fn pass(&self, seconds: i64) {
         self.wall.fetch_add(seconds, Ordering::SeqCst);
-        self.lived.fetch_add(seconds, Ordering::SeqCst);
+        self.monotonic.fetch_add(seconds, Ordering::SeqCst);
     }
 
     /// As if somebody had set the clock.
@@ -57,21 +58,21 @@ impl Hands {
         self.wall.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    fn open(&self, directory: &Path) -> (StateStore, Remembered) {
+    fn open(&self, directory: &Path) -> (StateStore, RestoredState) {
         StateStore::open(Some(directory), self.now()).expect("opened")
     }
 
     /// A run that has begun without facts of its own.
-    fn run(&self, directory: &Path) -> (StateStore, Remembered) {
+    fn open_and_begin(&self, directory: &Path) -> (StateStore, RestoredState) {
         let (store, remembered) = self.open(directory);
         store.begin(Vec::new()).expect("begun");
         (store, remembered)
     }
 }
 
-fn observation(host: &str, since: i64) -> Observation {
+fn observation(host: &str, since: i64) -> HostObservation {
     let (site, seen) = ("shop".to_owned(), Timestamp(since));
-    Observation {
+    HostObservation {
         host: host.into(),
         site,
         since: seen,
@@ -81,9 +82,10 @@ fn observation(host: &str, since: i64) -> Observation {
     }
 }
 
-fn served(crawler: &str) -> Served {
-    let received = Published::Version(policy::Version([0, 255, 0, 255, 0, 255, 0, 255]));
-    Served {
+fn served(crawler: &str) -> ServedVersion {
+    let received =
+        PublishedRobots::Version(policy::RobotsVersion([0, 255, 0, 255, 0, 255, 0, 255]));
+    ServedVersion {
         host: "shop.example".into(),
         crawler: crawler.into(),
         received,
@@ -97,34 +99,34 @@ fn policy(text: &str) -> LastGoodPolicy {
     }
 }
 
-fn version(id: &str) -> Version {
-    Version {
-        id: named(id),
+fn version(id: &str) -> VersionBytes {
+    VersionBytes {
+        id: version_of(id),
         bytes: Arc::from(b"User-agent: *\n".as_slice()),
     }
 }
 
 /// The version of a file that has this text.
-fn named(text: &str) -> policy::Version {
-    policy::Version::of(text.as_bytes())
+fn version_of(text: &str) -> policy::RobotsVersion {
+    policy::RobotsVersion::from_body(text.as_bytes())
 }
 
 fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publication {
-    let answered = version.map_or(Published::Unavailable, |name| {
-        Published::Version(named(name))
+    let answered = version.map_or(PublishedRobots::Unavailable, |name| {
+        PublishedRobots::Version(version_of(name))
     });
     let number = since.unsigned_abs();
     Publication {
         site: "shop".into(),
         published: answered,
         identities: 255,
-        tells: true,
-        span: Span {
-            since: Change {
+        has_page_tags: true,
+        span: LogSpan {
+            since: LogChange {
                 number,
                 at: Timestamp(since),
             },
-            until: until.map(|at| Change {
+            until: until.map(|at| LogChange {
                 number: number + 1,
                 at: Timestamp(at),
             }),
@@ -134,17 +136,17 @@ fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publica
 }
 
 /// Nothing more can be added to the file, and something waits for that.
-fn fill(store: &StateStore) {
+fn fill_disk(store: &StateStore) {
     store.execute("PRAGMA max_page_count = 1");
-    store.put([Fact::set(Timestamp(START), large("waiting"))]);
+    store.put([Fact::set(Timestamp(START), large_policy("waiting"))]);
 }
 
-fn make_room(store: &StateStore) {
+fn free_disk(store: &StateStore) {
     store.execute("PRAGMA max_page_count = 1073741823");
 }
 
 /// Too large for the room that is left within the pages that are there.
-fn large(site: &str) -> LastGoodPolicy {
+fn large_policy(site: &str) -> LastGoodPolicy {
     LastGoodPolicy {
         site: site.into(),
         text: "x".repeat(1 << 20),
@@ -152,25 +154,25 @@ fn large(site: &str) -> LastGoodPolicy {
 }
 
 #[test]
-fn every_kind_of_fact_is_there_after_a_clean_end() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, remembered) = hands.run(directory.path());
+fn clean_end_keeps_every_kind_of_fact() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, remembered) = clock.open_and_begin(directory.path());
     assert_eq!(
         (remembered.previous_run, remembered.is_continued),
         (PreviousRun::Unknown, false)
     );
     let at = Timestamp(START);
-    let pause = Pause {
+    let pause = PauseRecord {
         site: "shop".into(),
         event: PauseEvent::Switched,
         plan: String::new(),
-        audience: Audience::Crawlers,
+        audience: PauseAudience::Crawlers,
         since: at,
         until: Timestamp(START + 3_600),
         retry_after: 1_800,
         robots_txt: true,
     };
-    let marked = Mark {
+    let marked = ClientMark {
         site: "shop".into(),
         crawler: "other".into(),
         address: "192.0.2.7".parse().expect("an address"),
@@ -183,7 +185,7 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
         digest: "d".into(),
         state: "{}".into(),
     };
-    let behind_cache = Observation {
+    let behind_cache = HostObservation {
         behind_cache: Some(600),
         ..observation("shop.example", START)
     };
@@ -206,8 +208,8 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
         Fact::set(at, policy("site: shop")),
     ]);
     store.close().expect("closed");
-    hands.pass(60);
-    let (_store, remembered) = hands.open(directory.path());
+    clock.pass(60);
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(remembered.previous_run, PreviousRun::Clean { at });
     assert!(remembered.is_continued && remembered.set_aside.is_none());
     let facts = remembered.facts;
@@ -227,24 +229,24 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
 }
 
 #[test]
-fn a_run_that_vanished_leaves_its_last_commit_and_no_later_fact() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn crashed_run_leaves_its_last_commit_and_no_later_fact() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store
         .commit(vec![Fact::set(
             Timestamp(START),
             observation("shop.example", START),
         )])
         .expect("committed");
-    hands.pass(3);
+    clock.pass(3);
     store
         .commit(vec![Fact::set(Timestamp(START + 3), served("google"))])
         .expect("committed");
-    hands.pass(1);
+    clock.pass(1);
     store.put([Fact::set(Timestamp(START + 4), policy("new"))]);
     drop(store);
-    hands.pass(19);
-    let (_store, remembered) = hands.open(directory.path());
+    clock.pass(19);
+    let (_store, remembered) = clock.open(directory.path());
     // The thread may have written once more before it was told to end, but no fact without its
     // time.
     let PreviousRun::Crashed { last_commit } = remembered.previous_run else {
@@ -264,9 +266,9 @@ fn a_run_that_vanished_leaves_its_last_commit_and_no_later_fact() {
 }
 
 #[test]
-fn after_a_gap_no_observation_outlasts_the_first_commit() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn first_commit_after_a_gap_deletes_observations() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store
         .commit(vec![Fact::set(
             Timestamp(START),
@@ -274,8 +276,8 @@ fn after_a_gap_no_observation_outlasts_the_first_commit() {
         )])
         .expect("committed");
     drop(store);
-    hands.pass(21);
-    let (store, remembered) = hands.open(directory.path());
+    clock.pass(21);
+    let (store, remembered) = clock.open(directory.path());
     assert!(!remembered.is_continued && remembered.facts.observations.len() == 1);
     // This start ends before it has begun: the next must not take its commits for those of an
     // observing run.
@@ -283,7 +285,7 @@ fn after_a_gap_no_observation_outlasts_the_first_commit() {
         .commit(vec![Fact::set(Timestamp(START + 21), policy("new"))])
         .expect("committed");
     drop(store);
-    let (store, remembered) = hands.open(directory.path());
+    let (store, remembered) = clock.open(directory.path());
     assert_eq!(
         remembered.previous_run,
         PreviousRun::Crashed {
@@ -293,22 +295,22 @@ fn after_a_gap_no_observation_outlasts_the_first_commit() {
     assert!(!remembered.is_continued && remembered.facts.observations.len() == 1);
     store.begin(Vec::new()).expect("begun");
     drop(store);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert!(remembered.is_continued && remembered.facts.observations.is_empty());
 }
 
 #[test]
-fn what_follows_from_a_crash_is_in_the_transaction_that_begins_the_run() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    drop(hands.run(directory.path()));
-    hands.pass(10);
-    let (store, remembered) = hands.open(directory.path());
+fn facts_that_follow_from_a_crash_begin_the_run() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    drop(clock.open_and_begin(directory.path()));
+    clock.pass(10);
+    let (store, remembered) = clock.open(directory.path());
     let since = remembered.previous_run.unknown_since().expect("a crash");
     store
         .begin(vec![Fact::set(since, served(""))])
         .expect("begun");
     drop(store);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(
         remembered.previous_run,
         PreviousRun::Crashed {
@@ -319,14 +321,14 @@ fn what_follows_from_a_crash_is_in_the_transaction_that_begins_the_run() {
 }
 
 #[test]
-fn a_full_disk_keeps_facts_waiting_and_publications_for_20_seconds() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
-    fill(&store);
+fn full_disk_delays_facts_and_publications() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
+    fill_disk(&store);
     store.put([Fact::set(Timestamp(START), served("google"))]);
     assert!(store.commit(Vec::new()).is_err());
-    hands.pass(2);
-    let published = || vec![Fact::set(Timestamp(START + 2), large("a"))];
+    clock.pass(2);
+    let published = || vec![Fact::set(Timestamp(START + 2), large_policy("a"))];
     assert!(matches!(
         store.publish(published()),
         Err(StateError::Unwritten { .. })
@@ -341,26 +343,26 @@ fn a_full_disk_keeps_facts_waiting_and_publications_for_20_seconds() {
         (since, last_commit),
         (Timestamp(START), Some(Timestamp(START)))
     );
-    hands.pass(18);
+    clock.pass(18);
     assert!(
         store.publish(published()).is_err(),
         "a start at once would continue"
     );
-    hands.pass(1);
+    clock.pass(1);
     store
         .publish(published())
         .expect("the next start sees a gap");
-    make_room(&store);
+    free_disk(&store);
     store.commit(Vec::new()).expect("there is room");
     assert_eq!(store.health(), StoreHealth::Healthy);
     drop(store);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(remembered.facts.served.len(), 1);
     assert!(
         remembered
             .facts
             .last_good_policies
-            .contains(&(Timestamp(START + 2), large("a")))
+            .contains(&(Timestamp(START + 2), large_policy("a")))
     );
     assert_eq!(
         remembered.previous_run,
@@ -371,23 +373,23 @@ fn a_full_disk_keeps_facts_waiting_and_publications_for_20_seconds() {
 }
 
 #[test]
-fn a_crash_while_nothing_could_be_written_leaves_the_time_of_the_last_commit() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn crash_on_a_full_disk_leaves_the_last_commit() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store
         .commit(vec![Fact::set(
             Timestamp(START),
             observation("shop.example", START),
         )])
         .expect("committed");
-    fill(&store);
+    fill_disk(&store);
     for second in 1..=30 {
-        hands.pass(1);
-        let facts = vec![Fact::set(Timestamp(START + second), large("a"))];
+        clock.pass(1);
+        let facts = vec![Fact::set(Timestamp(START + second), large_policy("a"))];
         assert_eq!(store.publish(facts).is_ok(), second > 20, "{second}");
     }
     drop(store);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(
         remembered.previous_run,
         PreviousRun::Crashed {
@@ -399,55 +401,55 @@ fn a_crash_while_nothing_could_be_written_leaves_the_time_of_the_last_commit() {
 }
 
 #[test]
-fn a_clock_set_forward_does_not_end_the_wait_and_one_set_back_lengthens_it() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
-    fill(&store);
+fn clock_that_is_set_does_not_end_the_wait() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
+    fill_disk(&store);
     assert!(
         store
-            .commit(vec![Fact::set(Timestamp(START), large("a"))])
+            .commit(vec![Fact::set(Timestamp(START), large_policy("a"))])
             .is_err()
     );
-    hands.set(3_600);
+    clock.set(3_600);
     assert!(
-        !store.may_publish(hands.moment()),
+        !store.may_publish(clock.moment()),
         "the clock may be set back before the next start"
     );
-    hands.pass(21);
-    assert!(store.may_publish(hands.moment()));
-    hands.set(-7_200);
+    clock.pass(21);
+    assert!(store.may_publish(clock.moment()));
+    clock.set(-7_200);
     assert!(
-        !store.may_publish(hands.moment()),
+        !store.may_publish(clock.moment()),
         "the time of the last commit is yet to come"
     );
 }
 
 #[test]
-fn a_first_commit_that_fails_is_tried_again_with_what_follows_from_the_crash() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    drop(hands.run(directory.path()));
-    let (store, _) = hands.open(directory.path());
-    fill(&store);
+fn failed_first_commit_is_tried_again_with_its_facts() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    drop(clock.open_and_begin(directory.path()));
+    let (store, _) = clock.open(directory.path());
+    fill_disk(&store);
     store
-        .begin(vec![Fact::set(Timestamp(START), large("a"))])
+        .begin(vec![Fact::set(Timestamp(START), large_policy("a"))])
         .expect_err("the disk is full");
-    make_room(&store);
+    free_disk(&store);
     store.commit(Vec::new()).expect("there is room");
     drop(store);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(remembered.facts.last_good_policies.len(), 2);
 }
 
 #[test]
-fn a_damaged_file_is_set_aside_and_an_empty_one_begun() {
+fn damaged_file_is_set_aside_and_replaced() {
     for wrong in [
         b"no database at all, and long enough to be looked at".to_vec(),
-        torn(),
+        damaged_database(),
     ] {
-        let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+        let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
         let file = directory.path().join("state.db");
         fs::write(&file, &wrong).expect("written");
-        let (store, remembered) = hands.run(directory.path());
+        let (store, remembered) = clock.open_and_begin(directory.path());
         let aside = remembered.set_aside.expect("set aside");
         assert_eq!(fs::read(&aside).expect("kept"), wrong);
         assert_eq!(
@@ -465,9 +467,9 @@ fn a_damaged_file_is_set_aside_and_an_empty_one_begun() {
 }
 
 /// A database with a page that is not what it was.
-fn torn() -> Vec<u8> {
+fn damaged_database() -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
-    let (store, _) = Hands::new().run(directory.path());
+    let (store, _) = TestClock::new().open_and_begin(directory.path());
     let facts = (0..2_000).map(|number| Fact::set(Timestamp(START), served(&number.to_string())));
     store.commit(facts.collect()).expect("committed");
     store.close().expect("closed");
@@ -480,8 +482,8 @@ fn torn() -> Vec<u8> {
 #[test]
 fn file_of_an_earlier_crawlgate_is_set_aside() {
     let directory = tempfile::tempdir().expect("a directory");
-    let hands = Hands::new();
-    let (store, _) = hands.run(directory.path());
+    let clock = TestClock::new();
+    let (store, _) = clock.open_and_begin(directory.path());
     store
         .commit(vec![Fact::set(Timestamp(START), policy("former"))])
         .expect("committed");
@@ -489,7 +491,7 @@ fn file_of_an_earlier_crawlgate_is_set_aside() {
     store.close().expect("closed");
     let error = StateStore::read(directory.path(), Timestamp(START));
     assert!(matches!(error, Err(StateError::Unread { .. })), "{error:?}");
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(
         remembered.set_aside,
         Some(directory.path().join("state.db.former-20270115T080000Z"))
@@ -498,33 +500,33 @@ fn file_of_an_earlier_crawlgate_is_set_aside() {
 }
 
 #[test]
-fn a_file_of_another_shape_is_set_aside() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+fn file_with_other_tables_is_set_aside() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
     let other = rusqlite::Connection::open(directory.path().join("state.db")).expect("opened");
     other
         .execute_batch("CREATE TABLE served (x)")
         .expect("made");
     drop(other);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert!(remembered.set_aside.is_some());
 }
 
 #[test]
-fn a_second_process_is_refused_with_the_pid_of_the_first() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
-    match StateStore::open(Some(directory.path()), hands.now()) {
+fn second_process_is_rejected_with_the_pid_of_the_first() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
+    match StateStore::open(Some(directory.path()), clock.now()) {
         Err(StateError::Held { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
         other => panic!("{other:?}"),
     }
     store.close().expect("closed");
-    hands.open(directory.path());
+    clock.open(directory.path());
 }
 
 #[test]
-fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn directory_without_a_lock_is_read_and_never_written() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store
         .commit(vec![
             Fact::set(Timestamp(START), policy("good")),
@@ -536,7 +538,7 @@ fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
     // Stands for a read-only directory: the tests may run as root.
     fs::remove_file(directory.path().join("lock")).expect("removed");
     fs::create_dir(directory.path().join("lock")).expect("made");
-    let (store, remembered) = hands.open(directory.path());
+    let (store, remembered) = clock.open(directory.path());
     assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     assert_eq!(remembered.previous_run, PreviousRun::Unknown);
     assert_eq!(
@@ -546,7 +548,7 @@ fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
     assert!(!remembered.is_continued);
     // A start within a minute that can use the directory would continue the run before.
     assert!(store.begin(Vec::new()).is_err() && store.publish(Vec::new()).is_err());
-    hands.pass(61);
+    clock.pass(61);
     store
         .publish(vec![Fact::set(Timestamp(START + 61), policy("new"))])
         .expect("no start is misled any more");
@@ -558,9 +560,9 @@ fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
 }
 
 #[test]
-fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn run_that_cannot_open_the_file_turns_the_end_to_a_crash() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store.close().expect("closed");
     let (file, away) = (
         directory.path().join("state.db"),
@@ -569,13 +571,13 @@ fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
     fs::rename(&file, &away)
         .and_then(|()| fs::create_dir(&file))
         .expect("in the way");
-    let (store, _) = hands.open(directory.path());
+    let (store, _) = clock.open(directory.path());
     assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     drop(store);
     fs::remove_dir(&file)
         .and_then(|()| fs::rename(&away, &file))
         .expect("back");
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(
         remembered.previous_run,
         PreviousRun::Crashed {
@@ -585,9 +587,9 @@ fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
 }
 
 #[test]
-fn without_a_directory_everything_works_and_nothing_is_kept() {
-    let hands = Hands::new();
-    let (store, remembered) = StateStore::open(None, hands.now()).expect("opened");
+fn store_without_a_directory_accepts_everything() {
+    let clock = TestClock::new();
+    let (store, remembered) = StateStore::open(None, clock.now()).expect("opened");
     assert_eq!(store.health(), StoreHealth::NoDirectory);
     assert_eq!(
         (remembered.previous_run, remembered.is_continued),
@@ -598,38 +600,38 @@ fn without_a_directory_everything_works_and_nothing_is_kept() {
     store
         .publish(vec![Fact::set(Timestamp(START), policy("new"))])
         .expect("published");
-    assert!(store.may_publish(hands.moment()));
+    assert!(store.may_publish(clock.moment()));
     store.close().expect("closed");
 }
 
 #[test]
-fn a_clock_set_back_between_runs_ends_observation_and_makes_times_now() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn clock_set_back_between_runs_ends_observation() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     let facts = [
         Fact::set(Timestamp(START), served("google")),
         Fact::set(Timestamp(START), policy("old")),
     ];
     store.commit(facts.to_vec()).expect("committed");
     store.close().expect("closed");
-    hands.set(-3_600);
-    let (store, remembered) = hands.run(directory.path());
+    clock.set(-3_600);
+    let (store, remembered) = clock.open_and_begin(directory.path());
     let now = Timestamp(START - 3_600);
     assert!(!remembered.is_continued);
     assert_eq!(remembered.facts.served, [(now, served("google"))]);
-    // What changes now is later than what was noted by the clock that was ahead.
+    // What changes now is later than what was recorded by the clock that was ahead.
     store
         .commit(vec![Fact::removed(now, policy(""))])
         .expect("committed");
     store.close().expect("closed");
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert!(remembered.facts.last_good_policies.is_empty());
 }
 
 #[test]
-fn facts_written_twice_and_out_of_order_leave_the_latest() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn facts_written_out_of_order_leave_the_latest() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     let at = |second: i64, text: &str| vec![Fact::set(Timestamp(START - second), policy(text))];
     for batch in [
         at(10, "3"),
@@ -662,7 +664,7 @@ fn facts_written_twice_and_out_of_order_leave_the_latest() {
         store.commit(batch).expect("committed");
     }
     drop(store);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(
         remembered.facts.last_good_policies,
         [(Timestamp(START - 10), policy("3"))]
@@ -674,18 +676,18 @@ fn facts_written_twice_and_out_of_order_leave_the_latest() {
 }
 
 #[test]
-fn a_fact_from_ahead_is_taken_for_now_and_does_not_outlast_later_ones() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn fact_in_the_future_is_replaced_by_later_ones() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store
         .commit(vec![Fact::set(Timestamp(START + 86_400), policy("ahead"))])
         .expect("committed");
-    hands.pass(10);
+    clock.pass(10);
     store
         .commit(vec![Fact::set(Timestamp(START + 10), policy("later"))])
         .expect("committed");
     drop(store);
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(
         remembered.facts.last_good_policies,
         [(Timestamp(START + 10), policy("later"))]
@@ -693,9 +695,9 @@ fn a_fact_from_ahead_is_taken_for_now_and_does_not_outlast_later_ones() {
 }
 
 #[test]
-fn a_hundred_thousand_facts_are_one_transaction() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn hundred_thousand_facts_are_one_transaction() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     let facts = |at: i64| {
         (0..100_000).map(move |number| Fact::set(Timestamp(at), served(&number.to_string())))
     };
@@ -723,14 +725,14 @@ fn a_hundred_thousand_facts_are_one_transaction() {
         size()
     );
     store.close().expect("closed");
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     assert_eq!(remembered.facts.served.len(), 100_000);
 }
 
 #[test]
-fn facts_that_were_put_are_written_together_and_without_being_asked_for() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn queued_facts_are_written_together() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     let before = store.commits();
     for number in 0..1_000 {
         store.put([Fact::set(Timestamp(START), served(&number.to_string()))]);
@@ -741,17 +743,17 @@ fn facts_that_were_put_are_written_together_and_without_being_asked_for() {
     assert!(store.commits() - before <= 2);
     store.commit(Vec::new()).expect("committed");
     drop(store);
-    assert_eq!(hands.open(directory.path()).1.facts.served.len(), 1_000);
+    assert_eq!(clock.open(directory.path()).1.facts.served.len(), 1_000);
 }
 
 #[test]
-fn what_nobody_may_hold_any_more_is_deleted() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn versions_that_no_crawler_has_cached_are_deleted() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     let day = 86_400;
     let old = Timestamp(START - 40 * day);
-    let of_version = |crawler: &str, id: &str| Served {
-        received: Published::Version(named(id)),
+    let of_version = |crawler: &str, id: &str| ServedVersion {
+        received: PublishedRobots::Version(version_of(id)),
         ..served(crawler)
     };
     let facts = vec![
@@ -779,10 +781,10 @@ fn what_nobody_may_hold_any_more_is_deleted() {
     store.prune(Timestamp(START - 30 * day));
     store.commit(Vec::new()).expect("committed");
     store.close().expect("closed");
-    let (_store, remembered) = hands.open(directory.path());
+    let (_store, remembered) = clock.open(directory.path());
     let versions = remembered.facts.versions.iter();
-    let ids: Vec<policy::Version> = versions.map(|(_, version)| version.id).collect();
-    assert_eq!(ids, ["published", "served"].map(named));
+    let ids: Vec<policy::RobotsVersion> = versions.map(|(_, version)| version.id).collect();
+    assert_eq!(ids, ["published", "served"].map(version_of));
     assert_eq!(
         (
             remembered.facts.publications.len(),
@@ -794,9 +796,9 @@ fn what_nobody_may_hold_any_more_is_deleted() {
 
 #[test]
 fn removals_of_marks_do_not_fill_the_file() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
-    let mark = |number: u32| Mark {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
+    let mark = |number: u32| ClientMark {
         site: "shop".into(),
         crawler: "other".into(),
         address: std::net::Ipv4Addr::from(number).into(),
@@ -804,7 +806,7 @@ fn removals_of_marks_do_not_fill_the_file() {
         until: Timestamp(START + 86_400),
     };
     for round in 0..8 {
-        let at = hands.moment().now;
+        let at = clock.moment().now;
         store
             .commit(
                 (0..5_000)
@@ -819,7 +821,7 @@ fn removals_of_marks_do_not_fill_the_file() {
                     .collect(),
             )
             .expect("gone");
-        hands.pass(61);
+        clock.pass(61);
     }
     store.execute("PRAGMA wal_checkpoint");
     let size = fs::metadata(directory.path().join("state.db"))
@@ -829,9 +831,9 @@ fn removals_of_marks_do_not_fill_the_file() {
 }
 
 #[test]
-fn facts_that_found_no_room_make_the_run_unknown_to_the_next() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn dropped_facts_make_the_run_unknown() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store.put([Fact::set(
         Timestamp(START),
         LastGoodPolicy {
@@ -841,7 +843,7 @@ fn facts_that_found_no_room_make_the_run_unknown_to_the_next() {
     )]);
     store.put([Fact::set(Timestamp(START), policy("new"))]);
     store.close().expect("closed");
-    let (store, remembered) = hands.open(directory.path());
+    let (store, remembered) = clock.open(directory.path());
     assert_eq!(remembered.previous_run, PreviousRun::Unknown);
     assert_eq!(
         remembered.facts.last_good_policies,
@@ -849,13 +851,13 @@ fn facts_that_found_no_room_make_the_run_unknown_to_the_next() {
     );
     store.begin(Vec::new()).expect("begun");
     store.close().expect("closed");
-    assert!(hands.open(directory.path()).1.is_continued);
+    assert!(clock.open(directory.path()).1.is_continued);
 }
 
 #[test]
-fn a_person_can_read_the_file_while_it_is_written() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn file_is_readable_while_it_is_written() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store
         .commit(vec![Fact::set(Timestamp(START), policy("1"))])
         .expect("committed");
@@ -875,9 +877,9 @@ fn a_person_can_read_the_file_while_it_is_written() {
 }
 
 #[test]
-fn a_store_that_was_closed_refuses_facts() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn closed_store_rejects_facts() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store.close().expect("closed");
     assert!(matches!(
         store.commit(Vec::new()),
@@ -887,8 +889,8 @@ fn a_store_that_was_closed_refuses_facts() {
 }
 
 #[test]
-fn facts_are_read_while_another_owns_the_directory_and_after_it() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+fn facts_are_read_while_another_process_owns_them() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
     let read = || {
         StateStore::read(directory.path(), Timestamp(START))
             .expect("read")
@@ -904,7 +906,7 @@ fn facts_are_read_while_another_owns_the_directory_and_after_it() {
     };
     assert_eq!(read(), [], "no database yet");
     assert_eq!(names().len(), 0, "and none is made");
-    let (store, _) = hands.run(directory.path());
+    let (store, _) = clock.open_and_begin(directory.path());
     for text in ["one", "two"] {
         store
             .commit(vec![Fact::set(Timestamp(START), policy(text))])
@@ -921,7 +923,7 @@ fn facts_are_read_while_another_owns_the_directory_and_after_it() {
     );
     assert_eq!(names(), left, "reading leaves nothing behind");
     // The write-ahead log of a crashed run is read as well.
-    let (store, remembered) = hands.run(directory.path());
+    let (store, remembered) = clock.open_and_begin(directory.path());
     assert!(
         matches!(remembered.previous_run, PreviousRun::Clean { .. }),
         "reading is no run: {remembered:?}"
@@ -934,7 +936,7 @@ fn facts_are_read_while_another_owns_the_directory_and_after_it() {
 }
 
 #[test]
-fn reading_a_file_that_is_no_database_is_an_error() {
+fn reading_a_file_that_is_no_database_fails() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(
         directory.path().join("state.db"),
@@ -951,9 +953,9 @@ fn reading_a_file_that_is_no_database_is_an_error() {
 }
 
 #[test]
-fn a_deleted_file_is_a_failure_until_it_is_put_back() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+fn deleted_file_is_a_failure_until_it_is_put_back() {
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     let (file, elsewhere) = (
         directory.path().join("state.db"),
         directory.path().join("elsewhere"),
@@ -979,15 +981,15 @@ fn a_deleted_file_is_a_failure_until_it_is_put_back() {
 
 #[test]
 fn file_of_a_newer_crawlgate_is_left_alone() {
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let (store, _) = hands.run(directory.path());
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
+    let (store, _) = clock.open_and_begin(directory.path());
     store.close().expect("closed");
     let file = directory.path().join("state.db");
     let open = || rusqlite::Connection::open(&file).expect("opened");
     open()
         .pragma_update(None, "user_version", 99)
         .expect("written");
-    let (store, remembered) = hands.open(directory.path());
+    let (store, remembered) = clock.open(directory.path());
     assert!(
         store.health().to_string().contains("newer"),
         "{}",
@@ -1003,9 +1005,9 @@ fn file_of_a_newer_crawlgate_is_left_alone() {
 #[test]
 fn state_is_for_one_user_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let (directory, clock) = (tempfile::tempdir().expect("a directory"), TestClock::new());
     let state = directory.path().join("state");
-    let (_store, _) = hands.run(&state);
+    let (_store, _) = clock.open_and_begin(&state);
     let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!(
         (mode(&state), mode(&state.join("state.db"))),

@@ -1,15 +1,15 @@
-//! [`Writer`]: the thread that writes `state.db`. It commits about once a second, and at once when
-//! a caller waits for the commit. [`Shared`] is what the handles of the store share with it: the
-//! queue of facts and the health of the file.
+//! [`StateWriter`]: the thread that writes the state database `state.db`. It commits about once a
+//! second, and at once when a caller waits for the commit. [`WriterState`] is what the thread
+//! shares with the callers: the queue of facts and the state of the file.
 
-use super::database::{Batch, Database, DatabaseError, RunRow};
+use super::database::{CommitBatch, Database, DatabaseError, RunRow};
 use super::health::{StateError, StoreHealth};
-use super::history::{HistoryBatch, Memory};
+use super::history::{HistoryBatch, HistoryMemory};
 use super::lock::ProcessLock;
 use super::previous_run::PreviousRun;
-use super::queue::Pending;
+use super::queue::PendingFacts;
 use crate::clock::Moment;
-use crate::facts::{Fact, Subscribers, taken_as_past};
+use crate::facts::{Fact, FactSubscribers, clamp_to_now};
 use crate::locks::lock;
 use crate::time::Timestamp;
 use std::fmt::Display;
@@ -18,120 +18,123 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often facts are written.
-const EVERY: Duration = Duration::from_secs(1);
-/// How often the time of the commit is written while there is nothing else.
-const IDLE: Duration = Duration::from_secs(5);
-/// Writing may take this part of the time: large batches are written less often.
-const SHARE: u32 = 10;
-/// Large batches are written this often all the same, so that the next start does not take the
-/// pause for a gap.
-const SELDOM: Duration = Duration::from_secs(5);
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the time of the commit is written if there is nothing else.
+const IDLE_INTERVAL: Duration = Duration::from_secs(5);
+/// Writing may take one part in this many of the time, so large batches are written less often.
+const MAX_BUSY_SHARE: u32 = 10;
+/// The longest interval of large batches, so that the next start sees no gap.
+const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The clock of the store.
-pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
+pub type StoreClock = Arc<dyn Fn() -> Moment + Send + Sync>;
 
 /// A commit that a caller waits for.
-pub struct Request {
-    pub purpose: Purpose,
+pub struct WriteRequest {
+    pub purpose: WritePurpose,
     pub facts: Vec<Fact>,
-    /// Where the caller waits for the answer.
+    /// Where the result is sent.
     pub done: SyncSender<Result<(), StateError>>,
 }
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Its facts follow from the end of the previous run; from now on the time of the commit is
-    /// written.
+pub enum WritePurpose {
+    /// Its facts follow from the end of the previous run. From now on commits write their time.
     Begin,
-    /// Its facts have to be on the disk.
+    /// Its facts must be on disk.
     Commit,
-    /// What was put has to be written, for readers of the file; a crash may lose it.
+    /// The queued facts must be written for readers of the file; a crash may lose them.
     Flush,
-    /// Everything has to be on the disk, and the run ends.
+    /// Everything must be on disk, and the run ends.
     Close,
-    /// As for `Close`, but another process goes on: the lock is kept for it.
+    /// Like `Close`, but another process continues, and the lock is kept for it.
     HandOver,
-    /// Everything since the opening has to be on the disk: see [`Database::open_held`].
+    /// Everything since the opening must be on disk: see [`Database::open_in_transaction`].
     Settle,
     /// A test changes the file.
     #[cfg(test)]
     Execute(&'static str),
 }
 
-impl Purpose {
+impl WritePurpose {
     /// Whether the thread that writes ends after a request of this kind.
-    fn ends(self) -> bool {
-        matches!(self, Purpose::Close | Purpose::HandOver)
+    fn ends_thread(self) -> bool {
+        matches!(self, WritePurpose::Close | WritePurpose::HandOver)
     }
 }
 
-/// What is to be written.
+/// What the next commit writes.
 #[derive(Default)]
-struct Work {
-    pending: Pending,
-    requests: Vec<Request>,
+struct QueuedWork {
+    pending: PendingFacts,
+    requests: Vec<WriteRequest>,
     prune: Option<Timestamp>,
     history: HistoryBatch,
 }
 
 #[derive(Default)]
-struct Queue {
-    work: Work,
-    /// Facts were dropped: the next start must not trust this run.
+struct WorkQueue {
+    work: QueuedWork,
+    /// Whether facts were dropped, so that the next start must not trust this run.
     is_incomplete: bool,
     is_closed: bool,
 }
 
-/// The state of the file.
-struct Known {
-    /// What the next start finds, and the time lived through when it was noted.
+/// What is known of the file.
+struct FileState {
+    /// What the next start would find, and the monotonic time when that was recorded.
     on_disk: (PreviousRun, Duration),
     health: StoreHealth,
     commits: u64,
 }
 
-impl Work {
-    /// Whether nothing waits for the next regular commit. Requests do not count: they do not wait
-    /// for it.
+impl QueuedWork {
+    /// Whether nothing waits for the next regular commit. Requests do not count, because they are
+    /// written at once.
     fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.prune.is_none() && self.history.is_empty()
     }
 }
 
-/// What the handles and the thread share. [`super::StateStore`] derefs to it.
-pub struct Shared {
+/// The state that the handles and the writer thread share. [`super::StateStore`] derefs to it.
+pub struct WriterState {
     pub directory: String,
-    pub now: Now,
-    queue: Mutex<Queue>,
+    pub now: StoreClock,
+    queue: Mutex<WorkQueue>,
     wake: Condvar,
-    known: Mutex<Known>,
-    /// The lock, while another process may get it.
-    pub kept_lock: Mutex<Option<ProcessLock>>,
-    /// The history where nothing is written to a directory.
-    pub memory: Option<Arc<Memory>>,
-    /// Who learns of what happens here.
-    pub subscribers: Subscribers,
+    known: Mutex<FileState>,
+    /// The lock during a hand-over.
+    pub retained_lock: Mutex<Option<ProcessLock>>,
+    /// The history in memory, if nothing is written to a directory.
+    pub memory: Option<Arc<HistoryMemory>>,
+    /// The observers of facts that happen here.
+    pub subscribers: FactSubscribers,
 }
 
-impl Shared {
-    /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
-    pub fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, now: Now) -> Shared {
-        let on_disk = (on_disk, now().lived);
+impl WriterState {
+    /// `on_disk` is what the next start finds in the directory until something is written.
+    pub fn new(
+        directory: String,
+        health: StoreHealth,
+        on_disk: PreviousRun,
+        now: StoreClock,
+    ) -> WriterState {
+        let on_disk = (on_disk, now().monotonic);
         let memory = if health.is_in_memory() {
-            Memory::new().map(Arc::new)
+            HistoryMemory::new().map(Arc::new)
         } else {
             None
         };
-        Shared {
+        WriterState {
             memory,
-            subscribers: Subscribers::default(),
+            subscribers: FactSubscribers::default(),
             directory,
             now,
             queue: Mutex::default(),
             wake: Condvar::new(),
-            kept_lock: Mutex::default(),
-            known: Mutex::new(Known {
+            retained_lock: Mutex::default(),
+            known: Mutex::new(FileState {
                 on_disk,
                 health,
                 commits: 0,
@@ -139,9 +142,8 @@ impl Shared {
         }
     }
 
-    /// Takes facts that are to be written about once a second. Never waits. Where nothing is
-    /// written to a directory the facts are dropped. If the queue is full, new facts are dropped
-    /// and the run counts as incomplete.
+    /// Queues facts for the next regular commit. Never blocks. Drops them if nothing is written to
+    /// a directory. If the queue is full, new facts are dropped and the run counts as incomplete.
     pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
         if self.health().is_in_memory() {
             return;
@@ -149,12 +151,12 @@ impl Shared {
         let mut queue = self.queue();
         for fact in facts {
             let has_room = queue.work.pending.add(fact);
-            self.note_room(&mut queue, has_room);
+            self.record_overflow(&mut queue, has_room);
         }
     }
 
-    /// Takes what the next commit is to add to the history. Where nothing is written to a directory
-    /// the batch is added to the history in memory at once.
+    /// Queues additions to the history. If nothing is written to a directory, they are added to the
+    /// history in memory at once.
     pub fn put_history(&self, batch: HistoryBatch, now: Timestamp) {
         match &self.memory {
             Some(memory) => memory.add(&batch, now),
@@ -162,9 +164,9 @@ impl Shared {
         }
     }
 
-    /// If there was no room for a fact (`has_room` is false), marks the run as incomplete, and logs
-    /// that the first time.
-    fn note_room(&self, queue: &mut Queue, has_room: bool) {
+    /// If a fact did not fit (`has_room` is false), marks the run as incomplete, and logs that
+    /// once.
+    fn record_overflow(&self, queue: &mut WorkQueue, has_room: bool) {
         if !has_room && !queue.is_incomplete {
             queue.is_incomplete = true;
             tracing::error!(
@@ -175,45 +177,45 @@ impl Shared {
         }
     }
 
-    /// Hands a request to the thread. If the store is closed, drops the request, and with it the
-    /// sender of its answer. A request that ends the thread closes the store to later ones.
-    pub fn ask(&self, request: Request) {
+    /// Hands a request to the thread. A closed store drops it. A request that ends the thread
+    /// closes the store for later ones.
+    pub fn enqueue(&self, request: WriteRequest) {
         let mut queue = self.queue();
         if !queue.is_closed {
-            queue.is_closed = request.purpose.ends();
+            queue.is_closed = request.purpose.ends_thread();
             queue.work.requests.push(request);
             self.wake.notify_one();
         }
     }
 
-    /// Lets the next commit delete what ended before a moment, and the versions that nothing refers
-    /// to any more. Of several calls before a commit the latest moment counts.
+    /// Lets the next commit delete facts that ended before a moment, and versions without a
+    /// reference. Of several calls before a commit the latest moment counts.
     pub fn prune(&self, before: Timestamp) {
         let mut queue = self.queue();
         queue.work.prune = queue.work.prune.max(Some(before));
     }
 
-    /// Accepts requests again, after a failed `Purpose::HandOver` or for
-    /// [`super::StateStore::take_back`].
+    /// Accepts requests again, after a failed `WritePurpose::HandOver` or for
+    /// [`super::StateStore::reclaim`].
     pub fn reopen(&self) {
         self.queue().is_closed = false;
     }
 
     /// Marks this run as incomplete, because facts are missing that the next start would need. That
-    /// start will trust nothing of this run.
-    pub fn distrust(&self) {
+    /// start trusts nothing of this run.
+    pub fn mark_incomplete(&self) {
         self.queue().is_incomplete = true;
     }
 
-    /// Closes the store without a last commit: the thread ends, and facts that wait are lost.
-    pub fn abandon(&self) {
+    /// Closes the store without a last commit: the thread ends, and waiting facts are lost.
+    pub fn close_without_commit(&self) {
         self.queue().is_closed = true;
         self.wake.notify_one();
     }
 
-    /// Whether a publication that could not be committed may take effect: commits succeed by now,
-    /// no directory is set, or the next start will see a gap anyway. False once the directory is
-    /// handed over, because the next process publishes then.
+    /// Whether a publication that could not be committed may take effect: commits succeed again, no
+    /// directory is set, or the next start will see a gap anyway. False during and after a
+    /// hand-over, because the next process publishes then.
     pub fn may_publish(&self, moment: Moment) -> bool {
         // The next process publishes from now on.
         if self.is_handed_over() {
@@ -224,16 +226,16 @@ impl Shared {
         matches!(
             known.health,
             StoreHealth::Healthy | StoreHealth::NoDirectory
-        ) || on_disk.cannot_mislead(moment, at)
+        ) || on_disk.is_past_gap(moment, at)
     }
 
-    pub fn unwritten(&self, error: &dyn Display) -> StateError {
-        StateError::unwritten(&self.directory, error)
+    pub fn write_failed(&self, error: &dyn Display) -> StateError {
+        StateError::write_failed(&self.directory, error)
     }
 
-    /// Whether the lock is kept for another process, or that process owns it already.
+    /// Whether the lock is kept for another process, or that process owns it.
     pub fn is_handed_over(&self) -> bool {
-        lock(&self.kept_lock).is_some()
+        lock(&self.retained_lock).is_some()
     }
 
     /// Whether the state directory can be written, and if not, since when and why.
@@ -248,9 +250,9 @@ impl Shared {
     }
 
     /// Records the result of a transaction: the health of the store, and what the next start would
-    /// find. `result` holds the row for this run that was written, `None` if none was. The log says
-    /// when commits begin to fail and when they succeed again.
-    fn note(&self, result: Result<Option<RunRow>, &DatabaseError>, moment: Moment) {
+    /// find. `result` has the row of this run that was written, if any. Logs when commits begin to
+    /// fail and when they succeed again.
+    fn record_commit(&self, result: Result<Option<RunRow>, &DatabaseError>, moment: Moment) {
         let mut known = lock(&self.known);
         match result {
             Ok(run) => {
@@ -270,7 +272,7 @@ impl Shared {
                         } else {
                             previous
                         },
-                        moment.lived,
+                        moment.monotonic,
                     );
                 }
                 if std::mem::replace(&mut known.health, StoreHealth::Healthy)
@@ -300,80 +302,81 @@ impl Shared {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, WorkQueue> {
         lock(&self.queue)
     }
 }
 
-/// What the thread owns.
-pub struct Writer {
+/// The writer thread and what it owns.
+pub struct StateWriter {
     database: Database,
     lock: ProcessLock,
-    shared: Arc<Shared>,
-    /// Whether the run has begun: only then the time of the commit is written.
+    shared: Arc<WriterState>,
+    /// Whether the run has begun. Only then commits write their time.
     has_begun: bool,
-    /// Whether what is there about observations is to go with the first commit of the run.
-    forgets_observation: bool,
-    /// When the next regular commit is due. Requests are written at once.
+    /// Whether the first commit of the run deletes the stored observations.
+    deletes_observations: bool,
+    /// When the next regular commit is due.
     next: Instant,
     last_commit: Instant,
 }
 
-impl Writer {
+impl StateWriter {
     pub fn new(
         database: Database,
         lock: ProcessLock,
-        shared: Arc<Shared>,
-        forgets_observation: bool,
-    ) -> Writer {
+        shared: Arc<WriterState>,
+        deletes_observations: bool,
+    ) -> StateWriter {
         let started = Instant::now();
-        Writer {
+        StateWriter {
             database,
             lock,
             shared,
             has_begun: false,
-            forgets_observation,
+            deletes_observations,
             next: started,
             last_commit: started,
         }
     }
 
-    /// A writer for a run that has begun before, as after `super::StateStore::take_back`.
-    pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<Shared>) -> Writer {
-        Writer {
+    /// A writer for a run that has begun before, after [`super::StateStore::reclaim`].
+    pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<WriterState>) -> StateWriter {
+        StateWriter {
             has_begun: true,
-            ..Writer::new(database, lock, shared, false)
+            ..StateWriter::new(database, lock, shared, false)
         }
     }
 
-    /// Writes until the store is closed, handed over or abandoned. After each transaction the next
-    /// regular one waits nine times as long as that took, at least `EVERY` and at most `SELDOM`. If
-    /// the transaction of a hand-over fails, the thread goes on.
+    /// Writes until the store is closed or handed over. After each transaction the next regular one
+    /// waits nine times as long as that took, between `COMMIT_INTERVAL` and `MAX_INTERVAL`. If the
+    /// transaction of a hand-over fails, the thread continues.
     pub fn run(mut self) {
-        while let Some((work, moment)) = self.wait() {
+        while let Some((work, moment)) = self.wait_for_work() {
             let end = work
                 .requests
                 .iter()
                 .map(|request| request.purpose)
-                .find(|purpose| purpose.ends());
+                .find(|purpose| purpose.ends_thread());
             let began = Instant::now();
             let (result, requests) = self.write(work, moment);
-            self.next = Instant::now() + (began.elapsed() * (SHARE - 1)).clamp(EVERY, SELDOM);
+            self.next = Instant::now()
+                + (began.elapsed() * (MAX_BUSY_SHARE - 1)).clamp(COMMIT_INTERVAL, MAX_INTERVAL);
             match end {
                 // A disk that fails is no reason to end while requests are served.
-                Some(Purpose::HandOver) if result.is_err() => self.shared.reopen(),
-                Some(purpose) => return self.end(purpose, result, requests),
+                Some(WritePurpose::HandOver) if result.is_err() => self.shared.reopen(),
+                Some(purpose) => return self.finish(purpose, result, requests),
                 None => {}
             }
-            answer(requests, &result);
+            answer_requests(requests, &result);
         }
     }
 
-    /// Waits for a request, or until the next regular commit is due. If there is nothing to write,
-    /// that is every `IDLE`, for the time of the commit alone. Returns the work and the moment
-    /// before which all its facts were put; `None` when the store was abandoned. Before
-    /// `Purpose::Begin` there are no regular commits.
-    fn wait(&mut self) -> Option<(Work, Moment)> {
+    /// Waits for a request, or until the next regular commit is due. Without work, commits write
+    /// only their time, every `IDLE_INTERVAL`. Returns the work, and the moment before which its
+    /// facts were queued; `None` if the store was closed without a commit. Before
+    /// `WritePurpose::Begin` there are no regular commits.
+    fn wait_for_work(&mut self) -> Option<(QueuedWork, Moment)> {
         let shared = self.shared.clone();
         let mut queue = shared.queue();
         loop {
@@ -384,12 +387,12 @@ impl Writer {
                 return None;
             }
             let is_due = Instant::now() >= self.next;
-            let is_idle = queue.work.is_empty() && self.last_commit.elapsed() < IDLE;
+            let is_idle = queue.work.is_empty() && self.last_commit.elapsed() < IDLE_INTERVAL;
             if self.has_begun && is_due && !is_idle {
                 break;
             }
             let pause = if is_due {
-                EVERY
+                COMMIT_INTERVAL
             } else {
                 self.next.saturating_duration_since(Instant::now())
             };
@@ -399,11 +402,15 @@ impl Writer {
         Some((std::mem::take(&mut queue.work), (shared.now)()))
     }
 
-    /// Writes all work in one transaction, and returns the result with the requests to be answered.
-    /// After a failure the pending facts, the history, the pruning and the facts of `Begin` wait
-    /// again; the facts of other requests are dropped, and their callers learn of the failure.
-    fn write(&mut self, work: Work, moment: Moment) -> (Result<(), StateError>, Vec<Request>) {
-        let Work {
+    /// Writes all work in one transaction, and returns the result with the requests to answer.
+    /// After a failure the queued facts, the history, the pruning and the facts of `Begin` wait
+    /// again. The facts of other requests are dropped, because their callers see the failure.
+    fn write(
+        &mut self,
+        work: QueuedWork,
+        moment: Moment,
+    ) -> (Result<(), StateError>, Vec<WriteRequest>) {
+        let QueuedWork {
             mut pending,
             mut requests,
             prune,
@@ -411,71 +418,75 @@ impl Writer {
         } = work;
         let mut has_room = true;
         for request in &mut requests {
-            if request.purpose == Purpose::Begin {
+            if request.purpose == WritePurpose::Begin {
                 // They belong to every commit of this run, and wait where the first fails.
                 let added = request.facts.drain(..).map(|fact| pending.add(fact));
                 has_room &= added.fold(true, |all, one| all & one);
                 self.has_begun = true;
             }
             #[cfg(test)]
-            if let Purpose::Execute(sql) = request.purpose {
+            if let WritePurpose::Execute(sql) = request.purpose {
                 self.database.execute(sql);
             }
         }
         let settles = requests
             .iter()
-            .any(|request| request.purpose == Purpose::Settle);
+            .any(|request| request.purpose == WritePurpose::Settle);
         let run = RunRow {
             committed: moment.now,
-            clean: requests.iter().any(|request| request.purpose.ends()),
+            clean: requests.iter().any(|request| request.purpose.ends_thread()),
             incomplete: self.shared.queue().is_incomplete || !has_room,
         };
         let asked = requests.iter().flat_map(|request| &request.facts);
         let of_now = pending.iter().chain(asked);
         let of_now: Vec<Fact> = of_now
             .map(|fact| Fact {
-                at: taken_as_past(fact.at, moment.now),
+                at: clamp_to_now(fact.at, moment.now),
                 ..fact.clone()
             })
             .collect();
-        let batch = Batch {
+        let batch = CommitBatch {
             facts: &of_now,
-            forgets_observation: self.has_begun && self.forgets_observation,
+            deletes_observations: self.has_begun && self.deletes_observations,
             prune,
             history: &history,
             run: self.has_begun.then_some(run),
             is_durable: requests
                 .iter()
-                .any(|request| request.purpose != Purpose::Flush),
+                .any(|request| request.purpose != WritePurpose::Flush),
         };
         let mut result = self.database.write(&batch, moment.now);
         if settles && result.is_ok() {
-            result = self.database.settle();
+            result = self.database.commit_open_transaction();
         }
         self.shared
-            .note(result.as_ref().map(|()| batch.run), moment);
+            .record_commit(result.as_ref().map(|()| batch.run), moment);
         if result.is_ok() {
             self.last_commit = Instant::now();
-            self.forgets_observation &= !self.has_begun;
+            self.deletes_observations &= !self.has_begun;
         } else {
             let mut queue = self.shared.queue();
-            has_room &= queue.work.pending.put_back(pending);
+            has_room &= queue.work.pending.requeue(pending);
             queue.work.prune = queue.work.prune.max(prune);
             let later = std::mem::replace(&mut queue.work.history, history);
             queue.work.history.append(later);
-            self.shared.note_room(&mut queue, has_room);
+            self.shared.record_overflow(&mut queue, has_room);
         }
         (
-            result.map_err(|error| self.shared.unwritten(&error)),
+            result.map_err(|error| self.shared.write_failed(&error)),
             requests,
         )
     }
 
-    /// Closes the database, marks the lock as released if the run began and its last commit
-    /// succeeded, keeps the lock for a hand-over or else gives it up, and then answers the callers
-    /// that wait.
-    fn end(self, purpose: Purpose, result: Result<(), StateError>, requests: Vec<Request>) {
-        let Writer {
+    /// Closes the database, and releases the lock if the run began and its last commit succeeded.
+    /// Keeps the lock for a hand-over. Then answers the waiting callers.
+    fn finish(
+        self,
+        purpose: WritePurpose,
+        result: Result<(), StateError>,
+        requests: Vec<WriteRequest>,
+    ) {
+        let StateWriter {
             database,
             lock: owned,
             shared,
@@ -485,19 +496,19 @@ impl Writer {
         database.close();
         // A run that never began wrote no end of its own.
         let result = match result {
-            Ok(()) if has_begun => owned.release().map_err(|error| shared.unwritten(&error)),
+            Ok(()) if has_begun => owned.release().map_err(|error| shared.write_failed(&error)),
             result => result,
         };
         match purpose {
-            Purpose::HandOver => *lock(&shared.kept_lock) = Some(owned),
+            WritePurpose::HandOver => *lock(&shared.retained_lock) = Some(owned),
             _ => drop(owned),
         }
-        answer(requests, &result);
+        answer_requests(requests, &result);
     }
 }
 
-/// Sends the result of the transaction to every caller that waits for it.
-fn answer(requests: Vec<Request>, result: &Result<(), StateError>) {
+/// Sends the result of the transaction to every waiting caller.
+fn answer_requests(requests: Vec<WriteRequest>, result: &Result<(), StateError>) {
     for request in requests {
         // A caller that waits no more needs no answer.
         let _ = request.done.send(result.clone());

@@ -1,9 +1,9 @@
-//! [`AccessLog`]: the access log, in JSON or in the Combined format. It writes one line for each
-//! request.
+//! [`AccessLog`]: the access log, with one line for each request, in JSON or in the Combined format
+//! of nginx and Apache.
 
 use super::log_writer::LogWriter;
-use crate::policy::site::name_and_port;
-use crate::record::{Field, Line, RequestFacts, RequestRecord, Sink, cut};
+use crate::policy::site::split_host_port;
+use crate::record::{RecordField, RecordLine, RequestCopy, RequestRecord, Sink, truncate_field};
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
 use chrono::{DateTime, Utc};
 use std::io::{self, Write};
@@ -50,10 +50,10 @@ impl Sink for AccessLog {
     /// disk. The line is dropped and counted if too many bytes wait already; nothing happens if the
     /// log is off.
     fn record(&self, request: &RequestRecord) {
-        if !self.writer.enabled() {
+        if !self.writer.is_enabled() {
             return;
         }
-        let line = Line {
+        let line = RecordLine {
             record: request,
             fields: ACCESS_FIELDS,
             addresses: self.addresses,
@@ -79,46 +79,46 @@ impl Deref for AccessLog {
 }
 
 /// The fields of a line in JSON.
-pub const ACCESS_FIELDS: &[Field] = &[
-    Field::Time,
-    Field::Client,
-    Field::Method,
-    Field::Host,
-    Field::Target,
-    Field::Http,
-    Field::Tls,
-    Field::Status,
-    Field::Bytes,
-    Field::Milliseconds,
-    Field::UserAgent,
-    Field::Referer,
-    Field::Site,
-    Field::Crawler,
-    Field::Identity,
-    Field::Doubt,
-    Field::Verdict,
-    Field::Kind,
-    Field::OlderUntil,
-    Field::NeverFetched,
-    Field::Rule,
-    Field::RuleSource,
-    Field::Action,
-    Field::Would,
-    Field::Observed,
-    Field::Version,
-    Field::RequestId,
-    Field::TraceId,
-    Field::Error,
+pub const ACCESS_FIELDS: &[RecordField] = &[
+    RecordField::Time,
+    RecordField::Client,
+    RecordField::Method,
+    RecordField::Host,
+    RecordField::Target,
+    RecordField::Http,
+    RecordField::Tls,
+    RecordField::Status,
+    RecordField::Bytes,
+    RecordField::Milliseconds,
+    RecordField::UserAgent,
+    RecordField::Referer,
+    RecordField::Site,
+    RecordField::Crawler,
+    RecordField::Identity,
+    RecordField::Doubt,
+    RecordField::Verdict,
+    RecordField::Kind,
+    RecordField::OlderUntil,
+    RecordField::NeverFetched,
+    RecordField::Rule,
+    RecordField::RuleSource,
+    RecordField::Action,
+    RecordField::Would,
+    RecordField::Observed,
+    RecordField::Version,
+    RecordField::RequestId,
+    RecordField::TraceId,
+    RecordField::Error,
 ];
 
 /// A line in the Combined format of nginx and Apache, for tools that read no JSON: `client - -
-/// [time] "request" status bytes "referer" "user agent"`. What such a line cannot say (site,
-/// crawler, kind, rule) is left out. `crawlgate audit` reads the lines back.
-fn write_combined(line: Line<'_>, text: &mut Vec<u8>) -> io::Result<()> {
+/// [time] "request" status bytes "referer" "user agent"`. Such a line has no site, crawler, kind or
+/// rule. `crawlgate audit` reads the lines back.
+fn write_combined(line: RecordLine<'_>, text: &mut Vec<u8>) -> io::Result<()> {
     let RequestRecord {
         request, response, ..
     } = line.record;
-    match request.logged_as(line.addresses) {
+    match request.address_for_log(line.addresses) {
         Some(address) => write!(text, "{address}")?,
         None => text.push(b'-'),
     }
@@ -135,17 +135,17 @@ fn write_combined(line: Line<'_>, text: &mut Vec<u8>) -> io::Result<()> {
     text.write_all(b"\"")
 }
 
-/// `host:port ` and the Combined line, as Apache's `vhost_combined` (`%v:%p`).
-fn write_vhost_combined(line: Line<'_>, text: &mut Vec<u8>) -> io::Result<()> {
+/// `host:port ` and the Combined line, like Apache's `vhost_combined` (`%v:%p`).
+fn write_vhost_combined(line: RecordLine<'_>, text: &mut Vec<u8>) -> io::Result<()> {
     write_host(&line.record.request, text)?;
     text.push(b' ');
     write_combined(line, text)
 }
 
-/// The host as the client named it, with the scheme's port where it named none. Spaces are escaped
-/// too: nothing in the line says where the host ends.
-fn write_host(request: &RequestFacts, line: &mut Vec<u8>) -> io::Result<()> {
-    let host = cut(request.host());
+/// The host as the client sent it, with the scheme's port if it has none. Spaces are escaped too,
+/// because a space ends the host in the line.
+fn write_host(request: &RequestCopy, line: &mut Vec<u8>) -> io::Result<()> {
+    let host = truncate_field(request.host());
     if host.is_empty() {
         line.push(b'-');
     }
@@ -156,24 +156,23 @@ fn write_host(request: &RequestFacts, line: &mut Vec<u8>) -> io::Result<()> {
             write_escaped(byte, line)?
         }
     }
-    match (name_and_port(host), request.tls) {
+    match (split_host_port(host), request.tls) {
         ((_, Some(_)), _) => Ok(()),
         (_, None) => line.write_all(b":80"),
         (_, Some(_)) => line.write_all(b":443"),
     }
 }
 
-/// The request line, `GET /a HTTP/1.1`; `-` if the method or the target is empty, because what came
-/// was no request.
-fn write_request(request: &RequestFacts, line: &mut Vec<u8>) -> io::Result<()> {
+/// The request line, `GET /a HTTP/1.1`; `-` for a malformed request without a method or a target.
+fn write_request(request: &RequestCopy, line: &mut Vec<u8>) -> io::Result<()> {
     let method = request.method();
     let target = request.target();
     if method.is_empty() || target.is_empty() {
         return line.write_all(b"-");
     }
-    write_escaped(cut(method), line)?;
+    write_escaped(truncate_field(method), line)?;
     line.push(b' ');
-    write_escaped(cut(target), line)?;
+    write_escaped(truncate_field(target), line)?;
     // Tools know HTTP/2 as nginx and Apache write it.
     let version = if request.http == "2" {
         "2.0"
@@ -186,18 +185,18 @@ fn write_request(request: &RequestFacts, line: &mut Vec<u8>) -> io::Result<()> {
 /// The escaped value of a field; `-` if the request has no such field.
 fn write_field(field: Option<&[u8]>, line: &mut Vec<u8>) -> io::Result<()> {
     match field {
-        Some(field) => write_escaped(cut(field), line),
+        Some(field) => write_escaped(truncate_field(field), line),
         None => line.write_all(b"-"),
     }
 }
 
-/// Escapes what nginx escapes (ngx_http_log_escape): quotes, backslashes and octets that are no
+/// Escapes what nginx escapes (ngx_http_log_escape): quotes, backslashes and bytes that are no
 /// printable ASCII. No client can end a field or a line, or reach a terminal.
-fn write_escaped(octets: &[u8], line: &mut Vec<u8>) -> io::Result<()> {
-    for &octet in octets {
-        match octet {
-            b'"' | b'\\' | 0..=0x1f | 0x7f.. => write!(line, "\\x{octet:02X}")?,
-            _ => line.push(octet),
+fn write_escaped(bytes: &[u8], line: &mut Vec<u8>) -> io::Result<()> {
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' | 0..=0x1f | 0x7f.. => write!(line, "\\x{byte:02X}")?,
+            _ => line.push(byte),
         }
     }
     Ok(())

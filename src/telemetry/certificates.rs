@@ -1,5 +1,5 @@
-//! The status of certificates for operators. [`CertificateStatus`] is that of a certificate in use,
-//! [`OrderStatus`] that of a host for which crawlgate gets certificates by ACME.
+//! The status of TLS certificates for operators: [`CertificateStatus`] for a certificate in use,
+//! [`OrderStatus`] for a host for which crawlgate gets certificates automatically (ACME).
 
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct CertificateStatus {
     pub not_after: Timestamp,
     /// Whole days until then; negative once it has expired.
     pub days_left: i64,
-    /// When crawlgate last took a renewed certificate into use; `None`: not since the start.
+    /// When crawlgate last began to use a renewed certificate; `None`: not since the start.
     #[serde(serialize_with = "rfc3339")]
     pub renewed: Option<Timestamp>,
     /// The refused renewal, while crawlgate cannot use the files as they are.
@@ -31,7 +31,7 @@ pub struct CertificateStatus {
 pub struct CertificateProblem {
     /// What is wrong.
     pub id: CertificateFault,
-    /// The same in words, with the file.
+    /// A sentence for people, with the file.
     pub message: String,
 }
 
@@ -57,7 +57,7 @@ pub enum CertificateFault {
 
 impl CertificateFault {
     /// The problem, with its message.
-    pub fn because(self, message: String) -> CertificateProblem {
+    pub fn with_message(self, message: String) -> CertificateProblem {
         CertificateProblem { id: self, message }
     }
 
@@ -73,7 +73,7 @@ impl CertificateFault {
 /// Files that changed and cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedRenewal {
-    /// When crawlgate looked at them.
+    /// When crawlgate read them.
     #[serde(serialize_with = "rfc3339")]
     pub at: Timestamp,
     /// Why it cannot use them.
@@ -100,10 +100,10 @@ pub struct OrderStatus {
 /// The kinds of failures. Each has pauses of its own before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The host leads to another server, or nowhere: crawlgate ordered nothing.
+pub enum OrderFailureKind {
+    /// The DNS of the host leads to another server, or to none: crawlgate ordered nothing.
     Elsewhere,
-    /// The authority does not answer as it should.
+    /// The authority does not answer correctly.
     Away,
     /// The authority refuses.
     Refused,
@@ -117,7 +117,7 @@ pub enum FailureKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedOrder {
     /// The kind of its failure.
-    pub kind: FailureKind,
+    pub kind: OrderFailureKind,
     /// When it ended.
     #[serde(serialize_with = "rfc3339")]
     pub at: Timestamp,

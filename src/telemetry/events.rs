@@ -1,18 +1,16 @@
-//! [`Events`] records an event for each request that is blocked or slowed down, or would be under
-//! enforcement. Pauses and missing licences make no event. It keeps the latest [`Events::KEPT`] for
-//! the API, writes all of them to a log as JSON lines (if the settings name one), and keeps samples
-//! for the history.
-//!
-//! Above a rate, each crawler on each site still has one event a second, and the next event says
-//! how many were left out. A request never waits for the disk: [`LogWriter`] gathers the lines.
+//! [`EventLog`] records an event for each request that is blocked or slowed down, or would be if
+//! the policy were enforced. Pauses and missing licences make no event. Events are written to a log
+//! as JSON lines (if the settings name one); the latest [`EventLog::MAX_RECENT`] are kept for the
+//! API, and samples for the dashboard. At high rates, only one event a second is recorded for each
+//! crawler on each site, and the next event says how many were left out.
 
 use super::log_writer::LogWriter;
-use crate::bounded::Prehashed;
+use crate::bounded::PrehashedKeys;
 use crate::finding::Finding;
 use crate::locks::lock;
 use crate::record::{
-    Field, Judged, Line, NO_CRAWLER, RequestRecord, Row, SAMPLE_FIELDS, Sink, Value,
-    time_with_milliseconds,
+    FieldValue, NO_CRAWLER, RecordField, RecordLine, RecordRow, RequestRecord, SAMPLE_FIELDS, Sink,
+    SiteJudgement, time_with_milliseconds,
 };
 use crate::settings::{AddressDetail, EventSettings};
 use crate::threads::spawn;
@@ -24,87 +22,88 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// Beyond the rate each crawler on each site has one event a second, for so many pairs of crawler
-/// and site. The names come from the policies and the registry, so few installations have as many.
-const FAIR: usize = 16_384;
+/// The most pairs of crawler and site that have one event a second beyond the rate. The names come
+/// from the policies and the registry, so few installations have as many pairs.
+const MAX_PAIRS: usize = 16_384;
 /// Events of one site, crawler, identity, kind, rule and day that the history keeps.
-const SAMPLES_EACH: u8 = 20;
-/// Events that wait for the history.
+const MAX_SAMPLES_PER_DAY: u8 = 20;
+/// The most samples that wait for the history.
 const MAX_SAMPLES: usize = 5_000;
-const SUMMED_EVERY: Duration = Duration::from_secs(1);
+/// The interval of lines about events that were left out.
+const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The fields of an event.
-pub const EVENT_FIELDS: &[Field] = &[
-    Field::Time,
-    Field::Site,
-    Field::Crawler,
-    Field::CallsItself,
-    Field::Identity,
-    Field::Proof,
-    Field::Signature,
-    Field::Doubt,
-    Field::Client,
-    Field::Method,
-    Field::Host,
-    Field::Target,
-    Field::UserAgent,
-    Field::Verdict,
-    Field::Readings,
-    Field::Kind,
-    Field::NeverFetched,
-    Field::Rule,
-    Field::RuleSource,
-    Field::Version,
-    Field::History,
-    Field::OlderUntil,
-    Field::Held,
-    Field::Action,
-    Field::Would,
-    Field::Status,
-    Field::RetryAfter,
-    Field::RequestId,
-    Field::TraceId,
-    Field::LeftOut,
+pub const EVENT_FIELDS: &[RecordField] = &[
+    RecordField::Time,
+    RecordField::Site,
+    RecordField::Crawler,
+    RecordField::CallsItself,
+    RecordField::Identity,
+    RecordField::Proof,
+    RecordField::Signature,
+    RecordField::Doubt,
+    RecordField::Client,
+    RecordField::Method,
+    RecordField::Host,
+    RecordField::Target,
+    RecordField::UserAgent,
+    RecordField::Verdict,
+    RecordField::Readings,
+    RecordField::Kind,
+    RecordField::NeverFetched,
+    RecordField::Rule,
+    RecordField::RuleSource,
+    RecordField::Version,
+    RecordField::History,
+    RecordField::OlderUntil,
+    RecordField::Cached,
+    RecordField::Action,
+    RecordField::Would,
+    RecordField::Status,
+    RecordField::RetryAfter,
+    RecordField::RequestId,
+    RecordField::TraceId,
+    RecordField::LeftOut,
 ];
 
-/// The events of the present second.
-struct Sampling {
+/// The number of events in the current second.
+struct EventRate {
     second: i64,
     taken: u64,
-    /// Which pairs of site and crawler had one, by their hash: 64 bits under a random key do not
+    /// The pairs of site and crawler that had an event, by hash: 64 bits under a random key do not
     /// collide in practice.
-    served: HashSet<u64, Prehashed>,
+    served: HashSet<u64, PrehashedKeys>,
     /// Events left out since the last one that was recorded.
     left_out: u64,
 }
 
 /// The recorder of events; cheap to clone.
 #[derive(Clone)]
-pub struct Events(Arc<Shared>);
+pub struct EventLog(Arc<EventLogState>);
 
-struct Shared {
+struct EventLogState {
     log: LogWriter,
     /// Events a second.
     rate: u64,
     hasher: RandomState,
-    sampling: Mutex<Sampling>,
-    recent: Mutex<VecDeque<Arc<Row>>>,
+    rate_state: Mutex<EventRate>,
+    recent: Mutex<VecDeque<Arc<RecordRow>>>,
     /// How much of a client's address is written.
     addresses: AddressDetail,
-    /// How much of it the history keeps.
+    /// How much of a client's address the history keeps.
     kept_addresses: AddressDetail,
     /// The samples for the history, until it takes them.
-    samples: Mutex<Samples>,
+    samples: Mutex<HistorySamples>,
     left_out: AtomicU64,
 }
 
-impl Events {
-    /// The latest events that the API shows; each is bounded, so they are a few MiB at most.
-    pub const KEPT: usize = 500;
+impl EventLog {
+    /// The most events that the API shows. Each is bounded, so they take a few MiB at most.
+    pub const MAX_RECENT: usize = 500;
 
     /// Opens the log. `addresses` says how much of a client's address it has, `kept_addresses` how
-    /// much the history keeps. Unless it is off, also starts a thread that writes, once a second, how many
-    /// events were left out in a second that is over, if no event came after them.
+    /// much the history keeps. Unless the log is off, also starts a thread that writes once a
+    /// second how many events were left out, if no event followed them.
     ///
     /// # Errors
     /// The file cannot be opened for appending, or no thread can be started.
@@ -112,20 +111,19 @@ impl Events {
         settings: &EventSettings,
         addresses: AddressDetail,
         kept_addresses: AddressDetail,
-    ) -> std::io::Result<Events> {
+    ) -> std::io::Result<EventLog> {
         let log = LogWriter::open("event-log", &settings.destination)?;
-        let events = Events::new(log, settings.rate, addresses, kept_addresses);
-        if events.0.log.enabled() {
-            // After a flood there may be no event for a while: the number that was left out is
-            // written all the same.
+        let events = EventLog::new(log, settings.rate, addresses, kept_addresses);
+        if events.0.log.is_enabled() {
+            // After a flood there may be no event for a while.
             let shared = Arc::downgrade(&events.0);
             spawn("events", move || {
                 loop {
-                    std::thread::park_timeout(SUMMED_EVERY);
+                    std::thread::park_timeout(LEFT_OUT_INTERVAL);
                     let Some(shared) = shared.upgrade() else {
                         return;
                     };
-                    shared.say_left_out(SystemTime::now());
+                    shared.write_left_out(SystemTime::now());
                 }
             })?;
         }
@@ -133,13 +131,13 @@ impl Events {
     }
 
     /// Events that are kept in memory only, at the default rate.
-    pub fn off() -> Events {
-        Events::recording(EventSettings::default().rate)
+    pub fn off() -> EventLog {
+        EventLog::in_memory(EventSettings::default().rate)
     }
 
     /// Events that are kept in memory only, `rate` a second.
-    pub fn recording(rate: u32) -> Events {
-        Events::new(
+    pub fn in_memory(rate: u32) -> EventLog {
+        EventLog::new(
             LogWriter::off(),
             rate,
             AddressDetail::Full,
@@ -152,15 +150,15 @@ impl Events {
         rate: u32,
         addresses: AddressDetail,
         kept_addresses: AddressDetail,
-    ) -> Events {
-        Events(Arc::new(Shared {
+    ) -> EventLog {
+        EventLog(Arc::new(EventLogState {
             log,
             rate: rate.into(),
             hasher: RandomState::new(),
-            sampling: Mutex::new(Sampling {
+            rate_state: Mutex::new(EventRate {
                 second: 0,
                 taken: 0,
-                served: HashSet::with_capacity_and_hasher(FAIR, Prehashed::default()),
+                served: HashSet::with_capacity_and_hasher(MAX_PAIRS, PrehashedKeys::default()),
                 left_out: 0,
             }),
             recent: Mutex::default(),
@@ -171,22 +169,22 @@ impl Events {
         }))
     }
 
-    /// Writes that a server was ejected, went down or came back. No rate bounds these lines,
+    /// Writes that a server was ejected, went down or returned. These lines have no rate limit,
     /// because each ejection of a server is longer than the one before.
-    pub fn server(&self, event: &ServerEvent) {
-        if self.0.log.enabled() {
+    pub fn write_server_event(&self, event: &ServerEvent) {
+        if self.0.log.is_enabled() {
             self.0.log.write(event);
         }
     }
 
-    /// Takes the samples gathered since the last call: at most 20 events of each site, crawler,
-    /// identity, kind, rule and day, and 5,000 altogether. The history calls this.
-    pub fn take_samples(&self) -> Vec<Row> {
+    /// Takes the samples since the last call, for the history: at most 20 events of each site,
+    /// crawler, identity, kind, rule and day, and 5,000 in total.
+    pub fn take_samples(&self) -> Vec<RecordRow> {
         std::mem::take(&mut lock(&self.0.samples).taken)
     }
 
     /// The latest events, the last first.
-    pub fn recent(&self) -> Vec<Arc<Row>> {
+    pub fn recent(&self) -> Vec<Arc<RecordRow>> {
         lock(&self.0.recent).iter().rev().cloned().collect()
     }
 
@@ -200,23 +198,22 @@ impl Events {
         self.0.log.dropped()
     }
 
-    /// Waits until everything taken in is written, for at most `limit`. Writes before how many
-    /// events were left out, also in the present second.
+    /// Waits until all events so far are written, for at most `limit`. First writes how many events
+    /// were left out, also in the current second.
     pub fn flush(&self, limit: Duration) {
-        // A second later, so that the present second counts as over.
-        self.0.say_left_out(SystemTime::now() + SUMMED_EVERY);
+        // A second later, so that the current second counts as over.
+        self.0.write_left_out(SystemTime::now() + LEFT_OUT_INTERVAL);
         self.0.log.flush(limit);
     }
 
-    /// Opens the file of the log again, after it was rotated.
+    /// Reopens the file of the log, after it was rotated.
     pub fn reopen(&self) {
         self.0.log.reopen();
     }
 }
 
-impl Sink for Events {
-    /// Lines are being lost, with the number of those lost since the start, or go into a renamed
-    /// file.
+impl Sink for EventLog {
+    /// Lines are being lost, or go into a renamed file.
     fn problem(&self) -> Option<Finding> {
         let problem = self.0.log.problem()?;
         let message = match self.dropped() {
@@ -237,25 +234,25 @@ impl Sink for Events {
         let site = &judged.entry().site.name;
         let crawler = request.crawler().unwrap_or(NO_CRAWLER);
         let arrived = request.request.arrival.arrived;
-        let Some(left_out) = shared.admit(site, crawler, arrived) else {
+        let Some(left_out) = shared.admit_event(site, crawler, arrived) else {
             shared.left_out.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        let line = Line {
+        let line = RecordLine {
             record: request,
             fields: EVENT_FIELDS,
             addresses: shared.addresses,
         };
         let mut event = line.to_row();
         if left_out > 0 {
-            event.push(Field::LeftOut, Value::Number(left_out));
+            event.push(RecordField::LeftOut, FieldValue::Number(left_out));
         }
-        if shared.log.enabled() {
+        if shared.log.is_enabled() {
             shared.log.write(&event);
         }
-        shared.sample(request, judged);
+        shared.add_sample(request, judged);
         let mut recent = lock(&shared.recent);
-        let oldest = if recent.len() >= Events::KEPT {
+        let oldest = if recent.len() >= EventLog::MAX_RECENT {
             recent.pop_front()
         } else {
             None
@@ -266,7 +263,7 @@ impl Sink for Events {
     }
 }
 
-/// A server of an origin that gets no requests any more, or gets them again: a line of the log.
+/// A line of the log about a server of an origin that gets no more requests, or gets them again.
 #[derive(Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct ServerEvent {
@@ -281,7 +278,7 @@ pub struct ServerEvent {
     /// Why it gets none: the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// The status that a check was answered with, if that is the reason.
+    /// The status of the health check, if that is the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// For how many seconds it gets none.
@@ -289,30 +286,29 @@ pub struct ServerEvent {
     pub seconds: Option<u64>,
 }
 
-/// The line that stands for events that were not written, when none comes after them.
+/// A line of the log with the number of events that were left out.
 #[derive(Serialize)]
-struct LeftOut {
+struct LeftOutLine {
     #[serde(serialize_with = "time_with_milliseconds")]
     time: SystemTime,
     left_out: u64,
 }
 
-/// Events for the history.
+/// Samples of events for the history.
 #[derive(Default)]
-struct Samples {
+struct HistorySamples {
     /// Days since 1970.
     day: i64,
-    /// How many there were today of each site, crawler, identity, kind and rule, by their hash.
-    of_today: HashMap<u64, u8, Prehashed>,
-    taken: Vec<Row>,
+    /// The number of samples today by site, crawler, identity, kind and rule, as a hash.
+    of_today: HashMap<u64, u8, PrehashedKeys>,
+    taken: Vec<RecordRow>,
 }
 
-impl Shared {
-    /// Keeps a request for the history. Does nothing if 20 of its kind were kept today, if
-    /// `MAX_SAMPLES` wait, or if there were `FAIR` kinds today already (then also for a known
-    /// kind).
-    fn sample(&self, request: &RequestRecord, judged: &Judged) {
-        let day = request.request.now().0 / 86_400;
+impl EventLogState {
+    /// Adds a sample for the history. Does nothing if there are 20 of its kind today, if
+    /// `MAX_SAMPLES` wait, or if there are `MAX_PAIRS` kinds today.
+    fn add_sample(&self, request: &RequestRecord, judged: &SiteJudgement) {
+        let day = request.request.arrived_at().0 / 86_400;
         let decision = &judged.decision;
         let hash = self.hasher.hash_one((
             &judged.entry().site.name,
@@ -326,13 +322,13 @@ impl Shared {
             samples.day = day;
             samples.of_today.clear();
         }
-        if samples.taken.len() >= MAX_SAMPLES || samples.of_today.len() >= FAIR {
+        if samples.taken.len() >= MAX_SAMPLES || samples.of_today.len() >= MAX_PAIRS {
             return;
         }
         let count = samples.of_today.entry(hash).or_default();
-        if *count < SAMPLES_EACH {
+        if *count < MAX_SAMPLES_PER_DAY {
             *count += 1;
-            let line = Line {
+            let line = RecordLine {
                 record: request,
                 fields: SAMPLE_FIELDS,
                 addresses: self.kept_addresses,
@@ -341,42 +337,43 @@ impl Shared {
         }
     }
 
-    /// Writes a line with the number of events left out since the last recorded one, and starts
-    /// that number anew. Does nothing if there are none, if the second that they fell into is not
-    /// over at `now`, or if the log is off.
-    fn say_left_out(&self, now: SystemTime) {
-        let mut sampling = lock(&self.sampling);
-        if sampling.left_out > 0 && sampling.second < Timestamp::from(now).0 && self.log.enabled() {
-            let left_out = std::mem::take(&mut sampling.left_out);
-            drop(sampling);
-            self.log.write(&LeftOut {
+    /// Writes a line with the number of events left out since the last recorded one, and resets it.
+    /// Does nothing if there are none, if their second is not over at `now`, or if the log is off.
+    fn write_left_out(&self, now: SystemTime) {
+        let mut rate_state = lock(&self.rate_state);
+        if rate_state.left_out > 0
+            && rate_state.second < Timestamp::from(now).0
+            && self.log.is_enabled()
+        {
+            let left_out = std::mem::take(&mut rate_state.left_out);
+            drop(rate_state);
+            self.log.write(&LeftOutLine {
                 time: now,
                 left_out,
             });
         }
     }
 
-    /// Decides whether an event is recorded: always if it is the first of this site and crawler in
-    /// the second of `now` (for up to `FAIR` such pairs), else if fewer than `rate` were in this
-    /// second. Returns how many before it were left out since the last recorded one; `None`: leave
-    /// it out.
-    fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
+    /// Decides whether an event is recorded: always if it is the first of its site and crawler in
+    /// the second of `now` (for up to `MAX_PAIRS` pairs), else if fewer than `rate` were recorded
+    /// in that second. Returns how many events were left out before it; `None`: leave it out.
+    fn admit_event(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
         let second = Timestamp::from(now).0;
         let pair = self.hasher.hash_one((site, crawler));
-        let mut sampling = lock(&self.sampling);
-        if sampling.second != second {
-            sampling.second = second;
-            sampling.taken = 0;
-            sampling.served.clear();
+        let mut rate_state = lock(&self.rate_state);
+        if rate_state.second != second {
+            rate_state.second = second;
+            rate_state.taken = 0;
+            rate_state.served.clear();
         }
-        // The table was made with room for all of them, so no request waits for it to grow.
-        let first = sampling.served.len() < FAIR && sampling.served.insert(pair);
-        if !first && sampling.taken >= self.rate {
-            sampling.left_out += 1;
+        // The table has capacity for all of them, so no request waits for it to grow.
+        let first = rate_state.served.len() < MAX_PAIRS && rate_state.served.insert(pair);
+        if !first && rate_state.taken >= self.rate {
+            rate_state.left_out += 1;
             return None;
         }
-        sampling.taken += 1;
-        Some(std::mem::take(&mut sampling.left_out))
+        rate_state.taken += 1;
+        Some(std::mem::take(&mut rate_state.left_out))
     }
 }
 
@@ -386,20 +383,22 @@ mod tests {
     use crate::crawlers::Registry;
     use crate::heads::HeadFields;
     use crate::policy::{SiteEntry, Snapshot};
-    use crate::record::{Judgement, RequestFacts};
-    use crate::verdict::{CachedVersions, HistoryBasis, Identity, Proof, Scratch, decide, load};
-    use crate::yaml::Source;
+    use crate::record::{Judgement, RequestCopy};
+    use crate::verdict::{
+        CachedVersions, DecisionScratch, HistoryBasis, Identity, ProofKind, decide, load_site,
+    };
+    use crate::yaml::SourceFile;
 
     /// A request that a policy blocks.
-    fn blocked() -> RequestRecord {
+    fn blocked_request() -> RequestRecord {
         let registry = Registry::builtin();
         let text = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/private/] }] }\n\
                     enforcement: { mode: enforce }\n";
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: text.into(),
         };
-        let site = load("shop", &source, registry).0.expect("a policy");
+        let site = load_site("shop", &source, registry).0.expect("a policy");
         let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
         let head = HeadFields {
             method: b"GET",
@@ -409,20 +408,20 @@ mod tests {
             ..HeadFields::default()
         };
         let mut record =
-            RequestRecord::unjudged(RequestFacts::of(&head, None, SystemTime::UNIX_EPOCH));
-        let facts = record.request.for_engine(b"/private/");
+            RequestRecord::unjudged(RequestCopy::for_test(&head, None, SystemTime::UNIX_EPOCH));
+        let facts = record.request.to_facts(b"/private/");
         let cached = CachedVersions::default();
         let decision = decide(
             &snapshot,
             registry,
             &facts,
             &cached,
-            &mut Scratch::default(),
+            &mut DecisionScratch::default(),
         );
-        record.judgement = Judgement::Judged(Judged {
+        record.judgement = Judgement::Judged(SiteJudgement {
             decision: decision.expect("a site"),
             identity: Identity::Unverified,
-            proof: Proof::None,
+            proof: ProofKind::None,
             signature: None,
             doubt: None,
             good_signature: None,
@@ -430,20 +429,23 @@ mod tests {
             basis: HistoryBasis::Unknown,
             older_until: None,
             may_confirm_by_date: false,
-            is_silent: false,
+            withholds_robots_txt: false,
             snapshot: Arc::new(snapshot),
         });
         record
     }
 
     #[test]
-    fn latest_events_and_samples_are_bounded_and_the_rest_counted() {
+    fn latest_events_and_samples_are_bounded() {
         let rate = 700;
-        let events = Events::recording(rate);
-        let blocked = blocked();
+        let events = EventLog::in_memory(rate);
+        let blocked = blocked_request();
         (0..1_000).for_each(|_| events.record(&blocked));
-        assert_eq!(events.recent().len(), Events::KEPT);
-        assert_eq!(events.take_samples().len(), usize::from(SAMPLES_EACH));
+        assert_eq!(events.recent().len(), EventLog::MAX_RECENT);
+        assert_eq!(
+            events.take_samples().len(),
+            usize::from(MAX_SAMPLES_PER_DAY)
+        );
         assert_eq!(events.left_out(), 300);
         let mut allowed = blocked;
         allowed.judgement = Judgement::Unjudged(crate::record::CountedAction::Redirect);
@@ -452,8 +454,8 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_rate_a_crawler_on_a_site_has_one_event_a_second() {
-        let events = Events::recording(1);
+    fn crawler_on_a_site_has_one_event_a_second_above_the_rate() {
+        let events = EventLog::in_memory(1);
         for second in 0..3 {
             let now = std::time::UNIX_EPOCH + Duration::from_secs(1_765_000_000 + second);
             let mut admitted = HashMap::<(u32, u32), u32>::new();
@@ -461,7 +463,7 @@ mod tests {
                 for pair in (0..5).flat_map(|site| (0..300).map(move |crawler| (site, crawler))) {
                     let site = format!("site-{}", pair.0);
                     let crawler = format!("crawler-{}", pair.1);
-                    if events.0.admit(&site, &crawler, now).is_some() {
+                    if events.0.admit_event(&site, &crawler, now).is_some() {
                         *admitted.entry(pair).or_default() += 1;
                     }
                 }
@@ -475,13 +477,13 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_there_is_room_for_are_left_out() {
-        let events = Events::recording(1);
+    fn pairs_beyond_the_bound_are_left_out() {
+        let events = EventLog::in_memory(1);
         let admitted = (0..20_000)
             .filter(|number: &u32| {
                 let crawler = number.to_string();
                 let now = std::time::UNIX_EPOCH;
-                events.0.admit("site", &crawler, now).is_some()
+                events.0.admit_event("site", &crawler, now).is_some()
             })
             .count();
         assert_eq!(admitted, 16_384);

@@ -1,11 +1,12 @@
-//! [`LogWriter`]: a log of lines. It takes lines in on the thread of the request and gathers them.
-//! A thread of its own writes them several times a second, because waking that thread for each line
-//! would cost more than everything else. A full buffer drops lines and counts them, so a request
-//! never waits for a disk. Lines that wait while the file is opened again go into the new file.
+//! [`LogWriter`]: a log file that a thread of its own writes. The thread of a request only adds its
+//! line to a buffer; the writer thread writes the lines several times a second, because waking it
+//! for each line would be expensive. If the buffer is full, lines are dropped and counted, so that
+//! a request never waits for a disk. Lines that wait while the file is reopened go into the new
+//! file.
 
-use super::log_file::{LogFile, Lost};
+use super::log_file::{LogFile, LostLines};
 use crate::locks::lock;
-use crate::printable::Style;
+use crate::printable::OutputStyle;
 use crate::settings::LogDestination;
 use crate::threads::spawn;
 use serde::Serialize;
@@ -14,77 +15,78 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Octets that may wait: some seconds of a busy server.
-const ROOM: usize = 8 * 1024 * 1024;
-/// With so many octets waiting the writer begins at once.
-const ENOUGH: usize = 64 * 1024;
-/// How long a line may wait for others.
-const GATHERED: Duration = Duration::from_millis(50);
+/// The most bytes that wait: some seconds of a busy server.
+const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+/// The writer begins at once if this many bytes wait.
+const FULL_BATCH_BYTES: usize = 64 * 1024;
+/// How long the writer waits for more lines.
+const GATHER_TIME: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// A line is put together here, so that the lock is held for copying only.
-    static LINE: RefCell<Vec<u8>> = RefCell::default();
+    /// Each line is formatted here, so that the lock is held only for copying.
+    static LINE_BUFFER: RefCell<Vec<u8>> = RefCell::default();
 }
 
-/// A log; cheap to clone. The writer ends with the last of the clones.
+/// A log; cheap to clone. The writer thread ends with the last clone.
 #[derive(Clone)]
 pub struct LogWriter {
-    open: Option<Arc<Open>>,
+    open: Option<Arc<WriterHandle>>,
 }
 
-struct Open(Arc<Shared>);
+struct WriterHandle(Arc<WriterState>);
 
-impl Drop for Open {
+impl Drop for WriterHandle {
     fn drop(&mut self) {
-        self.0.queue().waiting.closed = true;
+        self.0.lock_queue().waiting.closed = true;
         self.0.work.notify_one();
     }
 }
 
-/// What waits for the writer, which takes it all at once.
+/// Lines that wait for the writer, which takes all of them at once.
 #[derive(Default)]
-struct Batch {
+struct LineBatch {
     lines: Vec<u8>,
-    /// How often the file is to be opened again before the lines are written; once is enough.
+    /// How many times reopening the file was requested. It is done once, before the lines are
+    /// written.
     reopens: u64,
     /// Whether it is the last one.
     closed: bool,
-    /// Whether a line found no room.
+    /// Whether a line was dropped because too many bytes waited.
     overflowed: bool,
 }
 
-/// What waits to be written, and what became of the rest.
+/// The lines that wait, and how much was taken in and done.
 #[derive(Default)]
-struct Queue {
-    waiting: Batch,
-    /// Octets that were ever taken in, and one for each time that the file is to be opened again.
+struct WriterQueue {
+    waiting: LineBatch,
+    /// Bytes taken in since the start, plus one for each requested reopening.
     taken_in: u64,
-    /// How many of these are done: written, lost or opened again.
+    /// How much of `taken_in` is done: written, lost or reopened.
     done: u64,
     /// Whether a flush waits for the writer.
-    hurry: bool,
-    /// Why lines are lost, or go into a file that has another name.
+    flush_requested: bool,
+    /// Why lines are lost, or go into a renamed file.
     problem: Option<String>,
 }
 
-impl Queue {
-    /// Whether the writer is not to wait for more lines: a flush waits, the log is closed, many
-    /// octets wait, or the file is to be opened again.
+impl WriterQueue {
+    /// Whether the writer must not wait for more lines: a flush waits, the log is closed, many
+    /// bytes wait, or the file is to be reopened.
     fn must_write_now(&self) -> bool {
-        let Batch {
+        let LineBatch {
             lines,
             reopens,
             closed,
             ..
         } = &self.waiting;
-        self.hurry || *closed || lines.len() >= ENOUGH || *reopens > 0
+        self.flush_requested || *closed || lines.len() >= FULL_BATCH_BYTES || *reopens > 0
     }
 }
 
-/// What the writer shares with the threads that log.
-struct Shared {
+/// The state that the writer shares with the threads that log.
+struct WriterState {
     name: &'static str,
-    queue: Mutex<Queue>,
+    queue: Mutex<WriterQueue>,
     /// The writer has something to do.
     work: Condvar,
     /// The writer has done something.
@@ -92,12 +94,12 @@ struct Shared {
     dropped: AtomicU64,
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl WriterState {
+    fn lock_queue(&self) -> MutexGuard<'_, WriterQueue> {
         lock(&self.queue)
     }
 
-    fn too_slow(&self) -> String {
+    fn slow_writer_message(&self) -> String {
         format!(
             "the {} is written too slowly, and lines are lost",
             self.name
@@ -114,21 +116,21 @@ impl LogWriter {
             LogDestination::Stdout => LogFile::stdout(name)?,
             LogDestination::File(path) => LogFile::open(name, path)?,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WriterState {
             name,
             queue: Mutex::default(),
             work: Condvar::new(),
             written: Condvar::new(),
             dropped: AtomicU64::new(0),
         });
-        let writer = Writer {
+        let writer = WriterThread {
             file,
             shared: shared.clone(),
             lost: 0,
         };
         spawn(name, move || writer.run())?;
         Ok(LogWriter {
-            open: Some(Arc::new(Open(shared))),
+            open: Some(Arc::new(WriterHandle(shared))),
         })
     }
 
@@ -137,40 +139,40 @@ impl LogWriter {
         LogWriter { open: None }
     }
 
-    fn shared(&self) -> Option<&Shared> {
+    fn shared(&self) -> Option<&WriterState> {
         self.open.as_deref().map(|open| &*open.0)
     }
 
     /// Whether lines are written. If not, no record needs to be built.
-    pub fn enabled(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Takes a record in, as a line of JSON in which characters that could harm a terminal are
-    /// escaped. A record that cannot be written as JSON, or finds no room, counts as dropped.
+    /// Adds a record as a line of JSON, in which characters that could harm a terminal are escaped.
+    /// A record that cannot be serialized counts as dropped, also if too many bytes wait.
     pub fn write(&self, record: &impl Serialize) {
         self.write_line(|line| {
             let is_written = serde_json::to_writer(&mut *line, record).is_ok();
-            Style::Json.make_harmless(line);
+            OutputStyle::Json.sanitize(line);
             is_written
         });
     }
 
-    /// Takes a line in. `write` appends it, without the line end, and returns whether it could. A
-    /// line that it could not append, or for which the waiting lines leave no room (`ROOM`), counts
-    /// as dropped. `write` is not called if the log is off.
+    /// Adds a line. `write` appends it without the line end, and returns whether it succeeded. The
+    /// line counts as dropped if it did not, or if more than `MAX_WAITING_BYTES` would wait.
+    /// `write` is not called if the log is off.
     pub fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(shared) = self.shared() else { return };
-        LINE.with_borrow_mut(|line| {
+        LINE_BUFFER.with_borrow_mut(|line| {
             line.clear();
             if !write(line) {
                 shared.dropped.fetch_add(1, Relaxed);
                 return;
             }
             line.push(b'\n');
-            let mut queue = shared.queue();
+            let mut queue = shared.lock_queue();
             let before = queue.waiting.lines.len();
-            if before + line.len() > ROOM {
+            if before + line.len() > MAX_WAITING_BYTES {
                 queue.waiting.overflowed = true;
                 shared.dropped.fetch_add(1, Relaxed);
                 return;
@@ -179,14 +181,14 @@ impl LogWriter {
             queue.taken_in += line.len() as u64;
             let after = queue.waiting.lines.len();
             drop(queue);
-            // Between the first line and `ENOUGH` the writer sleeps for a fixed time.
-            if before == 0 || (before < ENOUGH && after >= ENOUGH) {
+            // Between the first line and `FULL_BATCH_BYTES` the writer sleeps for `GATHER_TIME`.
+            if before == 0 || (before < FULL_BATCH_BYTES && after >= FULL_BATCH_BYTES) {
                 shared.work.notify_one();
             }
         });
     }
 
-    /// Lines that were dropped because too many waited, or that could not be written.
+    /// Lines that were dropped because too many bytes waited, or that could not be written.
     pub fn dropped(&self) -> u64 {
         self.shared()
             .map_or(0, |shared| shared.dropped.load(Relaxed))
@@ -195,25 +197,27 @@ impl LogWriter {
     /// Why lines are being lost, or go into a renamed file.
     pub fn problem(&self) -> Option<String> {
         let shared = self.shared()?;
-        let queue = shared.queue();
-        queue
-            .problem
-            .clone()
-            .or_else(|| queue.waiting.overflowed.then(|| shared.too_slow()))
+        let queue = shared.lock_queue();
+        queue.problem.clone().or_else(|| {
+            queue
+                .waiting
+                .overflowed
+                .then(|| shared.slow_writer_message())
+        })
     }
 
-    /// Waits until everything that was taken in is written, for at most `limit`.
+    /// Waits until all lines so far are written, for at most `limit`.
     pub fn flush(&self, limit: Duration) {
         let Some(shared) = self.shared() else { return };
         let end = Instant::now() + limit;
-        let mut queue = shared.queue();
+        let mut queue = shared.lock_queue();
         let wanted = queue.taken_in;
         while queue.done < wanted {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            queue.hurry = true;
+            queue.flush_requested = true;
             shared.work.notify_one();
             queue = shared
                 .written
@@ -223,10 +227,10 @@ impl LogWriter {
         }
     }
 
-    /// Has the writer thread open the file again, after it was rotated. Does not wait for that.
+    /// Has the writer thread reopen the file, after it was rotated. Does not wait for that.
     pub fn reopen(&self) {
         if let Some(shared) = self.shared() {
-            let mut queue = shared.queue();
+            let mut queue = shared.lock_queue();
             queue.waiting.reopens += 1;
             queue.taken_in += 1;
             drop(queue);
@@ -236,18 +240,18 @@ impl LogWriter {
 }
 
 /// The thread that writes.
-struct Writer {
+struct WriterThread {
     file: LogFile,
-    shared: Arc<Shared>,
-    /// Lines that were lost since the log could last be written.
+    shared: Arc<WriterState>,
+    /// Lines lost since the file was last written.
     lost: u64,
 }
 
-impl Writer {
+impl WriterThread {
     /// Writes batch after batch until the last clone of the log is dropped and its lines are
     /// written.
     fn run(mut self) {
-        // Two buffers change places.
+        // Two buffers are swapped.
         let mut buffer = Vec::new();
         loop {
             let batch = self.next_batch(std::mem::take(&mut buffer));
@@ -257,42 +261,41 @@ impl Writer {
                 return;
             }
             buffer = batch.lines;
-            // The memory of a burst is given back.
-            if buffer.capacity() > 4 * ENOUGH {
+            // The memory of a burst is freed.
+            if buffer.capacity() > 4 * FULL_BATCH_BYTES {
                 buffer = Vec::new();
             }
         }
     }
 
-    /// Waits until there is something to do, then up to `GATHERED` for more lines, and takes all
-    /// that waits. `lines` is the buffer of the last batch; emptied, it takes in the lines that
-    /// come next.
-    fn next_batch(&self, mut lines: Vec<u8>) -> Batch {
+    /// Waits until there is something to do, then up to `GATHER_TIME` for more lines, and takes all
+    /// of them. `lines` is the buffer of the last batch, for the lines that follow.
+    fn next_batch(&self, mut lines: Vec<u8>) -> LineBatch {
         let work = &self.shared.work;
         let queue = work
-            .wait_while(self.shared.queue(), |queue| {
+            .wait_while(self.shared.lock_queue(), |queue| {
                 queue.waiting.lines.is_empty() && !queue.must_write_now()
             })
             .unwrap_or_else(PoisonError::into_inner);
         let mut queue = work
-            .wait_timeout_while(queue, GATHERED, |queue| !queue.must_write_now())
+            .wait_timeout_while(queue, GATHER_TIME, |queue| !queue.must_write_now())
             .unwrap_or_else(PoisonError::into_inner)
             .0;
         lines.clear();
-        queue.hurry = false;
+        queue.flush_requested = false;
         std::mem::replace(
             &mut queue.waiting,
-            Batch {
+            LineBatch {
                 lines,
-                ..Batch::default()
+                ..LineBatch::default()
             },
         )
     }
 
-    /// Opens the file again if the batch asks for it, and writes its lines. A reopening that fails
-    /// is only logged. Returns why lines are lost; `None` if none are. The log says when lines
-    /// begin to be lost, and how many were once the file can be written again.
-    fn write_batch(&mut self, batch: &Batch) -> Option<String> {
+    /// Reopens the file if the batch requests it, and writes its lines. A failed reopening is only
+    /// logged. Returns why lines are lost; `None` if none are. Logs when lines begin to be lost,
+    /// and how many were lost once the file can be written again.
+    fn write_batch(&mut self, batch: &LineBatch) -> Option<String> {
         if batch.reopens > 0
             && let Err(error) = self.file.reopen()
         {
@@ -310,7 +313,7 @@ impl Writer {
                 }
                 None
             }
-            Err(Lost { lines, error }) => {
+            Err(LostLines { lines, error }) => {
                 let problem = format!("the {log} cannot be written, and lines are lost: {error}");
                 if self.lost == 0 {
                     tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
@@ -322,16 +325,16 @@ impl Writer {
         }
     }
 
-    /// Records what became of a batch, and wakes those who wait in `flush`. A batch with lines
-    /// replaces the problem: by `problem` (the file cannot be written), else by that the writer is
-    /// too slow or that the lines went into a renamed file, else by none.
-    fn finish(&self, batch: &Batch, problem: Option<String>) {
-        let mut queue = self.shared.queue();
+    /// Marks a batch as done, and wakes the threads in `flush`. A batch with lines sets the problem
+    /// of the log: `problem` (the file cannot be written), else a slow writer, else a renamed file,
+    /// else none.
+    fn finish(&self, batch: &LineBatch, problem: Option<String>) {
+        let mut queue = self.shared.lock_queue();
         if !batch.lines.is_empty() {
             queue.problem = if problem.is_some() {
                 problem
             } else if batch.overflowed {
-                Some(self.shared.too_slow())
+                Some(self.shared.slow_writer_message())
             } else {
                 self.file.reopen_problem().map(|error| {
                     format!(

@@ -1,5 +1,5 @@
-//! What operators see of a running crawlgate: [`Metrics`], the [`AccessLog`], the log of
-//! [`Events`], counts of the last minutes ([`Traffic`]), and tracing.
+//! What operators can observe of a running crawlgate: [`Metrics`], the [`AccessLog`], the
+//! [`EventLog`], the traffic of the last minutes ([`RecentTraffic`]), and the program's own log.
 
 mod access;
 mod certificates;
@@ -17,21 +17,21 @@ mod traffic;
 pub use access::ACCESS_FIELDS;
 pub use access::AccessLog;
 pub use certificates::{
-    CertificateFault, CertificateProblem, CertificateStatus, FailedOrder, FailureKind, OrderStatus,
-    RefusedRenewal,
+    CertificateFault, CertificateProblem, CertificateStatus, FailedOrder, OrderFailureKind,
+    OrderStatus, RefusedRenewal,
 };
 #[cfg(feature = "internals")]
 pub use events::EVENT_FIELDS;
-pub use events::{Events, ServerEvent};
+pub use events::{EventLog, ServerEvent};
 pub use metrics::{
-    Metrics, OpenConnection, OriginMetrics, ServerPlace, SiteGauges, StoreMetrics, UNCLAIMED,
-    counter,
+    ConnectionGauge, Metrics, OriginMetrics, ServerIndex, SiteGauges, StoreMetrics, UNCLAIMED,
+    new_counter,
 };
-pub use recent::{Recent, RecentByName, Throttle};
+pub use recent::{LogThrottle, RecentCount, RecentCountByName};
 pub use request_metrics::RequestMetrics;
 #[cfg(feature = "proxy")]
-pub use tracing_setup::start_tracing;
-pub use traffic::{Traffic, TrafficStatus};
+pub use tracing_setup::init_tracing;
+pub use traffic::{RecentTraffic, TrafficStatus};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! Counts of the last five minutes, for the status. [`Recent`] counts one kind of request.
-//! [`RecentByName`] counts by names from outside, such as hosts, and keeps a bounded number of
-//! them. [`Throttle`] admits one log line a second. A request never waits for any of them. They
-//! read no clock: the elapsed time is an argument.
+//! Counts of the last five minutes, for the status that operators see: [`RecentCount`] counts
+//! requests of one kind, [`RecentCountByName`] counts by names such as hosts, of which it keeps a
+//! bounded number. [`LogThrottle`] admits one log line a second. None of them blocks or reads a
+//! clock: the time since the start is an argument.
 
 use crate::locks::lock;
 use std::collections::HashMap;
@@ -10,23 +10,23 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Seconds that one slot counts.
-const SLOT: u64 = 30;
-/// Ten slots for five minutes, and the slot of now.
+/// The seconds of one slot.
+const SLOT_SECONDS: u64 = 30;
+/// Ten slots for five minutes, and the current slot.
 const SLOTS: usize = 11;
-/// Names that are counted one by one; requests under other names count only for all names.
-const NAMES: usize = 64;
+/// The most names with a count of their own. Requests under other names count only in the sum.
+const MAX_NAMES: usize = 64;
 
 /// A count of the last five minutes. Each slot holds the number of its 30 seconds in the upper half
 /// and the count in the lower half.
 #[derive(Debug, Default)]
-pub struct Recent([AtomicU64; SLOTS]);
+pub struct RecentCount([AtomicU64; SLOTS]);
 
-impl Recent {
-    /// Counts one at `lived`, the time since the start. A time so old that its slot counts a later
-    /// period by now is not counted.
-    pub fn add(&self, lived: Duration) {
-        let period = lived.as_secs() / SLOT;
+impl RecentCount {
+    /// Counts one at `monotonic`, the time since the start. A time so old that its slot counts a
+    /// later period by now is not counted.
+    pub fn add(&self, monotonic: Duration) {
+        let period = monotonic.as_secs() / SLOT_SECONDS;
         let slot = &self.0[period as usize % SLOTS];
         let current = slot.load(Relaxed);
         // A request that took minutes is not counted where a later period has the slot.
@@ -44,10 +44,10 @@ impl Recent {
         slot.fetch_add(1, Relaxed);
     }
 
-    /// The count of the last five minutes before `lived` (the time since the start): of ten whole
-    /// periods of 30 seconds and the present one.
-    pub fn sum(&self, lived: Duration) -> u64 {
-        let now = lived.as_secs() / SLOT;
+    /// The count of the last five minutes before `monotonic` (the time since the start): of ten
+    /// whole periods of 30 seconds and the present one.
+    pub fn sum(&self, monotonic: Duration) -> u64 {
+        let now = monotonic.as_secs() / SLOT_SECONDS;
         let recent = now.saturating_sub(SLOTS as u64 - 1)..=now;
         let slots = self.0.iter().map(|slot| slot.load(Relaxed));
         slots
@@ -59,50 +59,49 @@ impl Recent {
 
 /// Counts of the last five minutes by name.
 #[derive(Debug)]
-pub struct RecentByName<K> {
-    all: Recent,
-    named: Mutex<HashMap<K, Recent>>,
+pub struct RecentCountByName<K> {
+    all: RecentCount,
+    named: Mutex<HashMap<K, RecentCount>>,
 }
 
-impl<K> Default for RecentByName<K> {
-    fn default() -> RecentByName<K> {
-        RecentByName {
-            all: Recent::default(),
+impl<K> Default for RecentCountByName<K> {
+    fn default() -> RecentCountByName<K> {
+        RecentCountByName {
+            all: RecentCount::default(),
             named: Mutex::default(),
         }
     }
 }
 
-impl<K: Clone + Eq + Hash + Ord> RecentByName<K> {
-    /// Counts one at `lived`, the time since the start. Only the count of all names grows if
-    /// another thread holds the names just then, or if the name is new and 64 others have recent
-    /// counts.
-    pub fn add(&self, name: K, lived: Duration) {
-        self.all.add(lived);
+impl<K: Clone + Eq + Hash + Ord> RecentCountByName<K> {
+    /// Counts one at `monotonic`, the time since the start. Counts it only in the sum if another
+    /// thread locks the names, or if the name is new and 64 other names have recent counts.
+    pub fn add(&self, name: K, monotonic: Duration) {
+        self.all.add(monotonic);
         let Ok(mut named) = self.named.try_lock() else {
             return;
         };
-        if !named.contains_key(&name) && named.len() >= NAMES {
-            named.retain(|_, count| count.sum(lived) > 0);
-            if named.len() >= NAMES {
+        if !named.contains_key(&name) && named.len() >= MAX_NAMES {
+            named.retain(|_, count| count.sum(monotonic) > 0);
+            if named.len() >= MAX_NAMES {
                 return;
             }
         }
-        named.entry(name).or_default().add(lived);
+        named.entry(name).or_default().add(monotonic);
     }
 
-    /// The count of all names.
-    pub fn sum(&self, lived: Duration) -> u64 {
-        self.all.sum(lived)
+    /// The sum over all names.
+    pub fn sum(&self, monotonic: Duration) -> u64 {
+        self.all.sum(monotonic)
     }
 
     /// The names with the largest counts of the last five minutes, at most `count` of them, the
     /// largest first and equal ones by name. Names with none are left out.
-    pub fn top(&self, count: usize, lived: Duration) -> Vec<(K, u64)> {
+    pub fn top(&self, count: usize, monotonic: Duration) -> Vec<(K, u64)> {
         let named = lock(&self.named);
         let counted = named
             .iter()
-            .map(|(name, count)| (name.clone(), count.sum(lived)));
+            .map(|(name, count)| (name.clone(), count.sum(monotonic)));
         let mut top: Vec<(K, u64)> = counted.filter(|(_, count)| *count > 0).collect();
         drop(named);
         top.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -113,22 +112,22 @@ impl<K: Clone + Eq + Hash + Ord> RecentByName<K> {
 
 /// Admits at most one line a second.
 #[derive(Debug, Default)]
-pub struct Throttle {
+pub struct LogThrottle {
     /// When the next line is admitted, in milliseconds.
     next: AtomicU64,
     left_out: AtomicU64,
 }
 
-impl Throttle {
-    /// Returns how many lines were left out before this one if it may be logged at `lived` (the
+impl LogThrottle {
+    /// Returns how many lines were left out before this one if it may be logged at `monotonic` (the
     /// time since the start). Else counts it as left out and returns `None`.
-    pub fn admit(&self, lived: Duration) -> Option<u64> {
-        self.admit_every(Duration::from_secs(1), lived)
+    pub fn admit(&self, monotonic: Duration) -> Option<u64> {
+        self.admit_after(Duration::from_secs(1), monotonic)
     }
 
-    /// As [`Throttle::admit`], with another time from one line to the next.
-    pub fn admit_every(&self, pause: Duration, lived: Duration) -> Option<u64> {
-        let now = lived.as_millis() as u64;
+    /// As [`LogThrottle::admit`], with another time from one line to the next.
+    pub fn admit_after(&self, pause: Duration, monotonic: Duration) -> Option<u64> {
+        let now = monotonic.as_millis() as u64;
         let next = now.saturating_add(pause.as_millis() as u64);
         let admitted = self
             .next
@@ -145,56 +144,56 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Duration {
+    fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
     #[test]
-    fn counts_of_more_than_five_minutes_ago_are_forgotten() {
-        let recent = Recent::default();
+    fn counts_older_than_five_minutes_expire() {
+        let recent = RecentCount::default();
         for second in [0, 29, 30, 299] {
-            recent.add(at(second));
+            recent.add(seconds(second));
         }
         assert_eq!(
-            [299, 329, 330, 360, 900].map(|second| recent.sum(at(second))),
+            [299, 329, 330, 360, 900].map(|second| recent.sum(seconds(second))),
             [4, 4, 2, 1, 0]
         );
-        recent.add(at(331));
+        recent.add(seconds(331));
         assert_eq!(
-            recent.sum(at(331)),
+            recent.sum(seconds(331)),
             3,
             "the slot of the first 30 seconds begins anew"
         );
-        recent.add(at(1));
-        assert_eq!(recent.sum(at(331)), 3, "the slot is not taken back");
+        recent.add(seconds(1));
+        assert_eq!(recent.sum(seconds(331)), 3, "the slot is not taken back");
     }
 
     #[test]
-    fn names_beyond_the_bound_count_for_all_names_only() {
-        let hosts = RecentByName::default();
+    fn names_beyond_the_bound_count_only_in_the_sum() {
+        let hosts = RecentCountByName::default();
         for number in 0..1_000 {
-            hosts.add(format!("{number:03}"), at(1));
+            hosts.add(format!("{number:03}"), seconds(1));
         }
-        hosts.add("000".to_owned(), at(1));
+        hosts.add("000".to_owned(), seconds(1));
         assert_eq!(
-            (hosts.sum(at(1)), hosts.top(1_000, at(1)).len()),
-            (1_001, NAMES)
+            (hosts.sum(seconds(1)), hosts.top(1_000, seconds(1)).len()),
+            (1_001, MAX_NAMES)
         );
         assert_eq!(
-            hosts.top(2, at(1)),
+            hosts.top(2, seconds(1)),
             [("000".to_owned(), 2), ("001".to_owned(), 1)]
         );
-        hosts.add("new".to_owned(), at(900));
+        hosts.add("new".to_owned(), seconds(900));
         assert_eq!(
-            hosts.top(9, at(900)),
+            hosts.top(9, seconds(900)),
             [("new".to_owned(), 1)],
             "names without a recent request make room"
         );
     }
 
     #[test]
-    fn one_line_a_second_is_admitted_and_says_how_many_were_not() {
-        let throttle = Throttle::default();
+    fn throttle_admits_one_line_a_second_and_counts_the_rest() {
+        let throttle = LogThrottle::default();
         let admitted =
             [0, 1, 999, 1_000, 1_001, 5_000].map(|now| throttle.admit(Duration::from_millis(now)));
         assert_eq!(admitted, [Some(0), None, None, Some(2), None, Some(1)]);

@@ -1,46 +1,47 @@
-//! [`RequestMetrics`]: the sink that counts requests in the metrics and in [`Traffic`].
+//! [`RequestMetrics`] counts each finished request in the Prometheus metrics ([`Metrics`]) and in
+//! the traffic of the last minutes ([`RecentTraffic`]), which the status shows.
 
-use super::{Metrics, Traffic, UNCLAIMED};
-use crate::crawlers::{Claim, calls_itself};
+use super::{Metrics, RecentTraffic, UNCLAIMED};
+use crate::crawlers::{Claim, self_given_name};
 use crate::record::{
-    CountedAction, CountedRequest, Judged, Judgement, NO_CRAWLER, RecordedKind, RequestRecord,
-    Sink, ViolationKind,
+    CountedAction, CountedRequest, Judgement, NO_CRAWLER, RecordedKind, RequestRecord, Sink,
+    SiteJudgement, ViolationKind,
 };
-use crate::verdict::{Decision, HistoryBasis, Identity, Kind, KnownIdentity, claim_label};
+use crate::verdict::{Decision, HistoryBasis, Identity, IdentityStatus, Kind, claim_label};
 use std::sync::Arc;
 
-/// What a bot is called that does not say its name.
+/// The name of a bot that does not give its name.
 const NO_NAME: &str = "(no name)";
 
 /// Counts requests.
 pub struct RequestMetrics {
     metrics: Arc<Metrics>,
-    /// What points at a mistake in the setup.
-    traffic: Arc<Traffic>,
+    /// The traffic of the last minutes.
+    traffic: Arc<RecentTraffic>,
 }
 
 impl RequestMetrics {
-    /// The sink that counts in these.
-    pub fn new(metrics: Arc<Metrics>, traffic: Arc<Traffic>) -> RequestMetrics {
+    /// A sink for these metrics.
+    pub fn new(metrics: Arc<Metrics>, traffic: Arc<RecentTraffic>) -> RequestMetrics {
         RequestMetrics { metrics, traffic }
     }
 
-    /// Counts a request that was judged, or could be but for a site, in the traffic of the last
-    /// minutes.
+    /// Counts a request that was judged, or for which no site has the host, in the recent traffic.
     fn count_traffic(&self, record: &RequestRecord) {
         let request = &record.request;
-        let lived = request.arrival.lived;
-        self.traffic.requests.add(lived);
+        let monotonic = request.arrival.monotonic;
+        self.traffic.requests.add(monotonic);
         if !request.unread.is_empty() {
             if request.client.is_some() {
                 self.metrics.undeclared_proxy.inc();
             }
-            self.traffic.unread(request.client, request.unread, lived);
+            self.traffic
+                .count_unread_fields(request.client, request.unread, monotonic);
         }
     }
 
     /// Counts a request to a site.
-    fn count_judged(&self, record: &RequestRecord, judged: &Judged) {
+    fn count_judged(&self, record: &RequestRecord, judged: &SiteJudgement) {
         let metrics = &self.metrics;
         let decision = &judged.decision;
         let site = judged.entry().site.name.as_str();
@@ -48,38 +49,37 @@ impl RequestMetrics {
         metrics.counts.count(&CountedRequest {
             site,
             crawler,
-            identity: record.identity().map(Identity::known),
+            identity: record.identity().map(Identity::to_status),
             kind: RecordedKind::from_decision(decision),
             basis: judged.basis,
             older_until: judged.older_until,
             action: CountedAction::from_decision(decision),
-            violation: violation(decision),
-            ..unclaimed(record, CountedAction::Pass)
+            violation: violation_kind(decision),
+            ..unclaimed_request(record, CountedAction::Pass)
         });
-        if decision.claim != Claim::Nobody {
-            // The registry's id or `other`. No operator publishes how a token of a policy is
-            // proven, and the label would outlive the site.
+        if decision.claim != Claim::Visitor {
+            // Not the token of a policy: its series would stay after the site is removed.
             metrics.identity.count([
                 claim_label(decision.claim, record.registry, None).unwrap_or("other"),
                 judged.identity.outcome(judged.doubt).name(),
             ]);
         }
-        if decision.claim == Claim::Other {
+        if decision.claim == Claim::UnknownBot {
             let agent = record.request.user_agent().unwrap_or_default();
             self.traffic
-                .unlisted(calls_itself(agent).unwrap_or(NO_NAME));
+                .count_unlisted(self_given_name(agent).unwrap_or(NO_NAME));
         }
         if decision.robots_txt {
-            // A client that left before the end has not got it.
-            let has_got_it = record.response.error.is_none();
-            let served = has_got_it.then_some(record.request.now().0);
-            metrics.robots_txt(site, crawler, record.response.status, served);
+            // A client that left before the end did not get it.
+            let is_complete = record.response.error.is_none();
+            let served = is_complete.then_some(record.request.arrived_at().0);
+            metrics.count_robots_txt(site, crawler, record.response.status, served);
         }
     }
 }
 
 impl Sink for RequestMetrics {
-    /// Counts a request. One for a host of no site counts as forwarded under its claim.
+    /// Counts a request. If no site has the host, it counts as forwarded under its claim.
     fn record(&self, record: &RequestRecord) {
         let counted = match &record.judgement {
             Judgement::Judged(judged) => {
@@ -89,22 +89,23 @@ impl Sink for RequestMetrics {
             Judgement::Unclaimed { claim, .. } => {
                 self.count_traffic(record);
                 let host = record.request.host();
-                self.traffic.unclaimed(host, record.request.arrival.lived);
-                let is_crawler = *claim != Claim::Nobody;
+                self.traffic
+                    .count_unclaimed(host, record.request.arrival.monotonic);
+                let is_crawler = *claim != Claim::Visitor;
                 CountedRequest {
                     crawler: record.crawler().unwrap_or(NO_CRAWLER),
-                    identity: is_crawler.then_some(KnownIdentity::Unverified),
-                    ..unclaimed(record, CountedAction::Pass)
+                    identity: is_crawler.then_some(IdentityStatus::Unverified),
+                    ..unclaimed_request(record, CountedAction::Pass)
                 }
             }
-            Judgement::Unjudged(action) => unclaimed(record, *action),
+            Judgement::Unjudged(action) => unclaimed_request(record, *action),
         };
         self.metrics.counts.count(&counted);
     }
 }
 
-/// A visitor's request for a host of no site, or one that was answered before it was judged.
-fn unclaimed(record: &RequestRecord, action: CountedAction) -> CountedRequest<'_> {
+/// A request of a visitor for a host of no site, or one that was answered before it was judged.
+fn unclaimed_request(record: &RequestRecord, action: CountedAction) -> CountedRequest<'_> {
     let response = &record.response;
     let origin_elapsed = response.origin_elapsed.unwrap_or_default();
     CountedRequest {
@@ -122,10 +123,9 @@ fn unclaimed(record: &RequestRecord, action: CountedAction) -> CountedRequest<'_
     }
 }
 
-/// The kind under which the request counts as a violation; `None` if it is no event. No violations
-/// either: a path that only its resolved form disallows, rules that the operator never promised to
-/// follow, and a missing proof.
-fn violation(decision: &Decision) -> Option<ViolationKind> {
+/// The kind under which the request counts as a violation; `None` if it is no event, and for the
+/// kinds `ambiguous`, `not_bound` and `unverified`.
+fn violation_kind(decision: &Decision) -> Option<ViolationKind> {
     let counts = !decision.robots_txt
         && !matches!(
             decision.kind,

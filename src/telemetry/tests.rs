@@ -1,16 +1,17 @@
-//! Metrics stay within their bounds, and logs lose no line without counting it.
+//! Tests of metrics and logs: the number of metric series stays limited, log lines have the right
+//! format, and every lost line is counted.
 
 use super::*;
 use crate::heads::HeadFields;
 use crate::record::{
-    CountedAction, CountedRequest, RequestFacts, RequestRecord, Sink, ViolationKind,
+    CountedAction, CountedRequest, RequestCopy, RequestRecord, Sink, ViolationKind,
 };
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
-use crate::verdict::{HistoryBasis, Kind, KnownIdentity};
+use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
 use std::path::Path;
 use std::time::Duration;
 
-fn gauges(site: &str) -> SiteGauges {
+fn site_gauges(site: &str) -> SiteGauges {
     SiteGauges {
         site: site.into(),
         version: "v1".into(),
@@ -23,11 +24,11 @@ fn gauges(site: &str) -> SiteGauges {
 }
 
 /// An allowed request that was forwarded.
-fn passed<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
+fn passed_request<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
     CountedRequest {
         site,
         crawler,
-        identity: Some(KnownIdentity::Unverified),
+        identity: Some(IdentityStatus::Unverified),
         kind: Kind::Allowed.into(),
         basis: HistoryBasis::default(),
         older_until: None,
@@ -40,33 +41,33 @@ fn passed<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
 }
 
 /// An unproven request that was blocked.
-fn blocked<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
+fn blocked_request<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
     CountedRequest {
         kind: Kind::Unproven.into(),
         action: CountedAction::Block,
-        ..passed(site, crawler)
+        ..passed_request(site, crawler)
     }
 }
 
 #[test]
-fn series_go_with_their_site() {
+fn series_are_removed_with_their_site() {
     let metrics = Metrics::new();
-    metrics.set_sites(&[gauges("one"), gauges("two")], 7);
+    metrics.set_sites(&[site_gauges("one"), site_gauges("two")], 7);
     for site in ["one", "two"] {
-        metrics.counts.count(&blocked(site, "gptbot"));
-        metrics.robots_txt(site, "gptbot", 200, Some(5));
+        metrics.counts.count(&blocked_request(site, "gptbot"));
+        metrics.count_robots_txt(site, "gptbot", 200, Some(5));
         metrics.counts.count(&CountedRequest {
-            identity: Some(KnownIdentity::Impostor),
+            identity: Some(IdentityStatus::Impostor),
             violation: Some(ViolationKind::Of(Kind::Unproven)),
-            ..blocked(site, "gptbot")
+            ..blocked_request(site, "gptbot")
         });
     }
     metrics.counts.count(&CountedRequest {
         identity: None,
         kind: Kind::NotACrawler.into(),
-        ..passed(UNCLAIMED, "none")
+        ..passed_request(UNCLAIMED, "none")
     });
-    metrics.set_sites(&[gauges("two")], 8);
+    metrics.set_sites(&[site_gauges("two")], 8);
     let text = metrics.render();
     assert!(!text.contains("site=\"one\""), "{text}");
     for line in [
@@ -80,7 +81,7 @@ fn series_go_with_their_site() {
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
-    metrics.counts.count(&blocked("two", "gptbot"));
+    metrics.counts.count(&blocked_request("two", "gptbot"));
     assert!(
         metrics
             .render()
@@ -92,7 +93,7 @@ fn series_go_with_their_site() {
 #[test]
 fn identities_are_counted_without_sites_within_the_cap() {
     let metrics = Metrics::new();
-    metrics.set_sites(&[gauges("one")], 7);
+    metrics.set_sites(&[site_gauges("one")], 7);
     for outcome in ["unverified", "verified", "impostor", "impostor"] {
         metrics.identity.count(["googlebot", outcome]);
     }
@@ -122,7 +123,7 @@ fn series_are_capped() {
     let metrics = Metrics::new();
     for crawler in 0..20_100 {
         let token = format!("token-{crawler}");
-        metrics.counts.count(&passed("site", &token));
+        metrics.counts.count(&passed_request("site", &token));
     }
     let text = metrics.render();
     assert!(
@@ -137,26 +138,26 @@ fn series_are_capped() {
 }
 
 #[test]
-fn what_origins_do_is_counted_by_place() {
+fn origin_responses_and_failures_are_counted_by_server() {
     let metrics = Metrics::new();
     let names = [("shop.example".to_owned(), 2), ("*".to_owned(), 1)];
     let origins = OriginMetrics::new(&metrics, names.into_iter());
-    origins.answered(
-        ServerPlace {
+    origins.record_response(
+        ServerIndex {
             origin: 1,
             server: 0,
         },
         503,
         0.1,
     );
-    origins.failed(
-        Some(ServerPlace {
+    origins.record_failure(
+        Some(ServerIndex {
             origin: 0,
             server: 1,
         }),
         "connect_refused",
     );
-    origins.failed(None, "no_origin");
+    origins.record_failure(None, "no_origin");
     let text = metrics.render();
     for line in [
         r#"crawlgate_upstream_requests_total{origin="*",server="1",status="5xx"} 1"#,
@@ -170,7 +171,7 @@ fn what_origins_do_is_counted_by_place() {
 }
 
 /// A request that was answered 200 before it was judged. `change` changes what the client sent.
-fn record(target: &[u8], change: impl FnOnce(&mut HeadFields<'_>)) -> RequestRecord {
+fn request_record(target: &[u8], change: impl FnOnce(&mut HeadFields<'_>)) -> RequestRecord {
     let mut head = HeadFields {
         method: b"GET",
         host: b"shop.example",
@@ -181,28 +182,28 @@ fn record(target: &[u8], change: impl FnOnce(&mut HeadFields<'_>)) -> RequestRec
     change(&mut head);
     let arrived = std::time::UNIX_EPOCH + Duration::from_millis(1_765_000_000_007);
     let address = Some([192, 0, 2, 1].into());
-    let mut record = RequestRecord::unjudged(RequestFacts::of(&head, address, arrived));
+    let mut record = RequestRecord::unjudged(RequestCopy::for_test(&head, address, arrived));
     record.response.status = 200;
     record.response.body_bytes = 5;
     record
 }
 
-fn open(file: &Path, format: AccessFormat) -> AccessLog {
+fn open_log(file: &Path, format: AccessFormat) -> AccessLog {
     let destination = LogDestination::File(file.to_owned());
     AccessLog::open(&destination, format, AddressDetail::Full).expect("opened")
 }
 
 #[test]
-fn lines_reach_the_file_and_the_new_one_after_rotation() {
+fn lines_go_into_the_new_file_after_rotation() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = open(&file, AccessFormat::Json);
-    log.record(&record(b"/one\n\"quoted\"", |_| {}));
+    let log = open_log(&file, AccessFormat::Json);
+    log.record(&request_record(b"/one\n\"quoted\"", |_| {}));
     log.flush(Duration::from_secs(10));
     let rotated = directory.path().join("access.log.1");
     std::fs::rename(&file, &rotated).expect("rotated");
     log.reopen();
-    log.record(&record(b"/two", |_| {}));
+    log.record(&request_record(b"/two", |_| {}));
     log.flush(Duration::from_secs(10));
     let read = |path: &std::path::Path| std::fs::read_to_string(path).expect("read");
     let line: serde_json::Value = serde_json::from_str(&read(&rotated)).expect("one line of JSON");
@@ -216,13 +217,13 @@ fn lines_reach_the_file_and_the_new_one_after_rotation() {
 }
 
 #[test]
-fn the_cap_outlasts_scrapes() {
+fn series_cap_outlasts_scrapes() {
     let metrics = Metrics::new();
     for round in 0..3 {
-        metrics.set_sites(&[gauges("site")], 1);
+        metrics.set_sites(&[site_gauges("site")], 1);
         for crawler in 0..10_000 {
             let token = format!("token-{round}-{crawler}");
-            metrics.counts.count(&passed("site", &token));
+            metrics.counts.count(&passed_request("site", &token));
         }
     }
     let text = metrics.render();
@@ -237,13 +238,13 @@ fn the_cap_outlasts_scrapes() {
             r#"crawler="overflow",identity="unverified",kind="allowed",site="site"} 10000"#
         )
     );
-    metrics.robots_txt("site", "late", 200, Some(5));
+    metrics.count_robots_txt("site", "late", 200, Some(5));
     assert!(
         !metrics.render().contains(r#"crawler="late""#),
         "one cap for all, the time of the last fetch included"
     );
-    metrics.set_sites(&[gauges("other")], 1);
-    metrics.counts.count(&passed("other", "late"));
+    metrics.set_sites(&[site_gauges("other")], 1);
+    metrics.counts.count(&passed_request("other", "late"));
     assert!(
         metrics
             .render()
@@ -253,7 +254,7 @@ fn the_cap_outlasts_scrapes() {
 }
 
 #[test]
-fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
+fn full_queue_drops_and_counts_lines_and_still_flushes() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
     let made = std::process::Command::new("mkfifo")
@@ -267,10 +268,10 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
         .write(true)
         .open(&file)
         .expect("opened");
-    let log = open(&file, AccessFormat::Json);
+    let log = open_log(&file, AccessFormat::Json);
     let target = "/".repeat(2_000);
     while log.dropped() == 0 {
-        log.record(&record(target.as_bytes(), |_| {}));
+        log.record(&request_record(target.as_bytes(), |_| {}));
     }
     std::fs::rename(&file, directory.path().join("access.log.1")).expect("rotated");
     log.reopen();
@@ -280,7 +281,7 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
         file.exists(),
         "the new file is there though the queue was full"
     );
-    log.record(&record(b"/after", |_| {}));
+    log.record(&request_record(b"/after", |_| {}));
     log.flush(Duration::from_secs(20));
     assert!(
         std::fs::read_to_string(&file)
@@ -292,10 +293,10 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
 
 #[test]
 fn vhost_combined_line_begins_with_host_and_port() {
-    use crate::logs::{Line, LineFormat};
+    use crate::logs::{LineFormat, LogLine};
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = open(&file, AccessFormat::VhostCombined);
+    let log = open_log(&file, AccessFormat::VhostCombined);
     let hosts: [&[u8]; 4] = [
         b"shop.example",
         b"shop.example:8080",
@@ -303,12 +304,12 @@ fn vhost_combined_line_begins_with_host_and_port() {
         b"a b\"\n",
     ];
     for host in hosts {
-        log.record(&record(b"/one", |head| head.host = host));
+        log.record(&request_record(b"/one", |head| head.host = host));
     }
-    let mut encrypted = record(b"/one", |_| {});
+    let mut encrypted = request_record(b"/one", |_| {});
     encrypted.request.tls = Some("1.3");
     log.record(&encrypted);
-    log.record(&record(b"/one", |head| head.host = b""));
+    log.record(&request_record(b"/one", |head| head.host = b""));
     log.flush(Duration::from_secs(10));
     let text = std::fs::read_to_string(&file).expect("ASCII");
     let begins: Vec<&str> = text
@@ -327,8 +328,8 @@ fn vhost_combined_line_begins_with_host_and_port() {
             "-:80"
         ]
     );
-    let Ok(Line::Request(read)) =
-        LineFormat::Detect.read(text.lines().next().expect("a line").as_bytes())
+    let Ok(LogLine::Request(read)) =
+        LineFormat::Detect.parse(text.lines().next().expect("a line").as_bytes())
     else {
         panic!("{text}");
     };
@@ -338,27 +339,27 @@ fn vhost_combined_line_begins_with_host_and_port() {
     );
 }
 
-/// What a client can send that could end a field or a line, or be another octet.
-const HOSTILE: &[u8] = b"/a \"b\\x41\\\xff\x00\x1b[31m\r\n\t\x7f - \xe2\x80\xae [x] HTTP/1.1";
+/// What a client can send that could end a field or a line, or be another byte.
+const HOSTILE_BYTES: &[u8] = b"/a \"b\\x41\\\xff\x00\x1b[31m\r\n\t\x7f - \xe2\x80\xae [x] HTTP/1.1";
 
 #[test]
-fn combined_line_is_that_of_nginx_and_is_read_back() {
-    use crate::logs::{Line, LineFormat};
+fn combined_line_equals_nginx_and_is_read_back() {
+    use crate::logs::{LineFormat, LogLine};
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = open(&file, AccessFormat::Combined);
-    log.record(&record(b"/one?a=b", |head| {
+    let log = open_log(&file, AccessFormat::Combined);
+    log.record(&request_record(b"/one?a=b", |head| {
         head.user_agent = Some(b"GPTBot/1.2")
     }));
-    let mut unanswered = record(b"/one?a=b", |head| head.http = "2");
+    let mut unanswered = request_record(b"/one?a=b", |head| head.http = "2");
     unanswered.request.logged = None;
     unanswered.response.status = 0;
     log.record(&unanswered);
-    log.record(&record(HOSTILE, |head| {
-        head.user_agent = Some(HOSTILE);
-        head.referer = Some(HOSTILE);
+    log.record(&request_record(HOSTILE_BYTES, |head| {
+        head.user_agent = Some(HOSTILE_BYTES);
+        head.referer = Some(HOSTILE_BYTES);
     }));
-    let mut unread = record(b"", |head| head.method = b"");
+    let mut unread = request_record(b"", |head| head.method = b"");
     unread.response.status = 400;
     log.record(&unread);
     log.flush(Duration::from_secs(10));
@@ -376,8 +377,8 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     assert!(lines[2].contains(
         r"GET /a \x22b\x5Cx41\x5C\xFF\x00\x1B[31m\x0D\x0A\x09\x7F - \xE2\x80\xAE [x] HTTP/1.1 HTTP/"
     ));
-    let read = |line: &'static str| match LineFormat::Detect.read(line.as_bytes()) {
-        Ok(Line::Request(read)) => read,
+    let read = |line: &'static str| match LineFormat::Detect.parse(line.as_bytes()) {
+        Ok(LogLine::Request(read)) => read,
         other => panic!("{line}: {other:?}"),
     };
     let first = read(lines[0]);
@@ -397,11 +398,11 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     let odd = read(lines[2]);
     assert_eq!(
         (&*odd.target, odd.user_agent.as_deref()),
-        (HOSTILE, Some(HOSTILE))
+        (HOSTILE_BYTES, Some(HOSTILE_BYTES))
     );
     assert!(matches!(
-        LineFormat::Detect.read(lines[3].as_bytes()),
-        Ok(Line::NoRequest)
+        LineFormat::Detect.parse(lines[3].as_bytes()),
+        Ok(LogLine::NoRequest)
     ));
 }
 
@@ -409,9 +410,9 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
 fn hidden_characters_are_escaped_in_lines_of_json() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = open(&file, AccessFormat::Json);
+    let log = open_log(&file, AccessFormat::Json);
     let target = "/\u{9b}2J\u{202e}\u{7f}\u{e9}";
-    log.record(&record(target.as_bytes(), |_| {}));
+    log.record(&request_record(target.as_bytes(), |_| {}));
     log.flush(Duration::from_secs(10));
     let text = std::fs::read_to_string(&file).expect("read");
     assert!(

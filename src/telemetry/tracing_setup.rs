@@ -1,33 +1,32 @@
-//! [`start_tracing`]: the log of the program, on standard error. An application that has the gate as
-//! a layer has a log of its own.
+//! [`init_tracing`] sets up the program's own log (by the crate `tracing`), which goes to standard
+//! error. Only the program `crawlgate` calls it: an application that uses crawlgate as a library
+//! sets up tracing itself.
 
-use crate::printable::{Printer, Style};
+use crate::printable::{OutputStyle, SanitizingWriter};
 use tracing_log::AsLog;
 use tracing_subscriber::EnvFilter;
 
-/// Logs to standard error from now on, as text, or as JSON with `json`. `RUST_LOG` or else
-/// `default_filter` filters the lines. Lines of the crate `log` come, too: the feature
-/// `tracing-log` leaves out their `log.file`, a path of the machine that built crawlgate. A second
-/// call does nothing.
-pub fn start_tracing(default_filter: &str, json: bool) {
+/// Logs to standard error from now on, as text or JSON. `RUST_LOG`, or else `default_filter`,
+/// filters the lines. Lines of the crate `log` are included. A second call has no effect.
+pub fn init_tracing(default_filter: &str, json: bool) {
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
-    // What the filter drops is not handed over: Pingora logs a lot about every request.
-    let loudest = filter
+    // Pingora logs a lot about every request: lines below the filter's level are not formatted.
+    let max_level = filter
         .max_level_hint()
         .unwrap_or(tracing::level_filters::LevelFilter::TRACE)
         .as_log();
     let colours = !json && std::io::IsTerminal::is_terminal(&std::io::stderr());
     let style = if json {
-        Style::Json
+        OutputStyle::Json
     } else {
-        Style::Text { colours }
+        OutputStyle::Text { colours }
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(move || Printer::new(std::io::stderr(), style));
+        .with_writer(move || SanitizingWriter::new(std::io::stderr(), style));
     let _ = tracing_log::LogTracer::builder()
-        .with_max_level(loudest)
+        .with_max_level(max_level)
         .init();
     let _ = if json {
         tracing::subscriber::set_global_default(builder.json().finish())

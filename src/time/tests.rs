@@ -1,4 +1,4 @@
-//! How moments are read, written and computed with.
+//! Tests of parsing, formatting and arithmetic of timestamps.
 
 use super::Timestamp;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,7 +22,7 @@ fn rfc_3339_is_read_in_any_offset() {
 }
 
 #[test]
-fn a_date_alone_is_midnight_utc() {
+fn date_alone_is_midnight_utc() {
     assert_eq!(
         Timestamp::parse("2026-12-01"),
         Timestamp::parse("2026-12-01T00:00:00Z")
@@ -34,7 +34,7 @@ fn a_date_alone_is_midnight_utc() {
 }
 
 #[test]
-fn what_is_no_moment_is_refused() {
+fn invalid_timestamps_are_rejected() {
     for text in [
         "",
         "soon",
@@ -50,7 +50,7 @@ fn what_is_no_moment_is_refused() {
 }
 
 #[test]
-fn what_is_displayed_is_read_back() {
+fn displayed_timestamp_parses_back() {
     for seconds in [0, 1, -1, 1_796_086_800, 253_402_300_799] {
         assert_eq!(
             Timestamp::parse(&Timestamp(seconds).to_string()),
@@ -61,7 +61,7 @@ fn what_is_displayed_is_read_back() {
 }
 
 #[test]
-fn http_dates_are_written_in_the_preferred_form_and_read_in_all_three() {
+fn http_dates_are_parsed_in_all_three_forms() {
     // RFC 9110 section 5.6.7.
     let moment = Timestamp(784_111_777);
     assert_eq!(moment.to_http_date(), "Sun, 06 Nov 1994 08:49:37 GMT");
@@ -76,7 +76,7 @@ fn http_dates_are_written_in_the_preferred_form_and_read_in_all_three() {
 }
 
 #[test]
-fn moments_that_an_http_date_cannot_hold_become_the_nearest_that_it_can() {
+fn out_of_range_http_dates_are_clamped() {
     for past in [-1, i64::MIN] {
         assert_eq!(
             Timestamp(past).to_http_date(),
@@ -108,7 +108,7 @@ fn arithmetic_saturates() {
 }
 
 #[test]
-fn moments_are_read_as_seconds_and_as_rfc_3339_and_written_as_whoever_reads_them_wants() {
+fn serde_accepts_seconds_and_rfc_3339() {
     #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
     struct Moments {
         ours: Timestamp,

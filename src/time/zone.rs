@@ -1,19 +1,19 @@
-//! [`Zone`]: a time zone. [`Recurrence`]: a span of the day that recurs each day or each week by
-//! the clock of a zone, such as `02:00-03:00` in Europe/Berlin. The rules of zones come from the
-//! IANA database in chrono-tz, because the engine reads no file.
+//! [`Zone`]: a time zone of the IANA database, and [`Recurrence`]: a daily or weekly span of time
+//! in a zone, such as `02:00-03:00` in Europe/Berlin. The database is compiled in (chrono-tz),
+//! because the engine that judges requests reads no file.
 
 use super::Timestamp;
 use chrono::{DateTime, MappedLocalTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Weekday};
 use std::fmt;
 use std::time::Duration;
 
-/// No zone ever skipped more than a day at once (Samoa in 2011, to the other side of the date
-/// line).
-const LONGEST_GAP: i64 = 25 * 60;
-/// How long [`Recurrence::around`] still returns a span that has ended: a clock may be set back.
-const KEPT: Duration = Duration::from_secs(86_400);
-/// How many spans to come [`Recurrence::around`] returns.
-const AHEAD: usize = 2;
+/// The most minutes that a zone ever skipped at once, with a margin (Samoa skipped a day in 2011).
+const MAX_SKIPPED_MINUTES: i64 = 25 * 60;
+/// How long [`Recurrence::spans_around`] still returns a span that has ended: the clock may be set
+/// back.
+const PAST_SPANS_KEPT: Duration = Duration::from_secs(86_400);
+/// The most future spans that [`Recurrence::spans_around`] returns.
+const MAX_UPCOMING_SPANS: usize = 2;
 
 /// A time zone of the IANA database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +38,13 @@ impl Zone {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
     }
 
-    /// The moment at which a clock of the zone shows this minute (counted from midnight) of a day.
-    /// A minute that comes twice has two moments: the last one if `is_last`, else the first. For a
-    /// minute that is skipped it is the moment at which the clock jumps.
-    fn moment(self, day: NaiveDate, minute: u16, is_last: bool) -> Option<Timestamp> {
+    /// The timestamp of a local day and minute (from midnight). Of a minute that occurs twice, the
+    /// last one if `is_last`, else the first. For a minute that is skipped, the time of the jump.
+    fn to_timestamp(self, day: NaiveDate, minute: u16, is_last: bool) -> Option<Timestamp> {
         let local = day
             .and_time(NaiveTime::MIN)
             .checked_add_signed(TimeDelta::minutes(minute.into()))?;
-        (0..LONGEST_GAP)
+        (0..MAX_SKIPPED_MINUTES)
             .find_map(|back| {
                 let (first, last) = match self
                     .0
@@ -57,7 +56,7 @@ impl Zone {
                     }
                     MappedLocalTime::None => return None,
                 };
-                // The clock jumped a minute after the last minute that it showed.
+                // The clock jumped one minute after the last minute that exists.
                 Some(if back > 0 {
                     last + 60
                 } else if is_last {
@@ -70,7 +69,7 @@ impl Zone {
     }
 }
 
-/// A span of the day that comes again each day or each week, by the clock of a zone.
+/// A span of time that recurs each day or each week, in local time of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recurrence {
     /// The day on which it begins; every day when absent.
@@ -84,8 +83,7 @@ pub struct Recurrence {
 }
 
 impl Recurrence {
-    /// Reads `02:00-03:00`, or `Sun 02:00-03:00` if `is_weekly`; `None` for anything else, or if it
-    /// begins and ends at the same time.
+    /// Parses `02:00-03:00`, or `Sun 02:00-03:00` if `is_weekly`. `None` for an empty span.
     pub fn parse(text: &str, is_weekly: bool, zone: Zone) -> Option<Recurrence> {
         let (weekday, span) = if is_weekly {
             text.split_once(' ')
@@ -94,8 +92,8 @@ impl Recurrence {
             (None, text)
         };
         let (begins, ends) = span.split_once('-')?;
-        let begins = minute_of_day(begins)?;
-        let ends = minute_of_day(ends)?;
+        let begins = parse_minute_of_day(begins)?;
+        let ends = parse_minute_of_day(ends)?;
         (begins != ends).then_some(Recurrence {
             weekday,
             begins,
@@ -104,9 +102,9 @@ impl Recurrence {
         })
     }
 
-    /// The spans around a moment as begin and end, in their order: those that ended within the last
-    /// day, the present one, and the next two. A span that the clock skips altogether is left out.
-    pub fn around(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+    /// The begin and end of the spans around `now`, in their order: those that ended within the last
+    /// day, the present one, and the next two. Spans that the clock skips are left out.
+    pub fn spans_around(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let Some(moment) = DateTime::from_timestamp(now.0, 0) else {
             return Vec::new();
         };
@@ -123,25 +121,25 @@ impl Recurrence {
                 day.succ_opt()?
             };
             Some((
-                self.zone.moment(day, self.begins, false)?,
-                self.zone.moment(last, self.ends, true)?,
+                self.zone.to_timestamp(day, self.begins, false)?,
+                self.zone.to_timestamp(last, self.ends, true)?,
             ))
         });
         let spans: Vec<_> = spans
-            .filter(|(begin, end)| begin < end && now < end.plus(KEPT))
+            .filter(|(begin, end)| begin < end && now < end.plus(PAST_SPANS_KEPT))
             .collect();
         let begun = spans.iter().filter(|(begin, _)| *begin <= now).count();
-        spans.into_iter().take(begun + AHEAD).collect()
+        spans.into_iter().take(begun + MAX_UPCOMING_SPANS).collect()
     }
 }
 
-/// Reads a time of day, `02:00`, as minutes from midnight.
-fn minute_of_day(text: &str) -> Option<u16> {
+/// Parses a time of day, `02:00`, as minutes from midnight.
+fn parse_minute_of_day(text: &str) -> Option<u16> {
     let (hours, minutes) = text.trim().split_once(':')?;
-    Some(two_digits(hours, 24)? * 60 + two_digits(minutes, 60)?)
+    Some(parse_two_digits(hours, 24)? * 60 + parse_two_digits(minutes, 60)?)
 }
 
-fn two_digits(text: &str, below: u16) -> Option<u16> {
+fn parse_two_digits(text: &str, below: u16) -> Option<u16> {
     let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok()?;
     (is_plain && number < below).then_some(number)
@@ -167,7 +165,7 @@ mod tests {
         let zone = Zone::from_name(zone).expect("a zone");
         let is_weekly = text.contains(' ');
         let recurrence = Recurrence::parse(text, is_weekly, zone).expect("a recurrence");
-        let spans = recurrence.around(Timestamp::parse(now).expect("a moment"));
+        let spans = recurrence.spans_around(Timestamp::parse(now).expect("a moment"));
         spans
             .iter()
             .map(|(begin, end)| format!("{begin} {end}").replace(":00Z", ""))
@@ -208,7 +206,7 @@ mod tests {
     /// On the last Sunday of March the clock jumps from 02:00 to 03:00, on that of October from
     /// 03:00 back to 02:00.
     #[test]
-    fn skipped_and_doubled_hours_follow_the_clock_on_the_wall() {
+    fn skipped_and_doubled_hours_follow_wall_clock() {
         let of_day = |text: &str, day: &str| -> Vec<String> {
             let all = spans(text, "Europe/Berlin", &format!("{day}T00:00:00Z"));
             all.into_iter()
@@ -246,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn recurrences_are_read_strictly() {
+    fn recurrences_are_parsed_strictly() {
         for (text, is_weekly) in [
             ("2:00-03:00", false),
             ("02:00", false),
@@ -269,10 +267,10 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_beyond_all_calendars_has_no_spans() {
+    fn timestamp_beyond_calendars_has_no_spans() {
         let daily = Recurrence::parse("02:00-03:00", false, Zone::UTC).expect("a recurrence");
         for now in [i64::MIN, i64::MAX] {
-            assert_eq!(daily.around(Timestamp(now)), []);
+            assert_eq!(daily.spans_around(Timestamp(now)), []);
         }
     }
 }

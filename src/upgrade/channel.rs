@@ -1,5 +1,6 @@
-//! [`Channel`]: messages between two processes of crawlgate, which may carry file descriptors. A
-//! message is its length and then JSON; its descriptors come with its first octet.
+//! [`ProcessChannel`]: a channel between two processes of crawlgate for messages that may carry
+//! file descriptors. A message is its length and then JSON; its descriptors come with its first
+//! byte.
 
 use crate::locks::lock;
 use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
@@ -16,36 +17,36 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The most descriptors of a message. Linux allows 253 (`SCM_MAX_FD`).
-pub const MOST_DESCRIPTORS: usize = 64;
-/// The longest message. Crawl rates and proven fetches of full tables come to 6 MiB.
-const LONGEST: usize = 16 * 1024 * 1024;
-/// How long the other process may read nothing while this one sends.
-const SENDING: Duration = Duration::from_secs(5);
+/// The most descriptors in a message. Linux allows 253 (`SCM_MAX_FD`).
+pub const MAX_DESCRIPTORS: usize = 64;
+/// Crawl rates and proven fetches of full tables have 6 MiB.
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+/// How long sending waits for the other process to read.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One end of a channel.
+/// One end of the channel.
 #[derive(Debug)]
-pub struct Channel {
+pub struct ProcessChannel {
     stream: UnixStream,
-    /// Two threads may send.
-    sending: Arc<Mutex<()>>,
+    /// Locked while a message is sent: two threads may send.
+    send_lock: Arc<Mutex<()>>,
 }
 
-/// Why there is no message.
+/// Why no message was sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// The other process has ended, or has closed its end.
+    /// The other process has ended, or closed its end.
     #[error("it ended")]
     Ended,
-    /// The other process said nothing in time.
+    /// The other process did not answer in time.
     #[error("it took too long")]
-    Late,
-    /// The other process says something that this one does not understand.
+    TimedOut,
+    /// The other process sent an unknown or unexpected message.
     #[error(
         "it said something else than expected; it may be another version of crawlgate, or another program: {0}"
     )]
-    Strange(String),
-    /// The system refused something.
+    Unexpected(String),
+    /// Another system error.
     #[error(transparent)]
     Io(io::Error),
 }
@@ -53,33 +54,33 @@ pub enum ChannelError {
 impl From<io::Error> for ChannelError {
     fn from(error: io::Error) -> ChannelError {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ChannelError::Late,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ChannelError::TimedOut,
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ChannelError::Ended,
             _ => ChannelError::Io(error),
         }
     }
 }
 
-impl Channel {
-    /// Both ends of a new channel. The second one is for the other process.
+impl ProcessChannel {
+    /// A new channel. The second end is for the other process.
     ///
     /// # Errors
-    /// The system refuses it.
-    pub fn pair() -> io::Result<(Channel, OwnedFd)> {
+    /// The system has no descriptors left.
+    pub fn pair() -> io::Result<(ProcessChannel, OwnedFd)> {
         let (own, other) = UnixStream::pair()?;
-        Ok((Channel::given(own.into())?, other.into()))
+        Ok((ProcessChannel::from_fd(own.into())?, other.into()))
     }
 
-    /// The end that this process was given.
+    /// The end that another process passed.
     ///
     /// # Errors
-    /// The descriptor is no socket.
-    pub fn given(descriptor: OwnedFd) -> io::Result<Channel> {
+    /// The descriptor is not a socket.
+    pub fn from_fd(descriptor: OwnedFd) -> io::Result<ProcessChannel> {
         let stream = UnixStream::from(descriptor);
-        stream.set_write_timeout(Some(SENDING))?;
-        Ok(Channel {
+        stream.set_write_timeout(Some(SEND_TIMEOUT))?;
+        Ok(ProcessChannel {
             stream,
-            sending: Arc::default(),
+            send_lock: Arc::default(),
         })
     }
 
@@ -87,14 +88,14 @@ impl Channel {
     ///
     /// # Errors
     /// There are no descriptors left.
-    pub fn try_clone(&self) -> io::Result<Channel> {
-        Ok(Channel {
+    pub fn try_clone(&self) -> io::Result<ProcessChannel> {
+        Ok(ProcessChannel {
             stream: self.stream.try_clone()?,
-            sending: self.sending.clone(),
+            send_lock: self.send_lock.clone(),
         })
     }
 
-    /// Sends a message with at most [`MOST_DESCRIPTORS`] descriptors.
+    /// Sends a message with at most [`MAX_DESCRIPTORS`] descriptors.
     ///
     /// # Errors
     /// The other process has ended, or reads nothing for five seconds; or there are more
@@ -106,8 +107,8 @@ impl Channel {
     ) -> Result<(), ChannelError> {
         let body = serde_json::to_vec(message).map_err(io::Error::from)?;
         let length = u32::try_from(body.len()).map_err(io::Error::other)?;
-        let octets = [&length.to_be_bytes()[..], &body].concat();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+        let bytes = [&length.to_be_bytes()[..], &body].concat();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors))
         {
@@ -115,57 +116,56 @@ impl Channel {
                 "too many descriptors for a message",
             )));
         }
-        let _one = lock(&self.sending);
-        let parts = [IoSlice::new(&octets)];
+        let _one = lock(&self.send_lock);
+        let parts = [IoSlice::new(&bytes)];
         let sent =
             retry_on_intr(|| sendmsg(&self.stream, &parts, &mut ancillary, SendFlags::empty()))
                 .map_err(io::Error::from)?;
-        Ok((&self.stream).write_all(&octets[sent..])?)
+        Ok((&self.stream).write_all(&bytes[sent..])?)
     }
 
-    /// Waits for a message until a moment; without one, as long as it takes.
+    /// Waits for a message until `deadline`, or without one as long as it takes.
     ///
     /// # Errors
     /// See [`ChannelError`].
     pub fn receive<M: DeserializeOwned>(
         &self,
-        until: Option<Instant>,
+        deadline: Option<Instant>,
     ) -> Result<(M, Vec<OwnedFd>), ChannelError> {
         let mut length = [0; 4];
         let mut descriptors = Vec::new();
-        self.read(&mut length, &mut descriptors, until)?;
+        self.read(&mut length, &mut descriptors, deadline)?;
         let length = u32::from_be_bytes(length) as usize;
-        if length > LONGEST {
-            return Err(ChannelError::Strange(format!(
-                "a message of {length} octets"
+        if length > MAX_MESSAGE_BYTES {
+            return Err(ChannelError::Unexpected(format!(
+                "a message of {length} bytes"
             )));
         }
         let mut body = vec![0; length];
-        self.read(&mut body, &mut descriptors, until)?;
+        self.read(&mut body, &mut descriptors, deadline)?;
         let message = serde_json::from_slice(&body)
-            .map_err(|error| ChannelError::Strange(error.to_string()))?;
+            .map_err(|error| ChannelError::Unexpected(error.to_string()))?;
         Ok((message, descriptors))
     }
 
-    /// Fills `octets` from the stream until a moment, and adds the descriptors that come with them
-    /// to `descriptors`, closed in programs that are started later.
+    /// Fills `bytes` until `deadline`, and adds the descriptors that come with them.
     fn read(
         &self,
-        octets: &mut [u8],
+        bytes: &mut [u8],
         descriptors: &mut Vec<OwnedFd>,
-        until: Option<Instant>,
+        deadline: Option<Instant>,
     ) -> Result<(), ChannelError> {
         let mut read = 0;
-        while read < octets.len() {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        while read < bytes.len() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return Err(ChannelError::Late);
+                return Err(ChannelError::TimedOut);
             }
             self.stream.set_read_timeout(left)?;
             let mut space =
-                [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+                [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-            let buffer = &mut [IoSliceMut::new(&mut octets[read..])];
+            let buffer = &mut [IoSliceMut::new(&mut bytes[read..])];
             let received =
                 retry_on_intr(|| recvmsg(&self.stream, buffer, &mut ancillary, RecvFlags::empty()))
                     .map_err(io::Error::from)?;
@@ -175,7 +175,7 @@ impl Channel {
                 }
             }
             for descriptor in descriptors.iter() {
-                // A program that is started later must not have them.
+                // Programs that are started later must not have them.
                 fcntl_setfd(descriptor, FdFlags::CLOEXEC).map_err(io::Error::from)?;
             }
             if received.bytes == 0 {
@@ -194,27 +194,28 @@ mod tests {
     use std::io::{Read, Seek, Write};
     use std::os::fd::AsFd;
 
-    fn ends() -> (Channel, Channel) {
-        let (one, other) = Channel::pair().expect("a pair");
-        (one, Channel::given(other).expect("the other end"))
+    fn channel_ends() -> (ProcessChannel, ProcessChannel) {
+        let (one, other) = ProcessChannel::pair().expect("a pair");
+        (one, ProcessChannel::from_fd(other).expect("the other end"))
     }
 
-    fn soon() -> Option<Instant> {
+    fn test_deadline() -> Option<Instant> {
         Some(Instant::now() + Duration::from_secs(30))
     }
 
     #[test]
     fn descriptor_arrives_with_its_message() {
-        let (one, other) = ends();
+        let (one, other) = channel_ends();
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(b"text").expect("written");
         file.rewind().expect("rewound");
         one.send(&"before", &[]).expect("sent");
         one.send(&"with", &[file.as_fd()]).expect("sent");
-        let (message, descriptors): (String, _) = other.receive(soon()).expect("a message");
+        let (message, descriptors): (String, _) =
+            other.receive(test_deadline()).expect("a message");
         assert_eq!((message.as_str(), descriptors.len()), ("before", 0));
         let (message, mut descriptors): (String, Vec<OwnedFd>) =
-            other.receive(soon()).expect("a message");
+            other.receive(test_deadline()).expect("a message");
         assert_eq!((message.as_str(), descriptors.len()), ("with", 1));
         let mut text = String::new();
         File::from(descriptors.remove(0))
@@ -224,32 +225,32 @@ mod tests {
     }
 
     #[test]
-    fn end_of_the_other_process_is_no_message() {
-        let (one, other) = ends();
+    fn closed_channel_is_an_error() {
+        let (one, other) = channel_ends();
         drop(one);
         assert!(matches!(
-            other.receive::<String>(soon()),
+            other.receive::<String>(test_deadline()),
             Err(ChannelError::Ended)
         ));
         assert!(matches!(other.send(&"x", &[]), Err(ChannelError::Ended)));
     }
 
     #[test]
-    fn silence_and_nonsense_are_told_apart() {
-        let (one, other) = ends();
+    fn timeout_and_malformed_message_are_distinct() {
+        let (one, other) = channel_ends();
         let late = other.receive::<String>(Some(Instant::now() + Duration::from_millis(5)));
-        assert!(matches!(late, Err(ChannelError::Late)), "{late:?}");
+        assert!(matches!(late, Err(ChannelError::TimedOut)), "{late:?}");
         one.send(&7, &[]).expect("sent");
         assert!(matches!(
-            other.receive::<String>(soon()),
-            Err(ChannelError::Strange(_))
+            other.receive::<String>(test_deadline()),
+            Err(ChannelError::Unexpected(_))
         ));
         (&one.stream)
             .write_all(b"HTTP/1.1 200 OK")
             .expect("written");
         assert!(matches!(
-            other.receive::<String>(soon()),
-            Err(ChannelError::Strange(_))
+            other.receive::<String>(test_deadline()),
+            Err(ChannelError::Unexpected(_))
         ));
     }
 }

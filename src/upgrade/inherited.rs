@@ -1,7 +1,7 @@
-//! [`Inherited`]: listeners that were bound before this process started, by their addresses in the
-//! settings. A service manager passes them by the protocol of systemd (`LISTEN_FDS`,
-//! sd_listen_fds(3)), and the previous process of an upgrade passes them over a
-//! [`Channel`](super::channel::Channel).
+//! [`InheritedListeners`]: listeners that were bound before this process started, by their
+//! addresses in the settings. A service manager passes them by the protocol of systemd
+//! (`LISTEN_FDS`, sd_listen_fds(3)); the previous process of an upgrade passes them over a
+//! [`ProcessChannel`](super::channel::ProcessChannel).
 
 use super::messages::PassedListener;
 use crate::edge::BoundListener;
@@ -9,29 +9,28 @@ use crate::settings::ListenAddress;
 use listenfd::ListenFd;
 use std::os::fd::OwnedFd;
 
-/// Listeners that no service has taken yet. None of them blocks.
+/// Non-blocking listeners that nobody has taken yet.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<Entry>);
+pub struct InheritedListeners(Vec<InheritedListener>);
 
 #[derive(Debug)]
-struct Entry {
+struct InheritedListener {
     passed: PassedListener,
     listener: BoundListener,
-    /// The name that `FileDescriptorName=` gives it.
-    said: String,
+    /// Its name in `FileDescriptorName=`.
+    manager_name: String,
 }
 
-impl Inherited {
-    /// Takes the listeners that the service manager passes. A socket that cannot be used is logged
-    /// and left out. To be called before any thread is started: the variables of the environment
-    /// are removed.
-    pub fn from_service_manager() -> Inherited {
+impl InheritedListeners {
+    /// The listeners that the service manager passed. Logs and skips unusable sockets. Call it before
+    /// any thread is started: it removes environment variables.
+    pub fn from_service_manager() -> InheritedListeners {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
         let mut passed = ListenFd::from_env();
-        let mut inherited = Inherited::default();
+        let mut inherited = InheritedListeners::default();
         for place in 0..passed.len() {
-            let said = names
+            let manager_name = names
                 .next()
                 .filter(|name| !name.is_empty())
                 .unwrap_or_else(|| "unknown".to_owned());
@@ -43,22 +42,22 @@ impl Inherited {
                 (_, Ok(Some(listener))) => BoundListener::Unix(listener),
                 _ => {
                     tracing::warn!(
-                        "the service manager passed the socket `{said}`, which is no listener for streams; crawlgate leaves \
+                        "the service manager passed the socket `{manager_name}`, which is no listener for streams; crawlgate leaves \
                          it alone"
                     );
                     continue;
                 }
             };
-            match prepare(&listener) {
+            match prepare_listener(&listener) {
                 Ok(name) => {
                     let passed = PassedListener {
                         name,
                         is_managed: true,
                     };
-                    inherited.push(passed, listener, said);
+                    inherited.push(passed, listener, manager_name);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot use the socket `{said}` of the service manager")
+                    tracing::warn!(%error, "cannot use the socket `{manager_name}` of the service manager")
                 }
             }
         }
@@ -66,7 +65,7 @@ impl Inherited {
     }
 
     /// Adds a listener that this process has bound.
-    pub fn add(&mut self, name: ListenAddress, listener: BoundListener) {
+    pub fn add_bound(&mut self, name: ListenAddress, listener: BoundListener) {
         let passed = PassedListener {
             name,
             is_managed: false,
@@ -74,8 +73,8 @@ impl Inherited {
         self.push(passed, listener, String::new());
     }
 
-    /// Adds a listener that the process before has passed.
-    pub fn pass(&mut self, passed: PassedListener, descriptor: OwnedFd) {
+    /// Adds a listener that the previous process has passed.
+    pub fn add_passed(&mut self, passed: PassedListener, descriptor: OwnedFd) {
         let listener = match &passed.name {
             ListenAddress::Tcp(_) => BoundListener::Tcp(descriptor.into()),
             ListenAddress::Unix(_) => BoundListener::Unix(descriptor.into()),
@@ -83,42 +82,46 @@ impl Inherited {
         self.push(passed, listener, String::new());
     }
 
-    fn push(&mut self, passed: PassedListener, listener: BoundListener, said: String) {
-        self.0.push(Entry {
+    fn push(&mut self, passed: PassedListener, listener: BoundListener, manager_name: String) {
+        self.0.push(InheritedListener {
             passed,
             listener,
-            said,
+            manager_name,
         });
     }
 
-    /// Takes out the first listener with this address; `None` if there is none.
+    /// Takes out the first listener with this address.
     pub fn take(&mut self, name: &ListenAddress) -> Option<(BoundListener, PassedListener)> {
         let place = self.0.iter().position(|entry| entry.passed.name == *name)?;
-        let Entry {
+        let InheritedListener {
             passed, listener, ..
         } = self.0.remove(place);
         Some((listener, passed))
     }
 
-    /// Closes the listeners that no service has taken, and logs those of the service manager: the
-    /// settings do not name them.
-    pub fn close_the_rest(self) {
-        for Entry { passed, said, .. } in self.0.iter().filter(|entry| entry.passed.is_managed) {
+    /// Closes the remaining listeners. Logs those of the service manager, which the settings do not
+    /// name.
+    pub fn close_unused(self) {
+        for InheritedListener {
+            passed,
+            manager_name,
+            ..
+        } in self.0.iter().filter(|entry| entry.passed.is_managed)
+        {
             let name = match &passed.name {
                 ListenAddress::Tcp(address) => address.to_string(),
                 unix @ ListenAddress::Unix(_) => unix.to_string(),
             };
             tracing::warn!(
-                "the service manager passed the socket `{said}` for {name}, which is no listener of the settings; clients \
+                "the service manager passed the socket `{manager_name}` for {name}, which is no listener of the settings; clients \
                  that connect there get no answer. Name it in the settings exactly so, or take it out of the socket unit"
             );
         }
     }
 }
 
-/// Makes a listener non-blocking for the runtime, and returns its address. An error for a Unix
-/// socket without a path.
-fn prepare(listener: &BoundListener) -> std::io::Result<ListenAddress> {
+/// Makes a listener non-blocking, and returns its address. An error for a Unix socket without a path.
+fn prepare_listener(listener: &BoundListener) -> std::io::Result<ListenAddress> {
     match listener {
         BoundListener::Tcp(listener) => {
             listener.set_nonblocking(true)?;

@@ -1,24 +1,23 @@
-//! The messages between the two processes of an upgrade: those of the process that ran before
-//! ([`FromPredecessor`]), and those of the next one ([`FromSuccessor`]). Processes of different
-//! versions exchange them: a message may get optional fields, and none changes its meaning. A
-//! process ignores an unknown message, except where it waits for the first message of the other
-//! process, or for a certain answer.
+//! The messages between the two processes of an upgrade: [`PredecessorMessage`] and
+//! [`SuccessorMessage`]. The processes may be of different versions: a message may get optional
+//! fields, but its meaning never changes. A process ignores unknown messages, except the first one
+//! of the other process, and where it waits for a certain answer.
 
 use crate::facts::Fact;
-use crate::ledger::PassedBehaviours;
+use crate::ledger::BehaviourTransfer;
 use crate::settings::ListenAddress;
 use crate::upstreams::PassedServer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The messages of the process before, in their order.
+/// The messages of the previous process, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
-pub enum FromPredecessor {
-    /// The things that the next process can take over.
+pub enum PredecessorMessage {
+    /// What the next process can take over.
     Hello {
-        /// The listeners, each as often as there are listeners under the name.
+        /// The addresses of the listeners; several listeners may have one address.
         listeners: Vec<ListenAddress>,
         /// The state directory.
         state: Option<PathBuf>,
@@ -26,35 +25,32 @@ pub enum FromPredecessor {
         control: Option<PathBuf>,
     },
     /// Listeners, with a descriptor each.
-    Listeners {
-        /// Their addresses in the settings.
-        listeners: Vec<PassedListener>,
-    },
-    /// Facts that are in no table of the state directory.
-    Memory {
-        /// These facts.
-        memory: Box<Memory>,
-    },
-    /// All listeners were passed, and the state directory is closed. The descriptors are those of
-    /// the named locks.
-    Yours {
+    Listeners { listeners: Vec<PassedListener> },
+    /// The state that is in no file.
+    Memory { memory: Box<PassedMemory> },
+    /// All listeners were passed, and the state directory is closed. The descriptors are the locks.
+    #[serde(rename = "yours")]
+    LocksPassed {
         /// Whether the lock of the state directory is the first descriptor.
         state: bool,
         /// Whether the lock of the control socket is the next one.
         control: bool,
     },
-    /// The next process may serve. The descriptors are standard output and standard error.
-    Go,
-    /// This process accepts no connection any more.
+    /// The next process may accept connections. The descriptors are standard output and standard
+    /// error.
+    #[serde(rename = "go")]
+    StartServing,
+    /// This process accepts no connections any more.
     Leaving,
-    /// Something happened at this process after it closed the state directory.
-    Happened {
+    /// A fact that this process recorded after it closed the state directory.
+    #[serde(rename = "happened")]
+    FactRecorded {
         /// A robots.txt that was served, the mark of a client, or the like.
         fact: Fact,
     },
-    /// This process ends, and has told what it served.
+    /// This process ends, and has sent all facts.
     Farewell {
-        /// Connections that are cut off: what is served to them until then is not told.
+        /// How many connections are cut off. Facts about them are missing.
         #[serde(default)]
         cut_off: usize,
     },
@@ -63,29 +59,29 @@ pub enum FromPredecessor {
     Unknown,
 }
 
-/// Facts that are in no table of the state directory. A version leaves out what it does not know.
+/// The state of the previous process that is in no file. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
-    /// How much time crawlgate has lived through, in milliseconds: crawl rates are by that clock.
-    pub lived: u64,
+pub struct PassedMemory {
+    /// The monotonic time of the clock, in milliseconds: crawl rates are measured by it.
+    #[serde(rename = "lived")]
+    pub monotonic: u64,
     /// Crawl rates and proven fetches of clients.
-    pub behaviours: Option<PassedBehaviours>,
-    /// The servers of origins that get no requests.
+    pub behaviours: Option<BehaviourTransfer>,
+    /// The unavailable servers of origins.
     pub servers: Vec<PassedServer>,
-    /// The answers to the open challenges of an authority, as `acme` passes them.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub questions: Value,
+    /// The answers to open challenges of a certificate authority, as `acme` encodes them.
+    #[serde(rename = "questions", skip_serializing_if = "Value::is_null")]
+    pub challenges: Value,
 }
 
 /// The messages of the next process, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
-pub enum FromSuccessor {
-    /// Settings, policies, certificates and state are fine, and what only this process listens on
-    /// is bound.
+pub enum SuccessorMessage {
+    /// Settings, policies, certificates and state are fine, and its own listeners are bound.
     Ready {
-        /// The listeners that it takes over.
+        /// The addresses of the listeners that it takes over.
         takes: Vec<ListenAddress>,
         /// Whether it takes over the control socket.
         takes_control: bool,
@@ -94,22 +90,25 @@ pub enum FromSuccessor {
     Opened,
     /// Every listener accepts connections.
     Serving,
-    /// Commands reach this process, too.
-    Settled,
+    /// The control socket of this process answers commands.
+    #[serde(rename = "settled")]
+    CommandsAnswered,
     /// The logs were rotated.
-    Reopen,
-    /// The process before is to end now.
-    End,
+    #[serde(rename = "reopen")]
+    LogsRotated,
+    /// The previous process must end now.
+    #[serde(rename = "end")]
+    EndNow,
     /// A message of a later version.
     #[serde(other)]
     Unknown,
 }
 
-/// A listener that is passed.
+/// A listener that was bound by another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedListener {
     /// Its address in the settings.
     pub name: ListenAddress,
-    /// Whether it is the service manager's.
+    /// Whether the service manager bound it.
     pub is_managed: bool,
 }

@@ -1,9 +1,10 @@
-//! The part of the next process in an upgrade. [`Successor`] talks with the previous process until
-//! this process may serve. [`Predecessor`] then follows the previous process until it ends.
+//! The next process's side of an upgrade, in which one crawlgate process replaces a running one.
+//! [`Successor`] talks with the running process until this process may serve. [`Predecessor`] then
+//! follows the previous process until it ends.
 
-use super::channel::{Channel, ChannelError};
-use super::inherited::Inherited;
-use super::messages::{FromPredecessor, FromSuccessor, Memory};
+use super::channel::{ChannelError, ProcessChannel};
+use super::inherited::InheritedListeners;
+use super::messages::{PassedMemory, PredecessorMessage, SuccessorMessage};
 use crate::facts::Fact;
 use crate::settings::ListenAddress;
 use std::io;
@@ -13,15 +14,15 @@ use std::path::PathBuf;
 /// Why this process does not take over.
 #[derive(Debug, thiserror::Error)]
 pub enum SuccessorError {
-    /// The flag is for the process before alone.
+    /// Nobody but a running crawlgate may set the flag.
     #[error(
         "no crawlgate hands over to this process: `--successor` is a flag that `crawlgate upgrade` sets by itself: {0}"
     )]
     NotStarted(io::Error),
-    /// The channel failed, or the process before has ended.
+    /// The channel failed, or the previous process has ended.
     #[error("the process before does not hand over: {0}")]
     Channel(#[from] ChannelError),
-    /// The process before sent another message than expected.
+    /// The previous process sent an unexpected message.
     #[error("the process before does not hand over: it said something out of turn")]
     OutOfTurn,
     /// Standard output and standard error cannot be taken over.
@@ -29,48 +30,47 @@ pub enum SuccessorError {
     Output(io::Error),
 }
 
-/// This process takes over from a running one.
+/// The channel to the running process, before this one serves.
 #[derive(Debug)]
 pub struct Successor {
-    channel: Channel,
-    /// The listeners of the process before.
+    channel: ProcessChannel,
+    /// The addresses of the running process's listeners.
     pub listeners: Vec<ListenAddress>,
     /// Its state directory.
     pub state: Option<PathBuf>,
     /// Its control socket.
     pub control: Option<PathBuf>,
-    /// What happened there since it closed the state directory.
-    happened: Vec<Fact>,
+    /// The facts that it recorded after it closed the state directory.
+    facts: Vec<Fact>,
 }
 
-/// What this process takes over.
+/// What this process takes over from the running one.
 #[derive(Debug, Default)]
-pub struct Taken {
-    /// The listeners that it takes over, and that it has bound itself.
-    pub inherited: Inherited,
+pub struct TakenOverState {
+    /// The passed listeners, and those that this process has bound.
+    pub inherited: InheritedListeners,
     /// The lock of the state directory.
     pub state_lock: Option<OwnedFd>,
     /// The lock of the control socket.
     pub control_lock: Option<OwnedFd>,
-    /// What the process before remembers outside of the state directory.
-    pub memory: Memory,
+    /// The state that is in no file.
+    pub memory: PassedMemory,
 }
 
 impl Successor {
-    /// Waits for the greeting of the process before, which gave this one a channel as standard
-    /// input.
+    /// Waits for the hello of the running process. Standard input is the channel.
     ///
     /// # Errors
-    /// Standard input is no such channel, or another message comes first.
-    pub fn greeted() -> Result<Successor, SuccessorError> {
+    /// Standard input is not such a channel, or another message comes first.
+    pub fn from_stdin() -> Result<Successor, SuccessorError> {
         let input = io::stdin()
             .as_fd()
             .try_clone_to_owned()
             .map_err(SuccessorError::NotStarted)?;
-        let channel = Channel::given(input).map_err(SuccessorError::NotStarted)?;
+        let channel = ProcessChannel::from_fd(input).map_err(SuccessorError::NotStarted)?;
         match channel.receive(None)? {
             (
-                FromPredecessor::Hello {
+                PredecessorMessage::Hello {
                     listeners,
                     state,
                     control,
@@ -81,47 +81,46 @@ impl Successor {
                 listeners,
                 state,
                 control,
-                happened: Vec::new(),
+                facts: Vec::new(),
             }),
             _ => Err(SuccessorError::OutOfTurn),
         }
     }
 
-    /// Says that this process is ready, and waits for what it takes over. `takes` are the listeners
-    /// that it wants, `inherited` what it has bound itself, to which those passed are added. Keeps
-    /// what happens at the process before meanwhile.
+    /// Says that this process is ready, and receives what it takes over. `takes` are the wanted
+    /// listeners; they are added to `inherited`, which this process has bound.
     ///
     /// # Errors
     /// The process before has ended, or sends a message out of turn.
-    pub fn take(
+    pub fn take_over(
         &mut self,
         takes: Vec<ListenAddress>,
         takes_control: bool,
-        mut inherited: Inherited,
-    ) -> Result<Taken, SuccessorError> {
+        mut inherited: InheritedListeners,
+    ) -> Result<TakenOverState, SuccessorError> {
         self.channel.send(
-            &FromSuccessor::Ready {
+            &SuccessorMessage::Ready {
                 takes,
                 takes_control,
             },
             &[],
         )?;
-        let mut memory = Memory::default();
+        let mut memory = PassedMemory::default();
         loop {
             match self.channel.receive(None)? {
-                (FromPredecessor::Listeners { listeners }, descriptors) => {
+                (PredecessorMessage::Listeners { listeners }, descriptors) => {
                     for (passed, descriptor) in listeners.into_iter().zip(descriptors) {
-                        inherited.pass(passed, descriptor);
+                        inherited.add_passed(passed, descriptor);
                     }
                 }
-                (FromPredecessor::Happened { fact }, _) => self.happened.push(fact),
-                (FromPredecessor::Memory { memory: passed }, _) => memory = *passed,
-                (FromPredecessor::Unknown, _) => {}
-                (FromPredecessor::Yours { state, control }, descriptors) => {
+                (PredecessorMessage::FactRecorded { fact }, _) => self.facts.push(fact),
+                (PredecessorMessage::Memory { memory: passed }, _) => memory = *passed,
+                (PredecessorMessage::Unknown, _) => {}
+                (PredecessorMessage::LocksPassed { state, control }, descriptors) => {
                     let mut descriptors = descriptors.into_iter();
                     let state_lock = if state { descriptors.next() } else { None };
                     let control_lock = if control { descriptors.next() } else { None };
-                    return Ok(Taken {
+                    return Ok(TakenOverState {
                         inherited,
                         state_lock,
                         control_lock,
@@ -133,18 +132,18 @@ impl Successor {
         }
     }
 
-    /// Says that everything is open, and waits for the word to go. From then on this process writes
-    /// where the process before does, if that passed its two outputs.
+    /// Says that everything is open, and waits until it may serve. From then on this process has the
+    /// standard output and standard error of the previous one.
     ///
     /// # Errors
     /// The process before has ended, or sends a message out of turn.
-    pub fn opened(mut self) -> Result<Predecessor, SuccessorError> {
-        self.channel.send(&FromSuccessor::Opened, &[])?;
+    pub fn wait_to_serve(mut self) -> Result<Predecessor, SuccessorError> {
+        self.channel.send(&SuccessorMessage::Opened, &[])?;
         loop {
             match self.channel.receive(None)? {
-                (FromPredecessor::Happened { fact }, _) => self.happened.push(fact),
-                (FromPredecessor::Unknown, _) => {}
-                (FromPredecessor::Go, descriptors) => {
+                (PredecessorMessage::FactRecorded { fact }, _) => self.facts.push(fact),
+                (PredecessorMessage::Unknown, _) => {}
+                (PredecessorMessage::StartServing, descriptors) => {
                     if let [output, errors] = descriptors.as_slice() {
                         rustix::stdio::dup2_stdout(output)
                             .and_then(|()| rustix::stdio::dup2_stderr(errors))
@@ -152,7 +151,7 @@ impl Successor {
                     }
                     return Ok(Predecessor {
                         channel: self.channel,
-                        happened: self.happened,
+                        facts: self.facts,
                     });
                 }
                 _ => return Err(SuccessorError::OutOfTurn),
@@ -161,42 +160,39 @@ impl Successor {
     }
 }
 
-/// The process before, which still answers requests.
+/// The previous process, which still answers requests.
 #[derive(Debug)]
 pub struct Predecessor {
-    /// The channel to it.
-    pub channel: Channel,
-    happened: Vec<Fact>,
+    pub channel: ProcessChannel,
+    facts: Vec<Fact>,
 }
 
 impl Predecessor {
-    /// Follows the process before until its farewell, and returns how many connections it cut off;
-    /// `None` if it ends without one or sends a message out of turn. `left` is called once: when it
-    /// accepts no connection any more, at the latest at the end. `happened` is called for each fact
-    /// of it since it closed the state directory.
-    pub fn follow(self, left: impl FnOnce(), mut happened: impl FnMut(Fact)) -> Option<usize> {
-        let mut left = Some(left);
-        for fact in self.happened {
-            happened(fact);
+    /// Follows the previous process until its farewell, and returns how many connections it cut off;
+    /// `None` if it ends without one or sends an unexpected message. `on_leaving` is called once: when
+    /// it accepts no connections any more, or ends. `on_fact` gets each fact that it recorded after
+    /// it closed the state directory.
+    pub fn follow(self, on_leaving: impl FnOnce(), mut on_fact: impl FnMut(Fact)) -> Option<usize> {
+        let mut on_leaving = Some(on_leaving);
+        for fact in self.facts {
+            on_fact(fact);
         }
         let cut_off = loop {
             match self.channel.receive(None) {
-                Ok((FromPredecessor::Happened { fact }, _)) => happened(fact),
-                Ok((FromPredecessor::Leaving, _)) => {
-                    if let Some(left) = left.take() {
-                        left();
+                Ok((PredecessorMessage::FactRecorded { fact }, _)) => on_fact(fact),
+                Ok((PredecessorMessage::Leaving, _)) => {
+                    if let Some(on_leaving) = on_leaving.take() {
+                        on_leaving();
                     }
                 }
-                Ok((FromPredecessor::Farewell { cut_off }, _)) => break Some(cut_off),
-                Ok((FromPredecessor::Unknown, _)) => {}
-                // A message out of turn, or a failure. The process before cannot be asked to repeat
-                // it.
+                Ok((PredecessorMessage::Farewell { cut_off }, _)) => break Some(cut_off),
+                Ok((PredecessorMessage::Unknown, _)) => {}
                 Ok(_) | Err(_) => break None,
             }
         };
-        // One that dies leaves as well.
-        if let Some(left) = left {
-            left();
+        // It may have died before it left.
+        if let Some(on_leaving) = on_leaving {
+            on_leaving();
         }
         cut_off
     }

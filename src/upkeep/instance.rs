@@ -1,58 +1,59 @@
-//! [`Instance`]: the parts of one crawlgate that judge and record its requests. Background threads
-//! use them too. [`JudgeParts::open`] makes an instance, with the records that the previous process
-//! left in the state store.
+//! [`Instance`]: the parts of one running crawlgate that judge and record requests: policies,
+//! identities of crawlers, counters and logs. Background threads use them too.
+//! [`InstanceParts::open`] opens an instance, with the facts that the previous process left in the
+//! state database.
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::identity::Proofs;
-use crate::judge::{Judge, Logs, Recorder};
-use crate::ledger::{Behaviours, Ledger, PassedBehaviours, Traps};
+use crate::identity::IdentityProofs;
+use crate::judge::{Judge, Recorder, RequestLogs};
+use crate::ledger::{BehaviourTables, BehaviourTransfer, Ledger, MarkedClients};
 use crate::sites::{SiteManager, SiteOptions, StartError};
-use crate::state::{Remembered, StateStore};
-use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
+use crate::state::{RestoredState, StateStore};
+use crate::telemetry::{AccessLog, EventLog, Metrics, RecentTraffic};
 use std::sync::{Arc, Mutex};
 
-/// One crawlgate.
+/// The parts of one running crawlgate.
 pub struct Instance {
     /// Judges requests.
     pub judge: Arc<Judge>,
-    /// Records their outcome.
+    /// Records their outcomes.
     pub recorder: Arc<Recorder>,
     /// The policies in force.
     pub sites: Arc<SiteManager>,
     /// Which robots.txt was served to which crawler.
     pub ledger: Arc<Ledger>,
-    /// What proves crawlers, beside the networks of policies.
-    pub proofs: Arc<Proofs>,
+    /// The proofs of crawlers' identities, beside the networks of policies.
+    pub proofs: Arc<IdentityProofs>,
     /// What clients did recently.
-    pub behaviours: Arc<Behaviours>,
+    pub behaviours: Arc<BehaviourTables>,
     /// The time.
     pub clock: Clock,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// What points at a mistake in the setup.
-    pub traffic: Arc<Traffic>,
+    /// Counts of requests that indicate a mistake in the setup.
+    pub traffic: Arc<RecentTraffic>,
     /// A line for each request.
     pub access: AccessLog,
     /// A record of each request against the rules.
-    pub events: Events,
-    /// Held while what is new is handed to the history: one at a time, or it is counted twice.
-    pub(super) feeding: Mutex<()>,
+    pub events: EventLog,
+    /// Locked while new counts are handed to the history. Two threads would count them twice.
+    pub(super) history_feed: Mutex<()>,
 }
 
 impl Instance {
-    /// An instance that judges by these parts, and records in these logs.
+    /// An instance of these parts.
     pub fn new(
         sites: Arc<SiteManager>,
         ledger: Arc<Ledger>,
-        proofs: Arc<Proofs>,
-        behaviours: Arc<Behaviours>,
+        proofs: Arc<IdentityProofs>,
+        behaviours: Arc<BehaviourTables>,
         clock: Clock,
-        logs: Logs,
+        logs: RequestLogs,
     ) -> Arc<Instance> {
         let registry = Registry::builtin();
         let metrics = Metrics::new();
-        let traffic = Arc::<Traffic>::default();
+        let traffic = Arc::<RecentTraffic>::default();
         let judge = Judge::new(
             sites.clone(),
             ledger.clone(),
@@ -73,7 +74,7 @@ impl Instance {
             clock,
             metrics,
             traffic,
-            feeding: Mutex::default(),
+            history_feed: Mutex::default(),
         })
     }
 
@@ -84,47 +85,52 @@ impl Instance {
     }
 }
 
-/// What a judge is opened with.
-pub struct JudgeParts<'a> {
+/// What an [`Instance`] is opened with.
+pub struct InstanceParts<'a> {
     /// The time.
     pub clock: Clock,
-    /// The state store, and what it remembers.
-    pub state: (&'a StateStore, &'a Remembered),
-    /// Where policies come from.
+    /// The state store.
+    pub store: &'a StateStore,
+    /// The state that it restored.
+    pub restored: &'a RestoredState,
+    /// Where the sites are loaded from.
     pub sites: SiteOptions,
-    /// Hosts that crawlers never saw without crawlgate.
+    /// Hosts that never answered crawlers without crawlgate.
     pub new_hosts: Vec<String>,
-    /// What proves crawlers, beside the networks of policies.
-    pub proofs: Arc<Proofs>,
-    /// What is written down.
-    pub logs: Logs,
-    /// What clients did at a process that hands over to this one.
-    pub passed: Option<PassedBehaviours>,
+    /// The proofs of crawlers' identities, beside the networks of policies.
+    pub proofs: Arc<IdentityProofs>,
+    /// The logs.
+    pub logs: RequestLogs,
+    /// What clients did at the process that hands over to this one.
+    pub passed: Option<BehaviourTransfer>,
 }
 
-impl JudgeParts<'_> {
-    /// Loads the policies, opens the ledger and the marks of before, and begins this run in the
-    /// state store. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the
-    /// ledger; without them the policies stay as they are.
+impl InstanceParts<'_> {
+    /// Loads the policies, opens the ledger and the stored marks, and begins this run in the state
+    /// store. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger.
     ///
     /// # Errors
     /// The policies cannot be loaded. A state store that cannot be written is no error: it tries
     /// again.
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
         let moment = self.clock.moment();
-        let (store, remembered) = self.state;
-        let sites = SiteManager::start(self.sites, self.state, moment.now)?;
+        let sites = SiteManager::start(self.sites, self.store, self.restored, moment.now)?;
         let (ledger, facts) = Ledger::open(
-            store.clone(),
-            remembered,
+            self.store.clone(),
+            self.restored,
             self.new_hosts,
             &sites.snapshot(),
             moment,
         );
-        let traps = Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment);
+        let marks = &self.restored.facts.marked_clients;
+        let marked_clients = MarkedClients::restore(marks, self.store.clone(), moment);
         // If the first commit fails, `status` reports it, and the store retries every second.
-        let _ = store.begin(facts);
-        let behaviours = Arc::new(Behaviours::with(traps, self.passed, moment.lived));
+        let _ = self.store.begin(facts);
+        let behaviours = Arc::new(BehaviourTables::restore(
+            marked_clients,
+            self.passed,
+            moment.monotonic,
+        ));
         Ok(Instance::new(
             sites,
             Arc::new(ledger),

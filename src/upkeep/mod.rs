@@ -1,12 +1,13 @@
-//! The work beside the requests that keeps a [`Judge`](crate::judge::Judge) up to date.
-//! [`JudgeParts`] opens an [`Instance`] with the records that the previous process left. [`Upkeep`]
-//! reads policies again, puts planned changes into force and sets gauges. [`UpkeepThreads`] does so
-//! when it is due, and stores the ledger.
+//! The background work that keeps a running crawlgate ([`Instance`]) up to date. [`InstanceParts`]
+//! opens an instance with what the previous process left in the state database. [`InstanceUpkeep`]
+//! reloads policies, puts planned changes into force and updates metrics. [`UpkeepThreads`] are the
+//! threads that reload changed policies and store the ledger, which records which robots.txt was
+//! served to which crawler.
 
 mod instance;
 mod reload;
 mod threads;
 
-pub use instance::{Instance, JudgeParts};
-pub use reload::Upkeep;
-pub use threads::{Repeated, UpkeepThreads, keep_everything};
+pub use instance::{Instance, InstanceParts};
+pub use reload::InstanceUpkeep;
+pub use threads::{RepeatingThread, UpkeepThreads, store_everything};

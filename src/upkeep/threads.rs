@@ -1,5 +1,6 @@
-//! [`UpkeepThreads`]: the threads that store which crawler was served what and watch the policy
-//! directory. [`Repeated`] is a thread that repeats its work, and whose end can be waited for.
+//! [`UpkeepThreads`]: the threads that watch the policy directory and store the ledger, which
+//! records which robots.txt was served to which crawler. [`RepeatingThread`] is a thread that
+//! repeats its work until it is closed.
 
 use super::instance::Instance;
 use crate::locks::lock;
@@ -19,20 +20,20 @@ use std::time::Duration;
 /// How long the policy directory must be quiet before it is read again.
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
 /// How often the ledger is stored. A crash loses at most this much.
-const TICK: Duration = Duration::from_secs(1);
+const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// The running threads. They end when this is dropped.
 pub struct UpkeepThreads {
     instance: Arc<Instance>,
     store: StateStore,
-    ledger: Repeated,
+    ledger: RepeatingThread,
     _watch: Option<WatchGuard>,
     _scheduler: Scheduler,
 }
 
 impl UpkeepThreads {
-    /// Starts the threads. `reload` reads the policies again, when files change. Without a watch of
-    /// the directory crawlgate goes on, and logs that. `scheduler` ends with the threads.
+    /// Starts the threads. `reload` is called when policy files change. If the directory cannot be
+    /// watched, that is logged. `scheduler` ends with the threads.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -47,10 +48,10 @@ impl UpkeepThreads {
         let history = store.clone();
         // At once, so that the next start knows of this run even if it is killed within the first
         // second.
-        let ledger = Repeated::start("ledger", move || {
+        let ledger = RepeatingThread::start("ledger", move || {
             store_ledger(&stored);
-            keep_history(&stored, &history);
-            TICK
+            feed_history(&stored, &history);
+            STORE_EVERY
         })?;
         let watch = watch(policies, WATCH_DEBOUNCE, reload);
         if let Err(error) = &watch {
@@ -65,22 +66,21 @@ impl UpkeepThreads {
         })
     }
 
-    /// Waits for the end of the thread of the ledger, and stores everything that it would store
-    /// later. Nothing may be served any more. The watch and the scheduler end
-    /// with this.
+    /// Waits for the end of the ledger's thread, and stores everything that it would store later.
+    /// Call it after the last request. Ends the watch and the scheduler.
     pub fn close(self) {
         self.ledger.close();
-        keep_everything(&self.instance, &self.store);
+        store_everything(&self.instance, &self.store);
     }
 }
 
-/// Hands to the state store what would wait for the next second: marks of traps, the ledger, the
-/// history.
-pub fn keep_everything(instance: &Instance, store: &StateStore) {
+/// Stores at once what the ledger's thread would store within a second: marks of traps, the ledger,
+/// the history.
+pub fn store_everything(instance: &Instance, store: &StateStore) {
     let now = instance.clock.moment();
-    instance.behaviours.traps.keep(now);
-    instance.ledger.close(now.now);
-    keep_history(instance, store);
+    instance.behaviours.marked_clients.flush(now);
+    instance.ledger.flush(now.now);
+    feed_history(instance, store);
 }
 
 /// Once a second: stores the ledger and the marks of traps, and tries again to publish deferred
@@ -93,23 +93,22 @@ fn store_ledger(instance: &Instance) {
         ..
     } = instance;
     let moment = clock.moment();
-    if let Some(by) = ledger.clock.set_by(moment) {
+    if let Some(by) = ledger.clock.detect_step(moment) {
         // Before `tick`, which takes the clock for right again.
-        sites.history_was_shifted(by, moment.now);
+        sites.record_clock_step(by, moment.now);
     }
     ledger.tick(&sites.snapshot(), moment);
-    instance.behaviours.traps.keep(clock.moment());
+    instance.behaviours.marked_clients.flush(clock.moment());
     let now = clock.moment().now;
     if sites.publish_deferred(now) {
-        ledger.settle(&sites.snapshot(), now);
+        ledger.apply_snapshot(&sites.snapshot(), now);
     }
 }
 
-/// Feeds the history: hands the counts and samples since the last call to the state store. It reads
-/// the counters of the metrics, so that requests do nothing for the history. When it returns, the
-/// store has all that was counted before.
-pub(super) fn keep_history(instance: &Instance, store: &StateStore) {
-    let _one = lock(&instance.feeding);
+/// Hands the counts and samples since the last call to the state store, for the history. It reads the
+/// counters of the metrics, so that requests do nothing for the history.
+pub(super) fn feed_history(instance: &Instance, store: &StateStore) {
+    let _one = lock(&instance.history_feed);
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
     instance
@@ -117,55 +116,55 @@ pub(super) fn keep_history(instance: &Instance, store: &StateStore) {
         .counts
         .for_each(|site, crawler, identity, cells| {
             if let Some(counts) = cells.take_new() {
-                batch.requests(now, site, crawler, identity, &counts);
+                batch.add_requests(now, site, crawler, identity, &counts);
             }
         });
     instance
         .metrics
         .identity
-        .each_new(|[crawler, outcome], requests| {
+        .for_each_new(|[crawler, outcome], requests| {
             if let Ok(outcome) = outcome.parse() {
-                batch.identity(now, crawler, outcome, requests);
+                batch.add_identity(now, crawler, outcome, requests);
             }
         });
     for (name, requests) in instance.traffic.take_unlisted() {
-        batch.unlisted(now, &name, requests);
+        batch.add_unlisted(now, &name, requests);
     }
     for sample in instance.events.take_samples() {
-        batch.sample(sample);
+        batch.add_sample(sample);
     }
     if !batch.is_empty() {
         store.put_history(batch, now);
     }
 }
 
-/// A thread that repeats its work. It ends when this is dropped.
-pub struct Repeated {
+/// A thread that repeats its work. It ends when this is dropped or closed.
+pub struct RepeatingThread {
     alive: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Repeated {
-    /// Starts a thread that calls `work` at once and then again and again, each time after the time
-    /// that `work` returned.
+impl RepeatingThread {
+    /// Starts a thread that calls `work` at once and then again and again. `work` returns the time
+    /// until the next call.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(
         name: &str,
         mut work: impl FnMut() -> Duration + Send + 'static,
-    ) -> io::Result<Repeated> {
+    ) -> io::Result<RepeatingThread> {
         let (alive, ended) = channel();
         let thread = spawn(name, move || {
             while ended.recv_timeout(work()) == Err(RecvTimeoutError::Timeout) {}
         })?;
-        Ok(Repeated { alive, thread })
+        Ok(RepeatingThread { alive, thread })
     }
 
     /// Ends the wait of the thread, and waits until its work is done.
     pub fn close(self) {
         drop(self.alive);
-        // A thread that panicked has said so.
+        // A panic was reported already.
         let _ = self.thread.join();
     }
 }

@@ -1,18 +1,20 @@
-//! [`Attempts`]: the attempts to send one request to an origin, each to one server of it. Every
-//! forwarded request has one.
+//! [`Attempts`]: the attempts to send one request to the servers of an origin. Every forwarded
+//! request has one.
 //!
 //! An attempt has a server, and ends with a response or a failure. After a failure the request may
-//! be sent once more: if nothing of it was sent, or if it may be sent twice and the connection
-//! ended before the first octet of a response. It then goes to another server. It goes to the same
-//! one only if a kept connection ended and there is no other server.
+//! be sent once more: if nothing of it was sent, or if it is repeatable and the connection ended
+//! before the first byte of a response. It then goes to another server. It goes to the same one
+//! only if a kept connection ended and there is no other server.
 
 use super::Upstreams;
 use super::failure::failure_reason;
-use super::group::milliseconds;
-use super::server::{Entrance, Full, Held, Place, Server, Wanted};
-use super::tally::FailedRequest;
+use super::group::as_millis;
+use super::outcomes::FailedRequest;
+use super::server::{
+    Admission, AdmissionRefusal, InFlightGuard, ReleasablePlace, RoutingFacts, Server,
+};
 use crate::settings::OriginTimeouts;
-use crate::telemetry::ServerPlace;
+use crate::telemetry::ServerIndex;
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::Stream;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -21,19 +23,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Servers tried for a request.
-pub const MOST_ATTEMPTS: usize = 2;
+/// The most servers that are tried for a request.
+pub const MAX_ATTEMPTS: usize = 2;
 
-/// A failure of one request is not its server's if the server has answered another request so
-/// shortly before, in milliseconds.
-const MEANWHILE: u64 = 5_000;
+/// A server that answered another request within these milliseconds is not at fault.
+const RECENT_ANSWER_MS: u64 = 5_000;
 
-/// The group key of the next peer that must not get a kept connection. Origins have the small keys.
-static FRESH: AtomicU64 = AtomicU64::new(1 << 32);
+/// The group key of the next peer that must not get a kept connection. Origins have small keys.
+static NEXT_FRESH_KEY: AtomicU64 = AtomicU64::new(1 << 32);
 
-/// The facts about the chosen server that the lane needs.
+/// How the forwarder connects to the chosen server.
 #[derive(Debug)]
-pub struct Route {
+pub struct ServerRoute {
     /// The key of its connections. One of them may be used in place of another.
     pub key: u64,
     /// Its timeouts.
@@ -42,7 +43,7 @@ pub struct Route {
     pub must_be_fresh: bool,
 }
 
-/// Why a request can be sent to no server.
+/// Why there is no server for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoServer {
     /// No origin of the settings is for its host.
@@ -51,9 +52,9 @@ pub enum NoServer {
     /// No server of its origin has an address.
     #[error("the name of the origin has no address")]
     NoAddress,
-    /// No server has a place for it.
+    /// No server has a free place.
     #[error("the servers of the origin have no place for the request")]
-    Full(Full),
+    Refused(AdmissionRefusal),
 }
 
 impl NoServer {
@@ -62,13 +63,13 @@ impl NoServer {
         match self {
             NoServer::NoOrigin => "no_origin",
             NoServer::NoAddress => "no_address",
-            NoServer::Full(full) => full.reason,
+            NoServer::Refused(refusal) => refusal.reason,
         }
     }
 
     /// The error that the request ends with: 503 if there is no place, else 502.
     pub fn error(self) -> Box<Error> {
-        let status = if matches!(self, NoServer::Full(_)) {
+        let status = if matches!(self, NoServer::Refused(_)) {
             503
         } else {
             502
@@ -77,157 +78,158 @@ impl NoServer {
     }
 }
 
-/// How far an attempt came before it failed.
+/// How far an attempt got before it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
+pub enum AttemptProgress {
     /// There was no connection, so nothing was sent.
     Nothing,
-    /// A kept connection, but no octet of a response. The server may have closed it before the
+    /// A kept connection, but no byte of a response. The server may have closed it before the
     /// request came.
     KeptConnection,
-    /// A new connection, but no octet of a response.
+    /// A new connection, but no byte of a response.
     NewConnection,
-    /// Octets of a response, but no whole head.
-    Octets,
+    /// Bytes of a response, but no whole head.
+    Bytes,
     /// The body of the response.
     Body,
 }
 
-/// See the top of this file.
+/// The attempts to send one request.
 #[derive(Default)]
 pub struct Attempts {
-    held: Option<Held>,
-    /// Whether that server closed the connection of a request that is sent once more.
+    guard: Option<InFlightGuard>,
+    /// Whether that server closed the connection, and the request is sent once more.
     is_suspect: bool,
-    /// The server before, if it did. It is at fault if the next one answers the same request. If
-    /// that closes, too, the request is.
-    suspect: Option<Held>,
-    /// The origin, and the last server, by their places in the settings.
-    place: Option<ServerPlace>,
+    /// The former server, if it closed the connection. It is at fault if the next one answers the
+    /// same request. If the next one closes, too, the request is at fault.
+    suspect: Option<InFlightGuard>,
+    /// The origin and the last server, by their indexes in the settings.
+    index: Option<ServerIndex>,
     count: usize,
     /// When the last attempt began, in milliseconds since the start.
-    asked: u64,
+    attempt_began: u64,
     /// Whether the failure of the last server was counted.
     is_counted: bool,
-    /// Whether a kept connection ended under the request. The other kept ones are about as old.
+    /// Whether a kept connection ended under the request. Other kept ones are about as old.
     must_be_fresh: bool,
     /// Why there was no server.
-    pub none: Option<NoServer>,
+    pub no_server: Option<NoServer>,
     began: Option<Instant>,
 }
 
 impl Attempts {
-    /// Takes a place at the server to try next: the one whose turn it is, or after a failure
-    /// another one. If the origin has a bound, a person may wait here for a place; a caller that
-    /// waits no longer drops the future.
+    /// Chooses the server of the next attempt: by turns, or after a failure another one. If the
+    /// origin limits open requests, a person may wait here for a place; to stop waiting, drop the
+    /// future.
     ///
     /// # Errors
-    /// No server can be reached. The metrics count that, and `Attempts::none` keeps it.
-    pub async fn next(
+    /// There is no server. The metrics count that, and [`Attempts::no_server`] keeps it.
+    pub async fn next_server(
         &mut self,
         upstreams: &Upstreams,
-        wanted: &Wanted<'_>,
-    ) -> Result<Route, NoServer> {
+        facts: &RoutingFacts<'_>,
+    ) -> Result<ServerRoute, NoServer> {
         let began = *self.began.get_or_insert_with(Instant::now);
         self.count = self.count.saturating_add(1);
-        let held = match self.held.take() {
+        let guard = match self.guard.take() {
             Some(failed) => {
                 let next = upstreams
-                    .group(failed.server.entry.place)
-                    .enter_after(&failed);
+                    .group(failed.server.entry.index)
+                    .admit_retry(&failed);
                 self.suspect = Some(failed).filter(|_| std::mem::take(&mut self.is_suspect));
                 Ok(next)
             }
-            None => self.enter(upstreams, wanted).await,
+            None => self.first_server(upstreams, facts).await,
         };
-        let held = held.inspect_err(|none| {
-            self.none = Some(*none);
-            upstreams.record_no_server(self.place, wanted, *none);
+        let guard = guard.inspect_err(|no_server| {
+            self.no_server = Some(*no_server);
+            upstreams.record_no_server(self.index, facts, *no_server);
         })?;
-        self.asked = milliseconds(began.duration_since(upstreams.started));
-        self.place = Some(held.server.entry.place);
+        self.attempt_began = as_millis(began.duration_since(upstreams.started));
+        self.index = Some(guard.server.entry.index);
         self.is_counted = false;
-        let route = Route {
-            key: held.server.key,
-            timeouts: held.server.entry.timeouts,
+        let route = ServerRoute {
+            key: guard.server.connection_key,
+            timeouts: guard.server.entry.timeouts,
             must_be_fresh: self.must_be_fresh,
         };
-        self.held = Some(held);
+        self.guard = Some(guard);
         Ok(route)
     }
 
-    /// Takes a place for the first attempt, and waits for it if the request is put into the queue.
-    /// Fails if no origin is for the host, no server has an address, or there is no place.
-    async fn enter(
+    /// Chooses the server of the first attempt, and waits in the queue if necessary. Fails if no
+    /// origin is for the host, no server has an address, or there is no place.
+    async fn first_server(
         &mut self,
         upstreams: &Upstreams,
-        wanted: &Wanted<'_>,
-    ) -> Result<Held, NoServer> {
+        facts: &RoutingFacts<'_>,
+    ) -> Result<InFlightGuard, NoServer> {
         let origin = upstreams
             .index
-            .find(wanted.host, wanted.target)
+            .find(facts.host, facts.target)
             .ok_or(NoServer::NoOrigin)?;
         // No server is chosen yet: the first one stands for the origin in the metrics.
-        self.place = Some(ServerPlace { origin, server: 0 });
-        let entrance = upstreams.groups[origin].enter(wanted, || upstreams.elapsed());
-        match entrance.ok_or(NoServer::NoAddress)? {
-            Entrance::Place(held) => Ok(held),
-            Entrance::Refused(full) => Err(NoServer::Full(full)),
-            Entrance::Queue(waiting) => {
+        self.index = Some(ServerIndex { origin, server: 0 });
+        let admission = upstreams.groups[origin].admit(facts, || upstreams.elapsed());
+        match admission.ok_or(NoServer::NoAddress)? {
+            Admission::Admitted(guard) => Ok(guard),
+            Admission::Refused(refusal) => Err(NoServer::Refused(refusal)),
+            Admission::Queued(waiting) => {
                 let began = Instant::now();
-                // In a box: otherwise each request would have room for its timer.
-                let held = Box::pin(waiting.place()).await;
-                upstreams.metrics.waited(began.elapsed().as_secs_f64());
-                held.map_err(NoServer::Full)
+                // In a box: otherwise the timer would enlarge the future of each request.
+                let guard = Box::pin(waiting.wait()).await;
+                upstreams
+                    .metrics
+                    .record_queue_wait(began.elapsed().as_secs_f64());
+                guard.map_err(NoServer::Refused)
             }
         }
     }
 
-    /// The chosen server as Pingora connects to it; `None` if there is none. Pingora finds kept
+    /// The chosen server for Pingora's proxy; `None` if there is none. Pingora finds kept
     /// connections by a hash of the peer. A peer with a group key of its own gets a new connection,
-    /// which is not kept (Pingora 0.9.1): so it is where the request needs a fresh one.
+    /// which is not kept (Pingora 0.9.1). A request that needs a fresh connection gets such a peer.
     pub fn peer(&self) -> Option<HttpPeer> {
-        let mut peer = self.held.as_ref()?.server.peer();
+        let mut peer = self.guard.as_ref()?.server.peer();
         if self.must_be_fresh {
-            peer.group_key = FRESH.fetch_add(1, Ordering::Relaxed);
+            peer.group_key = NEXT_FRESH_KEY.fetch_add(1, Ordering::Relaxed);
             peer.options.idle_timeout = Some(Duration::ZERO);
         }
         Some(peer)
     }
 
-    /// A new connection to the chosen server.
+    /// Opens a new connection to the chosen server.
     ///
     /// # Errors
-    /// No server can be reached.
+    /// The server cannot be reached, or none was chosen.
     pub async fn connect(&self, connector: &TransportConnector) -> pingora_core::Result<Stream> {
-        match &self.held {
-            Some(held) => held.server.connect(connector).await,
+        match &self.guard {
+            Some(guard) => guard.server.connect(connector).await,
             None => Err(NoServer::NoAddress.error()),
         }
     }
 
-    /// The name and port of the chosen server, for a request that names no host to an origin that
-    /// wants none.
+    /// The name and port of the chosen server: the Host for a request without one.
     pub fn authority(&self) -> Option<&str> {
-        self.held
+        self.guard
             .as_ref()
-            .map(|held| held.server.entry.authority.as_str())
+            .map(|guard| guard.server.entry.authority.as_str())
     }
 
-    /// Reports that the chosen server did not answer, and returns whether the request may be sent
-    /// once more. Only returns false if no server was chosen, the failure was reported before, or
-    /// is not the origin's. Counts and logs a failure, unless just a kept connection had ended and
-    /// the request goes on. The failure counts against the server (towards its ejection) only if
-    /// `is_fault`, and not if the request may be at fault: then the next attempt decides
-    /// (`suspect`). It may be where a second server, too, closed its connection at this request.
-    pub fn failed(
+    /// Records that the chosen server did not answer, and returns whether the request may be sent
+    /// once more. Does nothing and returns false if no server was chosen, the failure was recorded
+    /// before, or is not the origin's. Counts and logs the failure, unless only a kept connection
+    /// had ended and the request is sent again. The failure counts towards the ejection of the
+    /// server if `is_server_fault`, and if the request is not suspected: a server that closed the
+    /// connection is at fault only if the next one answers (`suspect`).
+    pub fn record_failure(
         &mut self,
         upstreams: &Upstreams,
-        wanted: &Wanted<'_>,
-        reached: Reached,
+        facts: &RoutingFacts<'_>,
+        reached: AttemptProgress,
         error: &Error,
     ) -> bool {
-        let Some(held) = self.held.as_mut().filter(|_| !self.is_counted) else {
+        let Some(guard) = self.guard.as_mut().filter(|_| !self.is_counted) else {
             return false;
         };
         if *error.esource() != ErrorSource::Upstream {
@@ -235,175 +237,191 @@ impl Attempts {
         }
         self.is_counted = true;
         let may_be_repeated = match reached {
-            Reached::Nothing => upstreams.has_another(&held.server),
+            AttemptProgress::Nothing => upstreams.has_other_server(&guard.server),
             // The server may be up, and have closed a connection that was idle for too long.
-            Reached::KeptConnection => wanted.is_repeatable && has_ended(error),
-            Reached::NewConnection => {
-                wanted.is_repeatable && has_ended(error) && upstreams.has_another(&held.server)
+            AttemptProgress::KeptConnection => facts.is_repeatable && is_connection_end(error),
+            AttemptProgress::NewConnection => {
+                facts.is_repeatable
+                    && is_connection_end(error)
+                    && upstreams.has_other_server(&guard.server)
             }
-            Reached::Octets | Reached::Body => false,
+            AttemptProgress::Bytes | AttemptProgress::Body => false,
         };
-        let goes_on = may_be_repeated && self.count < MOST_ATTEMPTS;
+        let goes_on = may_be_repeated && self.count < MAX_ATTEMPTS;
         let reason = failure_reason(error.etype());
-        let was_closed_before = reached == Reached::KeptConnection && has_ended(error);
+        let was_closed_before =
+            reached == AttemptProgress::KeptConnection && is_connection_end(error);
         let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
         if goes_on {
-            upstreams.metrics.retried(held.server.entry.place, reason);
+            upstreams
+                .metrics
+                .record_retry(guard.server.entry.index, reason);
         }
         if !was_closed_before || !goes_on {
             upstreams
                 .metrics
-                .failed(Some(held.server.entry.place), reason);
+                .record_failure(Some(guard.server.entry.index), reason);
             let request = FailedRequest {
-                host: wanted.host,
-                target: wanted.target,
+                host: facts.host,
+                target: facts.target,
                 reason,
                 error,
                 at: upstreams.clock.moment(),
             };
-            held.server
+            guard
+                .server
                 .entry
-                .tally
-                .failed(&held.server.named(), &request);
+                .outcomes
+                .record_failure(&guard.server.display_name(), &request);
         }
-        let has_closed = reached == Reached::NewConnection && has_ended(error);
+        let has_closed = reached == AttemptProgress::NewConnection && is_connection_end(error);
         self.is_suspect = has_closed && goes_on;
         let is_for_request = self.is_suspect || has_closed && was_closed_elsewhere;
         if !was_closed_before
             && !is_for_request
-            && is_fault(&held.server, reached, error, self.asked)
+            && is_server_fault(&guard.server, reached, error, self.attempt_began)
         {
-            upstreams.failed(&held.server, reason);
+            upstreams.record_failure(&guard.server, reason);
         }
-        held.is_trial &= is_for_request;
+        guard.is_trial &= is_for_request;
         goes_on
     }
 
-    /// Reports the head of the server's response. If a server before closed the connection of this
-    /// request, the failure counts against that one now. An endless response gives its place back,
-    /// if the origin has a bound on requests. `lived` is the time that the clock had lived through.
-    /// Returns how long the origin took; `None` where nothing was asked.
-    pub fn answered(
+    /// Records the head of the server's response. If the former server closed the connection of
+    /// this request, the failure counts against it now. An endless response releases its place.
+    /// Returns how long the origin took; `None` without an attempt.
+    pub fn record_response(
         &mut self,
         upstreams: &Upstreams,
         status: u16,
-        lived: Duration,
+        monotonic: Duration,
         is_endless: impl FnOnce() -> bool,
     ) -> Option<Duration> {
-        let held = self.held.as_mut()?;
+        let guard = self.guard.as_mut()?;
         let now = Instant::now();
         let elapsed = now.duration_since(self.began?);
-        let server = &held.server;
-        server.entry.tally.answered(status, lived);
+        let server = &guard.server;
+        server.entry.outcomes.record_answer(status, monotonic);
         upstreams
             .metrics
-            .answered(server.entry.place, status, elapsed.as_secs_f64());
-        upstreams.answered(server, status, now.duration_since(upstreams.started));
+            .record_response(server.entry.index, status, elapsed.as_secs_f64());
+        upstreams.record_answer(server, status, now.duration_since(upstreams.started));
         if let Some(mut suspect) = self.suspect.take() {
-            upstreams.failed(&suspect.server, "read");
+            upstreams.record_failure(&suspect.server, "read");
             suspect.is_trial = false;
         }
-        held.is_trial = false;
-        if held.server.entry.shared.room.is_some() && is_endless() {
-            held.leave();
+        guard.is_trial = false;
+        if guard.server.entry.origin_state.queue.is_some() && is_endless() {
+            guard.release();
         }
         Some(elapsed)
     }
 
-    /// The place of the request, if the origin has a bound and the request may give it up; `None`
-    /// if it has given it back, and for a crawler, which keeps its place.
-    pub fn place(&self) -> Option<&Arc<Place>> {
-        self.held.as_ref()?.place()
+    /// The place of the request, if the origin limits open requests and the request may release it.
+    /// `None` for a crawler, which keeps its place.
+    pub fn releasable_place(&self) -> Option<&Arc<ReleasablePlace>> {
+        self.guard.as_ref()?.releasable_place()
     }
 
-    /// Gives the place at the server back while the response goes on, as that of a WebSocket does.
-    pub fn leave(&mut self) {
-        self.held.iter_mut().for_each(Held::leave);
+    /// Releases the place at the server while the response continues, as for a WebSocket.
+    pub fn release_place(&mut self) {
+        self.guard.iter_mut().for_each(InFlightGuard::release);
     }
 }
 
-/// Whether the error is that the connection ended: closed, or failed in a read or a write.
-fn has_ended(error: &Error) -> bool {
+/// Whether the connection was closed, or failed in a read or a write.
+fn is_connection_end(error: &Error) -> bool {
     matches!(
         error.etype(),
         ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError
     )
 }
 
-/// Whether a failure is the server's, and not that of one request: no connection; or no head, or a
-/// malformed head, and the server has answered no other request meanwhile. Origins close some paths
-/// without an answer. Meanwhile is since the attempt began (`asked`, in milliseconds since the
-/// start), and without a timeout also `MEANWHILE` before that.
-fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> bool {
+/// Whether the server is at fault, and not one request: there was no connection; or there was no
+/// valid head, and the server has answered no other request since the attempt began
+/// (`attempt_began`, in milliseconds since the start; without a timeout also `RECENT_ANSWER_MS`
+/// before that). Some origins close certain paths without an answer.
+fn is_server_fault(
+    server: &Server,
+    reached: AttemptProgress,
+    error: &Error,
+    attempt_began: u64,
+) -> bool {
     let is_late = matches!(
         error.etype(),
         ErrorType::ReadTimedout | ErrorType::WriteTimedout
     );
     let since = if is_late {
-        asked
+        attempt_began
     } else {
-        asked.saturating_sub(MEANWHILE)
+        attempt_began.saturating_sub(RECENT_ANSWER_MS)
     };
-    reached == Reached::Nothing || reached != Reached::Body && !server.has_answered_since(since)
+    reached == AttemptProgress::Nothing
+        || reached != AttemptProgress::Body && !server.has_answered_since(since)
 }
 
 impl Upstreams {
-    fn has_another(&self, server: &Arc<Server>) -> bool {
-        self.group(server.entry.place).has_another(server)
+    fn has_other_server(&self, server: &Arc<Server>) -> bool {
+        self.group(server.entry.index).has_other_server(server)
     }
 
     /// Counts a failure against a server, and reports it if that ejects the server.
-    fn failed(&self, server: &Arc<Server>, reason: &'static str) {
-        let group = self.group(server.entry.place);
-        let change = group.failed(server, reason, self.elapsed(), self.clock.moment().now);
-        self.report(server, change);
+    fn record_failure(&self, server: &Arc<Server>, reason: &'static str) {
+        let group = self.group(server.entry.index);
+        let change = group.record_failure(server, reason, self.elapsed(), self.clock.moment().now);
+        self.report_change(server, change);
     }
 
     /// Counts an answer for a server, and reports it if that brings the server back. A status that
     /// the settings call a failure counts against the server instead.
-    fn answered(&self, server: &Arc<Server>, status: u16, now: Duration) {
-        let group = self.group(server.entry.place);
+    fn record_answer(&self, server: &Arc<Server>, status: u16, now: Duration) {
+        let group = self.group(server.entry.index);
         if group.is_failure(status) {
-            return self.failed(server, "status");
+            return self.record_failure(server, "status");
         }
-        self.report(server, group.answered(server, now));
+        self.report_change(server, group.record_answer(server, now));
     }
 
-    /// Counts and logs a request that no server was found for. `place` is that of its origin;
-    /// `None` if no origin is for its host.
-    fn record_no_server(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
-        let Wanted {
+    /// Counts and logs a request without a server. `index` is that of its origin; `None` if no
+    /// origin is for its host.
+    fn record_no_server(
+        &self,
+        index: Option<ServerIndex>,
+        facts: &RoutingFacts<'_>,
+        no_server: NoServer,
+    ) {
+        let RoutingFacts {
             host,
             target,
             is_crawler,
-            lived,
+            monotonic,
             ..
-        } = *wanted;
-        match (none, place.map(|place| (place, self.group(place)))) {
-            (NoServer::Full(full), Some((place, group))) => {
-                self.metrics.turned_away(place, full.reason);
-                if let Some(room) = &group.shared.room {
-                    room.count_turned_away(is_crawler, lived);
+        } = *facts;
+        match (no_server, index.map(|index| (index, self.group(index)))) {
+            (NoServer::Refused(refusal), Some((index, group))) => {
+                self.metrics.record_turned_away(index, refusal.reason);
+                if let Some(queue) = &group.origin_state.queue {
+                    queue.count_turned_away(is_crawler, monotonic);
                 }
             }
-            (_, Some((place, group))) => {
-                let reason = none.reason();
-                self.metrics.failed(Some(place), reason);
+            (_, Some((index, group))) => {
+                let reason = no_server.reason();
+                self.metrics.record_failure(Some(index), reason);
                 if let Some(entry) = group.entries.first() {
                     let request = FailedRequest {
                         host,
                         target,
                         reason,
-                        error: &none,
+                        error: &no_server,
                         at: self.clock.moment(),
                     };
-                    entry.tally.failed(&entry.url, &request);
+                    entry.outcomes.record_failure(&entry.url, &request);
                 }
             }
             (_, None) => {
-                self.metrics.failed(None, none.reason());
-                self.without_origin.asked(host, target, lived);
+                self.metrics.record_failure(None, no_server.reason());
+                self.unrouted.record(host, target, monotonic);
             }
         }
     }

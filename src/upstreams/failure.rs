@@ -1,4 +1,5 @@
-//! Errors of Pingora as failures of a request. [`failure_status`] is the status for the client, and
+//! Classifies Pingora's errors when crawlgate forwards a request and no response comes.
+//! [`failure_status`] is the status that the client gets (such as 502 or 504), and
 //! [`failure_reason`] the word for metrics and logs.
 
 use pingora_core::{Error, ErrorSource, ErrorType};
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origin_that_is_too_slow_is_told_from_one_that_is_down() {
+    fn slow_origin_gets_504_and_broken_origin_502() {
         assert_eq!(
             failure_status(&Error::new_up(ErrorType::ConnectTimedout)),
             504
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_left_gets_nothing_and_one_that_erred_gets_400() {
+    fn departed_client_gets_no_status_and_bad_request_400() {
         assert_eq!(
             failure_status(&Error::new_down(ErrorType::ConnectionClosed)),
             0

@@ -1,79 +1,80 @@
 //! [`Upstreams`]: the origins of the settings, found by host and path, and the servers of each.
-//! [`Attempts`] chooses the server of a request. [`Resolver`] resolves the names of servers in the
-//! background, by their time to live. [`Checks`] ask servers whether they are up.
+//! [`Attempts`] chooses the server of a request. In the background, [`OriginResolver`] resolves the
+//! names of servers, and [`HealthChecks`] checks whether they are up.
 //!
-//! The two ways of forwarding (`edge/lane`, and `gateway` with Pingora's proxy) keep an
-//! [`Attempts`] for each request. They ask it for a server, send the request there, and report the
-//! outcome. It says whether the request may be sent once more. `server.rs` has a value for each
-//! address of a server, and `server_state.rs` its states. `group.rs` has the servers of an origin,
-//! `table.rs` the choice among them, and `server/room.rs` the limit on open requests with its
-//! queue.
+//! The forwarder (`edge/forwarder`) and Pingora's proxy (`gateway`) keep an [`Attempts`] for each
+//! request. They ask it for a server, send the request there, and report the outcome; it decides
+//! whether the request may be sent once more. `server` has a value for each address of a server,
+//! and the limit on open requests with its queue. `server_state` has the states of a server,
+//! `group` the servers of an origin, and `table` the choice among them.
 //!
-//! Nothing here blocks a request: it gets an address that was resolved before. (`HttpPeer::new`
-//! with a name resolves it and blocks, and panics if that fails: pingora issues 570 and 921.)
+//! Nothing here blocks a request: addresses are resolved before. (`HttpPeer::new` with a name
+//! resolves it and blocks, and panics if that fails: pingora issues 570 and 921.)
 
 mod attempts;
 mod background;
 mod failure;
 mod group;
 mod hash;
+mod outcomes;
 mod server;
 mod server_state;
 mod table;
-mod tally;
 mod tls;
 
 #[cfg(test)]
 mod tests;
 
-pub use attempts::{Attempts, MOST_ATTEMPTS, NoServer, Reached, Route};
-pub use background::{Checks, Resolver};
+pub use attempts::{AttemptProgress, Attempts, MAX_ATTEMPTS, NoServer, ServerRoute};
+pub use background::{HealthChecks, OriginResolver};
 pub use failure::failure_status;
-pub use server::{Place, Wanted};
-pub use tally::{OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
-pub use tls::{ServerTls, TlsFileError, trusting};
+pub use outcomes::{
+    ExcludedServer, OriginStatus, QueueStatus, UpstreamsStatus, WithoutOriginStatus,
+};
+pub use server::{ReleasablePlace, RoutingFacts};
+pub use tls::{ServerTls, TlsFileError, client_config_builder};
 
 use crate::clock::Clock;
 use crate::settings::{OriginIndex, OriginSettings};
-use crate::telemetry::{Events, Metrics, OriginMetrics, ServerEvent, ServerPlace};
+use crate::telemetry::{EventLog, Metrics, OriginMetrics, ServerEvent, ServerIndex};
 pub use group::PassedServer;
-use group::{Change, Group, Unwell};
-use server::{Entry, Server};
+use group::{CheckFailure, ServerChange, ServerGroup};
+use outcomes::UnroutedRequests;
+use server::{Server, ServerEntry};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tally::WithoutOrigin;
 
 /// All origins, found by host and path.
 pub struct Upstreams {
     index: OriginIndex,
-    groups: Vec<Group>,
-    /// Whether an origin wants its own Host.
+    groups: Vec<ServerGroup>,
+    /// Whether an origin has its own Host.
     has_hosts: bool,
-    /// Whether an origin has a bound on requests.
-    has_places: bool,
-    without_origin: WithoutOrigin,
+    /// Whether an origin limits open requests.
+    has_admission_limit: bool,
+    unrouted: UnroutedRequests,
     started: Instant,
     metrics: OriginMetrics,
-    events: Events,
+    events: EventLog,
     clock: Clock,
 }
 
 impl Upstreams {
-    /// Prepares the origins. A server that is given as an address is ready at once, a name after
-    /// the first round of a [`Resolver`].
+    /// Prepares the origins. A server with an address is ready at once, a server with a name after
+    /// the [`OriginResolver`] has resolved it.
     ///
     /// # Errors
     /// A file of an origin's `tls` cannot be used.
     pub fn new(
         settings: &[OriginSettings],
         metrics: &Metrics,
-        events: Events,
+        events: EventLog,
         clock: Clock,
     ) -> Result<Upstreams, TlsFileError> {
         let mut groups = Vec::new();
         for (place, origin) in settings.iter().enumerate() {
             let tls = origin.tls.as_ref().map(ServerTls::open).transpose()?;
-            groups.push(Group::new(place, origin, tls.map(Arc::new)));
+            groups.push(ServerGroup::new(place, origin, tls.map(Arc::new)));
         }
         let names = groups
             .iter()
@@ -82,9 +83,9 @@ impl Upstreams {
         Ok(Upstreams {
             index: OriginIndex::new(settings),
             has_hosts: settings.iter().any(|origin| origin.host.is_some()),
-            has_places: settings.iter().any(|origin| origin.places.is_some()),
+            has_admission_limit: settings.iter().any(|origin| origin.capacity.is_some()),
             groups,
-            without_origin: WithoutOrigin::default(),
+            unrouted: UnroutedRequests::default(),
             started: Instant::now(),
             metrics,
             events,
@@ -92,12 +93,12 @@ impl Upstreams {
         })
     }
 
-    /// Reads the files of `tls` again, and uses those that changed. Returns the number of origins
-    /// whose files are refused.
-    pub fn renew_tls_files(&self) -> usize {
-        self.tls().for_each(|(_, tls)| tls.renew());
+    /// Reads the files of `tls` again, and uses changed ones. Returns the number of origins whose
+    /// files are rejected.
+    pub fn reload_tls_files(&self) -> usize {
+        self.tls().for_each(|(_, tls)| tls.reload());
         self.tls()
-            .filter(|(_, tls)| tls.refused().is_some())
+            .filter(|(_, tls)| tls.rejection().is_some())
             .count()
     }
 
@@ -106,33 +107,33 @@ impl Upstreams {
         self.tls().any(|(_, tls)| tls.has_files())
     }
 
-    /// TLS of the origins that have settings for it.
-    fn tls(&self) -> impl Iterator<Item = (&Group, &ServerTls)> {
+    /// The origins with settings for TLS.
+    fn tls(&self) -> impl Iterator<Item = (&ServerGroup, &ServerTls)> {
         self.groups
             .iter()
             .filter_map(|group| Some((group, &**group.tls.as_ref()?)))
     }
 
     /// The state of the servers and the recent outcomes of their requests, in the order of the
-    /// settings. `lived` is the time that the clock has lived through.
-    pub fn status(&self, lived: Duration) -> UpstreamsStatus {
+    /// settings.
+    pub fn status(&self, monotonic: Duration) -> UpstreamsStatus {
         let mut servers = Vec::new();
         let mut queues = Vec::new();
         for group in &self.groups {
             for entry in &group.entries {
-                servers.push(server_status(group, entry, lived));
+                servers.push(server_status(group, entry, monotonic));
             }
-            if let Some(room) = &group.shared.room {
-                queues.push(room.status(group.name(), self.elapsed(), lived));
+            if let Some(queue) = &group.origin_state.queue {
+                queues.push(queue.status(group.name(), self.elapsed(), monotonic));
             }
         }
         UpstreamsStatus {
             servers,
             queues,
-            without_origin: self.without_origin.status(lived),
+            without_origin: self.unrouted.status(monotonic),
             refused_files: self
                 .tls()
-                .filter_map(|(group, tls)| Some((group.name(), tls.refused()?)))
+                .filter_map(|(group, tls)| Some((group.name(), tls.rejection()?)))
                 .collect(),
         }
     }
@@ -142,7 +143,7 @@ impl Upstreams {
     pub fn set_gauges(&self) {
         for (origin, group) in self.groups.iter().enumerate() {
             for entry in &group.entries {
-                let all = group.servers(entry);
+                let all = group.servers_of(entry);
                 let up = all.iter().filter(|server| server.is_up()).count();
                 let down = all.iter().filter(|server| server.state().is_down()).count();
                 let in_flight = all.iter().map(|server| server.in_flight()).sum();
@@ -151,46 +152,44 @@ impl Upstreams {
                     ("ejected", all.len().saturating_sub(up + down)),
                     ("down", down),
                 ];
-                self.metrics.set_server(entry.place, states, in_flight);
+                self.metrics.set_server(entry.index, states, in_flight);
             }
-            if let Some(room) = &group.shared.room {
+            if let Some(queue) = &group.origin_state.queue {
                 self.metrics
-                    .set_waiting(ServerPlace { origin, server: 0 }, room.waiting());
+                    .set_waiting(ServerIndex { origin, server: 0 }, queue.waiting_count());
             }
         }
     }
 
-    /// The servers that get no requests, of all origins, for the next process.
-    pub fn pass(&self) -> Vec<PassedServer> {
-        let now = group::milliseconds(self.elapsed());
+    /// The servers without requests, for the next process.
+    pub fn passed_servers(&self) -> Vec<PassedServer> {
+        let now = group::as_millis(self.elapsed());
         self.groups
             .iter()
-            .flat_map(|group| group.pass(now))
+            .flat_map(|group| group.passed_servers(now))
             .collect()
     }
 
-    /// Takes over the servers that got no requests in the previous process. They get none here,
-    /// until a trial or a check brings them back.
-    pub fn go_on(&self, passed: &[PassedServer]) {
-        let now = group::milliseconds(self.elapsed());
+    /// Restores the servers without requests of the previous process. They get none here, until a
+    /// trial or a check brings them back.
+    pub fn restore_passed(&self, passed: &[PassedServer]) {
+        let now = group::as_millis(self.elapsed());
         self.groups
             .iter()
-            .for_each(|group| group.go_on(passed, now));
+            .for_each(|group| group.restore_passed(passed, now));
     }
 
-    /// Whether the origin of a request bounds how many it takes at once. False if no origin is for
-    /// it.
-    pub fn has_places(&self, host: &[u8], target: &[u8]) -> bool {
-        self.has_places
+    /// Whether the origin of a request limits open requests. False without an origin.
+    pub fn has_admission_limit(&self, host: &[u8], target: &[u8]) -> bool {
+        self.has_admission_limit
             && self
                 .index
                 .find(host, target)
-                .is_some_and(|origin| self.groups[origin].shared.room.is_some())
+                .is_some_and(|origin| self.groups[origin].origin_state.queue.is_some())
     }
 
-    /// The Host that the origin of a request wants; `None` if it gets the client's, and if no
-    /// origin is for the request.
-    pub fn host_for(&self, host: &[u8], target: &[u8]) -> Option<&str> {
+    /// The Host for the origin of a request; `None` if it gets the client's, or without an origin.
+    pub fn origin_host(&self, host: &[u8], target: &[u8]) -> Option<&str> {
         if !self.has_hosts {
             return None;
         }
@@ -200,30 +199,30 @@ impl Upstreams {
             .as_deref()
     }
 
-    /// The Host of the origin that becomes the client's in responses: that of
-    /// [`Upstreams::host_for`], unless clients may ask for it themselves.
+    /// The Host that is replaced by the client's in responses: that of [`Upstreams::origin_host`],
+    /// unless clients may request it themselves.
     pub fn host_to_replace(&self, host: &[u8], target: &[u8]) -> Option<&str> {
-        let host = self.host_for(host, target)?;
+        let host = self.origin_host(host, target)?;
         let mut public = self.groups.iter().flat_map(|group| &group.settings.hosts);
         (!public.any(|public| public == host)).then_some(host)
     }
 
-    fn group(&self, place: ServerPlace) -> &Group {
-        &self.groups[place.origin]
+    fn group(&self, index: ServerIndex) -> &ServerGroup {
+        &self.groups[index.origin]
     }
 
-    /// The time since the start, by which servers are ejected and come back.
+    /// The time since the start. Ejections are measured by it.
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// Counts and logs the change of a server, if there was one.
-    fn report(&self, server: &Server, change: Option<Change>) {
+    fn report_change(&self, server: &Server, change: Option<ServerChange>) {
         let Some(change) = change else { return };
-        let name = server.named();
+        let name = server.display_name();
         let (event, reason, status, seconds) = match change {
-            Change::Ejected(time, reason) => {
-                self.metrics.ejected(server.entry.place);
+            ServerChange::Ejected(time, reason) => {
+                self.metrics.record_ejection(server.entry.index);
                 tracing::warn!(
                     server = name,
                     reason,
@@ -232,7 +231,7 @@ impl Upstreams {
                 );
                 ("server_ejected", Some(reason), None, Some(time.as_secs()))
             }
-            Change::Down(Unwell { reason, status }) => {
+            ServerChange::Down(CheckFailure { reason, status }) => {
                 tracing::warn!(
                     server = name,
                     reason,
@@ -242,15 +241,15 @@ impl Upstreams {
                 );
                 ("server_down", Some(reason), status, None)
             }
-            Change::Returned => {
+            ServerChange::Returned => {
                 tracing::info!(server = name, "the server answers again and gets requests");
                 ("server_returned", None, None, None)
             }
         };
-        self.events.server(&ServerEvent {
+        self.events.write_server_event(&ServerEvent {
             time: self.clock.now(),
             event,
-            origin: self.group(server.entry.place).name(),
+            origin: self.group(server.entry.index).name(),
             server: name,
             reason,
             status,
@@ -259,19 +258,18 @@ impl Upstreams {
     }
 }
 
-/// The status of one server of the settings: its counts, requests in flight, and those of its
-/// addresses that get no requests.
-fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus {
-    let servers = group.servers(entry);
+/// The status of one server of the settings.
+fn server_status(group: &ServerGroup, entry: &ServerEntry, monotonic: Duration) -> OriginStatus {
+    let servers = group.servers_of(entry);
     let mut out_of_use = Vec::new();
     for server in &servers {
         let state = server.state();
-        if let Some(because) = state.because() {
-            out_of_use.push(OutOfUse {
-                address: server.shown_address(),
-                since: because.since,
-                reason: because.reason.to_string(),
-                status: because.status,
+        if let Some(cause) = state.cause() {
+            out_of_use.push(ExcludedServer {
+                address: server.display_address(),
+                since: cause.since,
+                reason: cause.reason.to_string(),
+                status: cause.status,
                 is_down: state.is_down(),
             });
         }
@@ -284,6 +282,6 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
         in_flight: servers.iter().map(|server| server.in_flight()).sum(),
         is_backup: entry.is_backup,
         out_of_use,
-        ..entry.tally.status(lived)
+        ..entry.outcomes.status(monotonic)
     }
 }

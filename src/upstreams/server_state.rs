@@ -1,4 +1,6 @@
-//! [`ServerState`]: the state of a server. Only a server that is up gets requests as usual.
+//! [`ServerState`]: the state of one web server behind crawlgate. Only a server that is up gets
+//! requests as usual. A server whose requests fail is ejected for a time, and then tried with one
+//! request. A server whose health checks fail is down.
 //!
 //! | from | to | when |
 //! |---|---|---|
@@ -10,38 +12,44 @@
 //! | any | down | several checks in a row failed |
 //! | down | up | several checks in a row succeeded |
 
-use crate::settings::Ejection;
+use crate::settings::EjectionSettings;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The states of a server that is not up: see the top of this file.
+/// The state of a server: up, or excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerState {
     /// `None` while it gets requests.
-    out: Option<Excluded>,
-    /// Ejections without a long time in between.
-    times: u32,
-    /// When it came back from the last one, in milliseconds since the start.
-    returned: u64,
-    /// Whether the last check ended well, and how many in a row ended like it.
-    checks: (bool, u32),
+    exclusion: Option<Exclusion>,
+    /// Ejections in a row, without a long time in between.
+    ejections: u32,
+    /// When the last exclusion ended, in milliseconds since the start.
+    returned_at: u64,
+    checks: CheckSeries,
 }
 
-/// A server that gets no requests.
+/// The results of the last checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CheckSeries {
+    is_success: bool,
+    /// How many checks in a row had this result.
+    length: u32,
+}
+
+/// Why and until when a server gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Excluded {
-    state: Exclusion,
-    /// When its trial is due, in milliseconds since the start. After a failed early trial, too.
-    /// Without a meaning if it is down.
+struct Exclusion {
+    kind: ExclusionKind,
+    /// When its trial is due, in milliseconds since the start. Unused if it is down.
     until: u64,
-    because: Because,
+    cause: ExclusionCause,
 }
 
-/// See the top of this file.
+/// The states without requests: see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exclusion {
+enum ExclusionKind {
     Ejected,
     OnTrial,
     Down,
@@ -49,18 +57,18 @@ enum Exclusion {
 
 /// The state of a server without requests, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedState {
+pub struct PassedServerState {
     /// Milliseconds until a trial: the next process has another start. `None` for a server that is
     /// down.
     trial_in: Option<u64>,
     times: u32,
     #[serde(flatten)]
-    because: Because,
+    cause: ExclusionCause,
 }
 
 /// Why a server gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Because {
+pub struct ExclusionCause {
     pub since: Timestamp,
     /// A fixed word.
     pub reason: Cow<'static, str>,
@@ -70,164 +78,155 @@ pub struct Because {
 
 impl ServerState {
     pub fn is_up(&self) -> bool {
-        self.out.is_none()
+        self.exclusion.is_none()
     }
 
-    /// When the trial is due (milliseconds since the start), if the server is in this state.
-    fn until(&self, state: Exclusion) -> Option<u64> {
-        self.out
+    /// The end of the exclusion (milliseconds since the start), if the server is in this state.
+    fn exclusion_end(&self, kind: ExclusionKind) -> Option<u64> {
+        self.exclusion
             .as_ref()
-            .filter(|out| out.state == state)
-            .map(|out| out.until)
+            .filter(|exclusion| exclusion.kind == kind)
+            .map(|exclusion| exclusion.until)
     }
 
     /// When its trial is due, in milliseconds since the start, if it is ejected.
     pub fn trial_due(&self) -> Option<u64> {
-        self.until(Exclusion::Ejected)
+        self.exclusion_end(ExclusionKind::Ejected)
     }
 
     /// Why it gets no requests, and since when.
-    pub fn because(&self) -> Option<&Because> {
-        self.out.as_ref().map(|out| &out.because)
+    pub fn cause(&self) -> Option<&ExclusionCause> {
+        self.exclusion.as_ref().map(|exclusion| &exclusion.cause)
     }
 
     /// Whether a request tries it.
     pub fn is_on_trial(&self) -> bool {
-        self.until(Exclusion::OnTrial).is_some()
+        self.exclusion_end(ExclusionKind::OnTrial).is_some()
     }
 
-    /// Whether a request tries it before the end of its time. `now` is in milliseconds since the
-    /// start.
-    pub fn is_tried_early(&self, now: u64) -> bool {
-        self.until(Exclusion::OnTrial)
+    /// Whether a request tries it before its trial was due. `now` is in milliseconds since the start.
+    pub fn is_early_trial(&self, now: u64) -> bool {
+        self.exclusion_end(ExclusionKind::OnTrial)
             .is_some_and(|until| until > now)
     }
 
     /// Whether it is down, because checks fail.
     pub fn is_down(&self) -> bool {
-        self.until(Exclusion::Down).is_some()
+        self.exclusion_end(ExclusionKind::Down).is_some()
     }
 
     /// The state for the next process, if it gets no requests. A trial without a result is due
     /// again.
-    pub fn pass(&self, now: u64) -> Option<PassedState> {
-        let Excluded {
-            state,
-            until,
-            because,
-        } = self.out.clone()?;
-        let trial_in = match state {
-            Exclusion::Ejected => Some(until.saturating_sub(now)),
-            Exclusion::OnTrial => Some(0),
-            Exclusion::Down => None,
+    pub fn to_passed(&self, now: u64) -> Option<PassedServerState> {
+        let Exclusion { kind, until, cause } = self.exclusion.clone()?;
+        let trial_in = match kind {
+            ExclusionKind::Ejected => Some(until.saturating_sub(now)),
+            ExclusionKind::OnTrial => Some(0),
+            ExclusionKind::Down => None,
         };
-        Some(PassedState {
+        Some(PassedServerState {
             trial_in,
-            times: self.times,
-            because,
+            times: self.ejections,
+            cause,
         })
     }
 
     /// The state that the previous process passed: ejected or down. `now` is in milliseconds since
     /// this start.
-    pub fn passed(
-        PassedState {
-            trial_in,
-            times,
-            because,
-        }: PassedState,
-        now: u64,
-    ) -> ServerState {
-        let state = if trial_in.is_some() {
-            Exclusion::Ejected
+    pub fn from_passed(passed: PassedServerState, now: u64) -> ServerState {
+        let kind = if passed.trial_in.is_some() {
+            ExclusionKind::Ejected
         } else {
-            Exclusion::Down
+            ExclusionKind::Down
         };
         ServerState {
-            out: Some(Excluded {
-                state,
-                until: now.saturating_add(trial_in.unwrap_or_default()),
-                because,
+            exclusion: Some(Exclusion {
+                kind,
+                until: now.saturating_add(passed.trial_in.unwrap_or_default()),
+                cause: passed.cause,
             }),
-            times,
+            ejections: passed.times,
             ..ServerState::default()
         }
     }
 
     /// Ejects it at `now` (milliseconds since the start), and returns for how long: twice as long
-    /// each time, at most `rules.most`, and as at first if it was up for longer than that. If it
-    /// got no requests before, as on trial, the earlier reason stays in place of `because`.
-    pub fn eject(&mut self, rules: &Ejection, because: Because, now: u64) -> Duration {
-        let lasted = Duration::from_millis(now.saturating_sub(self.returned));
-        if self.is_up() && lasted > rules.most {
-            self.times = 0;
+    /// each time, up to a maximum. If the server was up for longer than the maximum, the time is that
+    /// of a first ejection. If it was excluded already, as on trial, the earlier cause stays.
+    pub fn eject(&mut self, rules: &EjectionSettings, cause: ExclusionCause, now: u64) -> Duration {
+        let lasted = Duration::from_millis(now.saturating_sub(self.returned_at));
+        if self.is_up() && lasted > rules.max_time {
+            self.ejections = 0;
         }
-        let doubled = 1_u32.checked_shl(self.times).unwrap_or(u32::MAX);
-        let time = rules.time.saturating_mul(doubled).min(rules.most);
-        self.times = self.times.saturating_add(1);
-        let because = self.because().cloned().unwrap_or(because);
-        self.out = Some(Excluded {
-            state: Exclusion::Ejected,
+        let doubled = 1_u32.checked_shl(self.ejections).unwrap_or(u32::MAX);
+        let time = rules
+            .initial_time
+            .saturating_mul(doubled)
+            .min(rules.max_time);
+        self.ejections = self.ejections.saturating_add(1);
+        let cause = self.cause().cloned().unwrap_or(cause);
+        self.exclusion = Some(Exclusion {
+            kind: ExclusionKind::Ejected,
             until: now.saturating_add(time.as_millis() as u64),
-            because,
+            cause,
         });
         time
     }
 
     /// Lets one request try it. Returns whether it was ejected.
     pub fn begin_trial(&mut self) -> bool {
-        self.leave(Exclusion::Ejected, Exclusion::OnTrial)
+        self.transition(ExclusionKind::Ejected, ExclusionKind::OnTrial)
     }
 
-    /// Ends a trial without a result: the next one is due when this one was. Returns whether there
-    /// was one.
-    pub fn break_off_trial(&mut self) -> bool {
-        self.leave(Exclusion::OnTrial, Exclusion::Ejected)
+    /// Ends a trial without a result. The time at which it was due stays. Returns whether there was a
+    /// trial.
+    pub fn cancel_trial(&mut self) -> bool {
+        self.transition(ExclusionKind::OnTrial, ExclusionKind::Ejected)
     }
 
-    /// Moves from `state` to `next`. Does nothing and returns false in any other state.
-    fn leave(&mut self, state: Exclusion, next: Exclusion) -> bool {
-        let out = self.out.as_mut().filter(|out| out.state == state);
-        out.map(|out| out.state = next).is_some()
+    /// Moves from `kind` to `next`. Does nothing and returns false in any other state.
+    fn transition(&mut self, kind: ExclusionKind, next: ExclusionKind) -> bool {
+        let exclusion = self
+            .exclusion
+            .as_mut()
+            .filter(|exclusion| exclusion.kind == kind);
+        exclusion.map(|exclusion| exclusion.kind = next).is_some()
     }
 
-    /// Ends a trial that went well. Returns whether there was one.
-    pub fn come_back(&mut self, now: u64) -> bool {
+    /// Ends a successful trial. Returns whether there was one.
+    pub fn finish_trial(&mut self, now: u64) -> bool {
         let was_on_trial = self.is_on_trial();
         if was_on_trial {
-            self.go_up(now);
+            self.mark_up(now);
         }
         was_on_trial
     }
 
-    /// Counts a check. Returns the number of checks in a row that ended like this one.
-    pub fn count_check(&mut self, is_well: bool) -> u32 {
-        let count = if self.checks.0 == is_well {
-            self.checks.1.saturating_add(1)
+    /// Counts a check. Returns the number of checks in a row with this result.
+    pub fn count_check(&mut self, is_success: bool) -> u32 {
+        let length = if self.checks.is_success == is_success {
+            self.checks.length.saturating_add(1)
         } else {
             1
         };
-        self.checks = (is_well, count);
-        count
+        self.checks = CheckSeries { is_success, length };
+        length
     }
 
-    /// Takes it down, because checks fail. If it got no requests before, that is still the moment
-    /// since when; the reason is the new one.
-    pub fn go_down(&mut self, because: Because) {
-        let since = self
-            .because()
-            .map_or(because.since, |earlier| earlier.since);
-        self.out = Some(Excluded {
-            state: Exclusion::Down,
+    /// Marks it as down, because checks fail. If it was excluded already, `since` stays.
+    pub fn mark_down(&mut self, cause: ExclusionCause) {
+        let since = self.cause().map_or(cause.since, |earlier| earlier.since);
+        self.exclusion = Some(Exclusion {
+            kind: ExclusionKind::Down,
             until: 0,
-            because: Because { since, ..because },
+            cause: ExclusionCause { since, ..cause },
         });
     }
 
-    /// Takes it up again at `now`, in milliseconds since the start.
-    pub fn go_up(&mut self, now: u64) {
-        self.out = None;
-        self.returned = now;
+    /// Marks it as up at `now`, in milliseconds since the start.
+    pub fn mark_up(&mut self, now: u64) {
+        self.exclusion = None;
+        self.returned_at = now;
     }
 }
 
@@ -235,8 +234,8 @@ impl ServerState {
 mod tests {
     use super::*;
 
-    fn because(second: i64) -> Because {
-        Because {
+    fn cause_at(second: i64) -> ExclusionCause {
+        ExclusionCause {
             since: Timestamp(second),
             reason: "connect_refused".into(),
             status: None,
@@ -244,108 +243,105 @@ mod tests {
     }
 
     #[test]
-    fn each_ejection_is_twice_as_long_up_to_the_most() {
-        let (rules, mut standing, mut now) = (Ejection::default(), ServerState::default(), 0);
+    fn ejections_double_up_to_the_maximum() {
+        let (rules, mut state, mut now) = (EjectionSettings::default(), ServerState::default(), 0);
         let mut seconds = Vec::new();
         for second in 0..7 {
-            let time = standing.eject(&rules, because(second), now);
+            let time = state.eject(&rules, cause_at(second), now);
             seconds.push(time.as_secs());
             now += u64::try_from(time.as_millis()).expect("a few minutes");
-            assert!(standing.begin_trial());
+            assert!(state.begin_trial());
         }
         assert_eq!(seconds, [10, 20, 40, 80, 160, 300, 300]);
         assert_eq!(
-            standing.because().map(|because| because.since),
+            state.cause().map(|cause| cause.since),
             Some(Timestamp(0)),
             "it was never up since"
         );
     }
 
     #[test]
-    fn server_that_was_up_for_long_begins_anew() {
-        let (rules, mut standing) = (Ejection::default(), ServerState::default());
-        let eject =
-            |standing: &mut ServerState, now| standing.eject(&rules, because(0), now).as_secs();
-        assert_eq!(eject(&mut standing, 1_000), 10);
-        assert!(standing.begin_trial() && standing.come_back(11_000) && standing.is_up());
-        assert_eq!(eject(&mut standing, 12_000), 20, "it was up for a second");
-        assert!(standing.begin_trial() && standing.come_back(40_000));
-        assert_eq!(eject(&mut standing, 340_001), 10);
+    fn server_that_was_up_for_long_starts_over() {
+        let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
+        let eject = |state: &mut ServerState, now| state.eject(&rules, cause_at(0), now).as_secs();
+        assert_eq!(eject(&mut state, 1_000), 10);
+        assert!(state.begin_trial() && state.finish_trial(11_000) && state.is_up());
+        assert_eq!(eject(&mut state, 12_000), 20, "it was up for a second");
+        assert!(state.begin_trial() && state.finish_trial(40_000));
+        assert_eq!(eject(&mut state, 340_001), 10);
     }
 
     #[test]
-    fn requests_bring_no_server_back_that_checks_say_is_down() {
-        let (rules, mut standing) = (Ejection::default(), ServerState::default());
-        standing.eject(&rules, because(1), 0);
-        standing.go_down(Because {
+    fn requests_bring_back_no_server_that_is_down() {
+        let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
+        state.eject(&rules, cause_at(1), 0);
+        state.mark_down(ExclusionCause {
             reason: "status".into(),
             status: Some(503),
-            ..because(2)
+            ..cause_at(2)
         });
-        let expected = Because {
+        let expected = ExclusionCause {
             since: Timestamp(1),
             reason: "status".into(),
             status: Some(503),
         };
         assert_eq!(
-            standing.because(),
+            state.cause(),
             Some(&expected),
             "it has had no requests since the ejection"
         );
         assert!(
-            !standing.begin_trial()
-                && !standing.break_off_trial()
-                && !standing.come_back(1)
-                && !standing.is_up()
+            !state.begin_trial()
+                && !state.cancel_trial()
+                && !state.finish_trial(1)
+                && !state.is_up()
         );
-        assert_eq!(standing.trial_due(), None);
-        standing.go_up(2);
-        assert!(standing.is_up());
+        assert_eq!(state.trial_due(), None);
+        state.mark_up(2);
+        assert!(state.is_up());
     }
 
     #[test]
-    fn checks_are_counted_as_long_as_they_end_alike() {
-        let mut standing = ServerState::default();
+    fn checks_with_the_same_result_are_counted() {
+        let mut state = ServerState::default();
         let counts =
-            [true, true, false, false, false, true].map(|is_well| standing.count_check(is_well));
+            [true, true, false, false, false, true].map(|is_success| state.count_check(is_success));
         assert_eq!(counts, [1, 2, 1, 2, 3, 1]);
     }
 
     #[test]
-    fn next_process_goes_on_with_the_ejection() {
-        let (rules, mut standing) = (Ejection::default(), ServerState::default());
-        assert_eq!(standing.pass(0), None);
-        standing.eject(&rules, because(7), 1_000);
-        let mut next = ServerState::passed(standing.pass(4_000).expect("ejected"), 100);
+    fn next_process_continues_the_ejection() {
+        let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
+        assert_eq!(state.to_passed(0), None);
+        state.eject(&rules, cause_at(7), 1_000);
+        let mut next = ServerState::from_passed(state.to_passed(4_000).expect("ejected"), 100);
         assert_eq!(
-            (next.trial_due(), next.because()),
-            (Some(7_100), Some(&because(7)))
+            (next.trial_due(), next.cause()),
+            (Some(7_100), Some(&cause_at(7)))
         );
         assert!(next.begin_trial());
         assert_eq!(
-            ServerState::passed(next.pass(8_000).expect("on trial"), 50).trial_due(),
+            ServerState::from_passed(next.to_passed(8_000).expect("on trial"), 50).trial_due(),
             Some(50)
         );
         assert_eq!(
-            next.eject(&rules, because(8), 8_000).as_secs(),
+            next.eject(&rules, cause_at(8), 8_000).as_secs(),
             20,
             "the second one in a row"
         );
-        standing.go_down(because(9));
-        assert!(ServerState::passed(standing.pass(5_000).expect("down"), 0).is_down());
+        state.mark_down(cause_at(9));
+        assert!(ServerState::from_passed(state.to_passed(5_000).expect("down"), 0).is_down());
     }
 
     #[test]
-    fn trial_without_an_end_is_due_when_it_was() {
-        let (rules, mut standing) = (Ejection::default(), ServerState::default());
-        assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(0));
-        standing.eject(&rules, because(0), 0);
+    fn cancelled_trial_keeps_its_due_time() {
+        let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
+        assert!(!state.begin_trial() && !state.cancel_trial() && !state.finish_trial(0));
+        state.eject(&rules, cause_at(0), 0);
         assert!(
-            standing.begin_trial()
-                && standing.is_tried_early(9_999)
-                && !standing.is_tried_early(10_000)
+            state.begin_trial() && state.is_early_trial(9_999) && !state.is_early_trial(10_000)
         );
-        assert!(standing.break_off_trial());
-        assert_eq!(standing.trial_due(), Some(10_000));
+        assert!(state.cancel_trial());
+        assert_eq!(state.trial_due(), Some(10_000));
     }
 }

@@ -1,9 +1,12 @@
-//! Which server a request goes to, and what failures and checks change about it.
+//! Tests of load balancing: which of an origin's servers a request goes to, and how failed requests
+//! and health checks change that.
 
-use super::server::{Full, Held};
+use super::server::{AdmissionRefusal, InFlightGuard};
 use super::*;
 use crate::crawlers::Registry;
-use crate::settings::{Balance, Ejection, HealthSettings, PlaceSettings, ServerAddress};
+use crate::settings::{
+    CapacitySettings, EjectionSettings, HealthSettings, LoadBalancing, ServerAddress,
+};
 use pingora_core::{Error, ErrorType};
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -13,30 +16,30 @@ use std::task::Poll;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn servers(hosts: &[&str]) -> OriginSettings {
+fn origin_with_servers(hosts: &[&str]) -> OriginSettings {
     let server = |host: &&str| ServerAddress {
         tls: false,
         host: (*host).to_owned(),
         port: 8080,
         socket: None,
     };
-    OriginSettings::of(hosts.iter().map(server))
+    OriginSettings::with_servers(hosts.iter().map(server))
 }
 
 /// The same, known to a name server that is not there.
-fn unresolved(hosts: &[&str]) -> OriginSettings {
+fn unresolved_origin(hosts: &[&str]) -> OriginSettings {
     OriginSettings {
         resolvers: vec!["127.0.0.1:1".parse().expect("an address")],
-        ..servers(hosts)
+        ..origin_with_servers(hosts)
     }
 }
 
-fn upstreams(origins: &[OriginSettings]) -> Upstreams {
-    Upstreams::new(origins, &Metrics::new(), Events::off(), Clock::default()).expect("no files")
+fn new_upstreams(origins: &[OriginSettings]) -> Upstreams {
+    Upstreams::new(origins, &Metrics::new(), EventLog::off(), Clock::default()).expect("no files")
 }
 
-fn wanted(is_repeatable: bool) -> Wanted<'static> {
-    Wanted {
+fn routing_facts(is_repeatable: bool) -> RoutingFacts<'static> {
+    RoutingFacts {
         host: b"shop.example",
         target: b"/",
         client: None,
@@ -44,33 +47,40 @@ fn wanted(is_repeatable: bool) -> Wanted<'static> {
         verified: None,
         is_search: false,
         is_repeatable,
-        lived: Duration::ZERO,
+        monotonic: Duration::ZERO,
     }
 }
 
-fn crawler() -> Wanted<'static> {
-    Wanted {
+fn crawler_facts() -> RoutingFacts<'static> {
+    RoutingFacts {
         is_crawler: true,
-        ..wanted(true)
+        ..routing_facts(true)
     }
 }
 
-fn from(client: &str) -> Wanted<'static> {
-    Wanted {
+fn facts_from(client: &str) -> RoutingFacts<'static> {
+    RoutingFacts {
         client: Some(client.parse().expect("an address")),
-        ..wanted(true)
+        ..routing_facts(true)
     }
 }
 
-fn failure(kind: ErrorType) -> Box<Error> {
+fn upstream_error(kind: ErrorType) -> Box<Error> {
     let mut error = Error::new(kind);
     error.as_up();
     error
 }
 
 /// The last number of the address of the chosen server.
-async fn chosen(attempts: &mut Attempts, upstreams: &Upstreams, wanted: &Wanted<'_>) -> u8 {
-    attempts.next(upstreams, wanted).await.expect("a server");
+async fn next_server_number(
+    attempts: &mut Attempts,
+    upstreams: &Upstreams,
+    facts: &RoutingFacts<'_>,
+) -> u8 {
+    attempts
+        .next_server(upstreams, facts)
+        .await
+        .expect("a server");
     let address = attempts
         .peer()
         .and_then(|peer| peer._address.as_inet().copied())
@@ -81,20 +91,25 @@ async fn chosen(attempts: &mut Attempts, upstreams: &Upstreams, wanted: &Wanted<
     ip.octets()[3]
 }
 
-async fn one(upstreams: &Upstreams, wanted: &Wanted<'_>) -> u8 {
+async fn answered_request(upstreams: &Upstreams, facts: &RoutingFacts<'_>) -> u8 {
     let mut attempts = Attempts::default();
-    let server = chosen(&mut attempts, upstreams, wanted).await;
-    attempts.answered(upstreams, 200, Duration::ZERO, || false);
+    let server = next_server_number(&mut attempts, upstreams, facts).await;
+    attempts.record_response(upstreams, 200, Duration::ZERO, || false);
     server
 }
 
 /// Requests that the server with this number fails; the numbers of the servers that were asked.
-async fn failing(upstreams: &Upstreams, server: u8, kind: ErrorType, requests: usize) -> Vec<u8> {
-    failing_at(upstreams, &[server], kind, requests).await
+async fn requests_failing_at(
+    upstreams: &Upstreams,
+    server: u8,
+    kind: ErrorType,
+    requests: usize,
+) -> Vec<u8> {
+    requests_failing_at_all(upstreams, &[server], kind, requests).await
 }
 
 /// The same for several servers.
-async fn failing_at(
+async fn requests_failing_at_all(
     upstreams: &Upstreams,
     failing: &[u8],
     kind: ErrorType,
@@ -102,15 +117,20 @@ async fn failing_at(
 ) -> Vec<u8> {
     let mut asked = Vec::new();
     for _ in 0..requests {
-        let (mut attempts, wanted) = (Attempts::default(), wanted(true));
+        let (mut attempts, facts) = (Attempts::default(), routing_facts(true));
         loop {
-            asked.push(chosen(&mut attempts, upstreams, &wanted).await);
+            asked.push(next_server_number(&mut attempts, upstreams, &facts).await);
             let has_failed = failing.contains(asked.last().expect("one was asked"));
             if !has_failed {
-                attempts.answered(upstreams, 200, Duration::ZERO, || false);
+                attempts.record_response(upstreams, 200, Duration::ZERO, || false);
                 break;
             }
-            if !attempts.failed(upstreams, &wanted, Reached::Nothing, &failure(kind.clone())) {
+            if !attempts.record_failure(
+                upstreams,
+                &facts,
+                AttemptProgress::Nothing,
+                &upstream_error(kind.clone()),
+            ) {
                 break;
             }
         }
@@ -120,34 +140,38 @@ async fn failing_at(
 
 #[tokio::test]
 async fn servers_take_turns_and_one_without_address_is_skipped() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "unresolved.invalid", "127.0.0.2"])]);
+    let upstreams = new_upstreams(&[origin_with_servers(&[
+        "127.0.0.1",
+        "unresolved.invalid",
+        "127.0.0.2",
+    ])]);
     let mut seen = Vec::new();
     for _ in 0..4 {
-        seen.push(one(&upstreams, &wanted(true)).await);
+        seen.push(answered_request(&upstreams, &routing_facts(true)).await);
     }
     assert_eq!(seen, [1, 2, 1, 2]);
 }
 
 #[tokio::test]
-async fn weights_and_paths_of_the_settings_are_kept_to() {
-    let mut heavy = servers(&["127.0.0.1", "127.0.0.2"]);
+async fn weights_and_paths_of_the_settings_are_obeyed() {
+    let mut heavy = origin_with_servers(&["127.0.0.1", "127.0.0.2"]);
     heavy.servers[0].weight = 3;
     let api = OriginSettings {
         paths: vec!["/api/".into()],
-        ..servers(&["127.0.0.9"])
+        ..origin_with_servers(&["127.0.0.9"])
     };
-    let upstreams = upstreams(&[heavy, api]);
+    let upstreams = new_upstreams(&[heavy, api]);
     let mut seen = Vec::new();
     for _ in 0..8 {
-        seen.push(one(&upstreams, &wanted(true)).await);
+        seen.push(answered_request(&upstreams, &routing_facts(true)).await);
     }
     assert_eq!(seen, [1, 1, 2, 1, 1, 1, 2, 1]);
     assert_eq!(
-        one(
+        answered_request(
             &upstreams,
-            &Wanted {
+            &RoutingFacts {
                 target: b"/api/a",
-                ..wanted(true)
+                ..routing_facts(true)
             }
         )
         .await,
@@ -156,23 +180,26 @@ async fn weights_and_paths_of_the_settings_are_kept_to() {
 }
 
 #[tokio::test]
-async fn host_without_origin_and_name_without_address_have_no_server() {
-    let upstreams = upstreams(&[OriginSettings {
+async fn missing_origin_or_address_is_no_server() {
+    let upstreams = new_upstreams(&[OriginSettings {
         hosts: vec!["shop.example".into()],
-        ..servers(&["unresolved.invalid"])
+        ..origin_with_servers(&["unresolved.invalid"])
     }]);
     let mut attempts = Attempts::default();
     assert_eq!(
-        attempts.next(&upstreams, &wanted(true)).await.err(),
+        attempts
+            .next_server(&upstreams, &routing_facts(true))
+            .await
+            .err(),
         Some(NoServer::NoAddress)
     );
-    let other = Wanted {
+    let other = RoutingFacts {
         host: b"blog.example",
-        ..wanted(true)
+        ..routing_facts(true)
     };
     let mut attempts = Attempts::default();
     assert_eq!(
-        attempts.next(&upstreams, &other).await.err(),
+        attempts.next_server(&upstreams, &other).await.err(),
         Some(NoServer::NoOrigin)
     );
     assert_eq!(upstreams.status(Duration::ZERO).servers[0].failures, 1);
@@ -180,164 +207,205 @@ async fn host_without_origin_and_name_without_address_have_no_server() {
 
 #[tokio::test]
 async fn retry_takes_no_turn() {
-    let upstreams = upstreams(&[OriginSettings {
+    let upstreams = new_upstreams(&[OriginSettings {
         ejection: None,
-        ..servers(&["127.0.0.1", "127.0.0.2"])
+        ..origin_with_servers(&["127.0.0.1", "127.0.0.2"])
     }]);
-    let asked = failing(&upstreams, 1, ErrorType::ConnectRefused, 4).await;
+    let asked = requests_failing_at(&upstreams, 1, ErrorType::ConnectRefused, 4).await;
     assert_eq!(asked, [1, 2, 2, 1, 2, 2]);
 }
 
 #[tokio::test]
-async fn only_what_is_safe_is_sent_once_more_and_only_once() {
+async fn safe_requests_are_retried_once() {
     use ErrorType::{ConnectRefused, ConnectionClosed, InvalidHTTPHeader, ReadTimedout};
-    let upstreams = upstreams(&[OriginSettings {
+    let upstreams = new_upstreams(&[OriginSettings {
         ejection: None,
-        ..servers(&["127.0.0.1", "127.0.0.2"])
+        ..origin_with_servers(&["127.0.0.1", "127.0.0.2"])
     }]);
     for (is_repeatable, reached, kind, goes_on) in [
-        (false, Reached::Nothing, ConnectRefused, true),
-        (true, Reached::KeptConnection, ConnectionClosed, true),
-        (true, Reached::NewConnection, ConnectionClosed, true),
-        (true, Reached::NewConnection, ErrorType::WriteError, true),
-        (true, Reached::NewConnection, ReadTimedout, false),
-        (true, Reached::Octets, ConnectionClosed, false),
-        (true, Reached::Octets, InvalidHTTPHeader, false),
-        (true, Reached::Body, ConnectionClosed, false),
-        (false, Reached::KeptConnection, ConnectionClosed, false),
-        (false, Reached::NewConnection, ConnectionClosed, false),
+        (false, AttemptProgress::Nothing, ConnectRefused, true),
+        (
+            true,
+            AttemptProgress::KeptConnection,
+            ConnectionClosed,
+            true,
+        ),
+        (true, AttemptProgress::NewConnection, ConnectionClosed, true),
+        (
+            true,
+            AttemptProgress::NewConnection,
+            ErrorType::WriteError,
+            true,
+        ),
+        (true, AttemptProgress::NewConnection, ReadTimedout, false),
+        (true, AttemptProgress::Bytes, ConnectionClosed, false),
+        (true, AttemptProgress::Bytes, InvalidHTTPHeader, false),
+        (true, AttemptProgress::Body, ConnectionClosed, false),
+        (
+            false,
+            AttemptProgress::KeptConnection,
+            ConnectionClosed,
+            false,
+        ),
+        (
+            false,
+            AttemptProgress::NewConnection,
+            ConnectionClosed,
+            false,
+        ),
     ] {
-        let (mut attempts, wanted) = (Attempts::default(), wanted(is_repeatable));
-        let first = chosen(&mut attempts, &upstreams, &wanted).await;
-        let said = attempts.failed(&upstreams, &wanted, reached, &failure(kind.clone()));
+        let (mut attempts, facts) = (Attempts::default(), routing_facts(is_repeatable));
+        let first = next_server_number(&mut attempts, &upstreams, &facts).await;
+        let said =
+            attempts.record_failure(&upstreams, &facts, reached, &upstream_error(kind.clone()));
         assert_eq!(said, goes_on, "{is_repeatable} {reached:?} {kind:?}");
         if goes_on {
-            assert_ne!(chosen(&mut attempts, &upstreams, &wanted).await, first);
-            assert!(!attempts.failed(
+            assert_ne!(
+                next_server_number(&mut attempts, &upstreams, &facts).await,
+                first
+            );
+            assert!(!attempts.record_failure(
                 &upstreams,
-                &wanted,
-                Reached::Nothing,
-                &failure(ConnectRefused)
+                &facts,
+                AttemptProgress::Nothing,
+                &upstream_error(ConnectRefused)
             ));
         }
     }
     let mut attempts = Attempts::default();
-    chosen(&mut attempts, &upstreams, &wanted(true)).await;
+    next_server_number(&mut attempts, &upstreams, &routing_facts(true)).await;
     let mut left = Error::new(ConnectionClosed);
     left.as_down();
     assert!(
-        !attempts.failed(&upstreams, &wanted(true), Reached::NewConnection, &left),
+        !attempts.record_failure(
+            &upstreams,
+            &routing_facts(true),
+            AttemptProgress::NewConnection,
+            &left
+        ),
         "the client has left"
     );
 }
 
 #[tokio::test]
-async fn third_failure_in_a_row_ejects_a_server_and_one_request_tries_it_later() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
-    let asked = failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
+async fn third_failure_ejects_and_one_request_is_the_trial() {
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
+    let asked = requests_failing_at(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
     assert_eq!(
         asked.iter().filter(|server| **server == 1).count(),
         3,
         "{asked:?}"
     );
-    let server = first(&upstreams);
+    let server = first_server(&upstreams);
     assert!(!server.is_up());
     end_ejection(&upstreams);
     assert_eq!(
-        one(&upstreams, &wanted(false)).await,
+        answered_request(&upstreams, &routing_facts(false)).await,
         2,
         "a request that may not be sent twice tries nothing"
     );
     let mut attempts = Attempts::default();
-    assert_eq!(chosen(&mut attempts, &upstreams, &wanted(true)).await, 1);
     assert_eq!(
-        one(&upstreams, &wanted(true)).await,
+        next_server_number(&mut attempts, &upstreams, &routing_facts(true)).await,
+        1
+    );
+    assert_eq!(
+        answered_request(&upstreams, &routing_facts(true)).await,
         2,
         "one request tries it"
     );
-    attempts.answered(&upstreams, 200, Duration::ZERO, || false);
+    attempts.record_response(&upstreams, 200, Duration::ZERO, || false);
     drop(attempts);
     assert!(server.is_up());
     let seen: BTreeSet<u8> = [
-        one(&upstreams, &wanted(true)).await,
-        one(&upstreams, &wanted(true)).await,
+        answered_request(&upstreams, &routing_facts(true)).await,
+        answered_request(&upstreams, &routing_facts(true)).await,
     ]
     .into();
     assert_eq!(seen, [1, 2].into());
 }
 
 #[tokio::test]
-async fn request_that_may_not_be_sent_twice_tries_a_server_that_no_other_tries() {
-    let ejection = Some(Ejection {
-        time: Duration::ZERO,
-        ..Ejection::default()
+async fn unrepeatable_request_is_a_trial_if_no_other_comes() {
+    let ejection = Some(EjectionSettings {
+        initial_time: Duration::ZERO,
+        ..EjectionSettings::default()
     });
-    let upstreams = upstreams(&[OriginSettings {
+    let upstreams = new_upstreams(&[OriginSettings {
         ejection,
-        ..servers(&["127.0.0.1", "127.0.0.2"])
+        ..origin_with_servers(&["127.0.0.1", "127.0.0.2"])
     }]);
     for _ in 0..5 {
         let mut attempts = Attempts::default();
-        while chosen(&mut attempts, &upstreams, &wanted(false)).await == 1 {
-            attempts.failed(
+        while next_server_number(&mut attempts, &upstreams, &routing_facts(false)).await == 1 {
+            attempts.record_failure(
                 &upstreams,
-                &wanted(false),
-                Reached::Nothing,
-                &failure(ErrorType::ConnectRefused),
+                &routing_facts(false),
+                AttemptProgress::Nothing,
+                &upstream_error(ErrorType::ConnectRefused),
             );
         }
     }
-    assert!(!first(&upstreams).is_up());
-    assert_eq!(one(&upstreams, &wanted(false)).await, 1);
-    assert!(first(&upstreams).is_up());
+    assert!(!first_server(&upstreams).is_up());
+    assert_eq!(answered_request(&upstreams, &routing_facts(false)).await, 1);
+    assert!(first_server(&upstreams).is_up());
 }
 
 #[tokio::test]
 async fn trial_whose_client_leaves_is_repeated() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
-    failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
+    requests_failing_at(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
     end_ejection(&upstreams);
     for _ in 0..2 {
         let mut attempts = Attempts::default();
-        assert_eq!(chosen(&mut attempts, &upstreams, &wanted(true)).await, 1);
+        assert_eq!(
+            next_server_number(&mut attempts, &upstreams, &routing_facts(true)).await,
+            1
+        );
     }
 }
 
 /// The first server of the first origin.
-fn first(upstreams: &Upstreams) -> Arc<Server> {
+fn first_server(upstreams: &Upstreams) -> Arc<Server> {
     let group = &upstreams.groups[0];
-    group.servers(&group.entries[0])[0].clone()
+    group.servers_of(&group.entries[0])[0].clone()
 }
 
 /// The time of that server's ejection is over.
 fn end_ejection(upstreams: &Upstreams) {
-    let rules = Ejection {
-        time: Duration::ZERO,
-        ..Ejection::default()
+    let rules = EjectionSettings {
+        initial_time: Duration::ZERO,
+        ..EjectionSettings::default()
     };
-    first(upstreams).change(|standing| {
-        let because = standing.because().cloned().expect("it is ejected");
-        standing.eject(&rules, because, 0)
+    first_server(upstreams).update_state(|state| {
+        let cause = state.cause().cloned().expect("it is ejected");
+        state.eject(&rules, cause, 0)
     });
     upstreams.groups[0]
-        .shared
+        .origin_state
         .trial_due
         .store(0, std::sync::atomic::Ordering::Relaxed);
 }
 
 #[tokio::test]
 async fn ejected_server_is_tried_early_where_no_other_is_up() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
-    failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
-    let (server, due) = (first(&upstreams), first(&upstreams).state().trial_due());
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
+    requests_failing_at(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
+    let (server, due) = (
+        first_server(&upstreams),
+        first_server(&upstreams).state().trial_due(),
+    );
     assert!(due.is_some());
     // Both are away: it stays ejected, and no longer than before.
-    let (mut attempts, request) = (Attempts::default(), wanted(false));
+    let (mut attempts, request) = (Attempts::default(), routing_facts(false));
     for (expected, goes_on) in [(2, true), (1, false)] {
-        assert_eq!(chosen(&mut attempts, &upstreams, &request).await, expected);
-        let refused = failure(ErrorType::ConnectRefused);
         assert_eq!(
-            attempts.failed(&upstreams, &request, Reached::Nothing, &refused),
+            next_server_number(&mut attempts, &upstreams, &request).await,
+            expected
+        );
+        let refused = upstream_error(ErrorType::ConnectRefused);
+        assert_eq!(
+            attempts.record_failure(&upstreams, &request, AttemptProgress::Nothing, &refused),
             goes_on
         );
     }
@@ -345,36 +413,36 @@ async fn ejected_server_is_tried_early_where_no_other_is_up() {
     assert_eq!(server.state().trial_due(), due);
     // The first one is there again, and the second one is not yet.
     assert_eq!(
-        failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await,
+        requests_failing_at(&upstreams, 2, ErrorType::ConnectRefused, 1).await,
         [2, 1]
     );
     assert!(server.is_up());
 }
 
 #[tokio::test]
-async fn server_that_checks_say_is_down_gets_no_request_of_another() {
+async fn down_server_gets_no_retry() {
     let health = HealthSettings {
         unhealthy_after: 1,
-        ..HealthSettings::of("/".into())
+        ..HealthSettings::for_path("/".into())
     };
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
-    let unwell = group::Unwell {
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
+    let failure = group::CheckFailure {
         reason: "timeout",
         status: None,
     };
     assert!(
         upstreams.groups[0]
-            .checked(
-                &first(&upstreams),
+            .record_check(
+                &first_server(&upstreams),
                 &health,
-                Err(unwell),
+                Err(failure),
                 Duration::ZERO,
                 crate::time::Timestamp(0),
             )
             .is_some()
     );
     assert_eq!(
-        failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await,
+        requests_failing_at(&upstreams, 2, ErrorType::ConnectRefused, 1).await,
         [2]
     );
 }
@@ -383,20 +451,20 @@ async fn server_that_checks_say_is_down_gets_no_request_of_another() {
 async fn half_of_the_servers_stay_unless_a_backup_is_up() {
     let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
     let with_backup = |is_backup: bool| {
-        let mut origin = servers(&hosts);
+        let mut origin = origin_with_servers(&hosts);
         origin.servers[2].is_backup = is_backup;
-        upstreams(&[origin])
+        new_upstreams(&[origin])
     };
     for (is_backup, stay) in [(false, 2), (true, 1)] {
         let upstreams = with_backup(is_backup);
         for failed in [&[1][..], &[1, 2], &[1, 2, 3]] {
-            failing_at(&upstreams, failed, ErrorType::ConnectRefused, 20).await;
+            requests_failing_at_all(&upstreams, failed, ErrorType::ConnectRefused, 20).await;
         }
         let group = &upstreams.groups[0];
         let up = group
             .entries
             .iter()
-            .flat_map(|entry| group.servers(entry))
+            .flat_map(|entry| group.servers_of(entry))
             .filter(|server| server.is_up())
             .count();
         assert_eq!(up, stay, "{is_backup}");
@@ -405,30 +473,30 @@ async fn half_of_the_servers_stay_unless_a_backup_is_up() {
 
 #[tokio::test]
 async fn only_server_is_never_ejected() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1"])]);
-    let asked = failing(&upstreams, 1, ErrorType::ConnectRefused, 10).await;
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1"])]);
+    let asked = requests_failing_at(&upstreams, 1, ErrorType::ConnectRefused, 10).await;
     assert_eq!(asked.len(), 10, "there is no other server to send them to");
-    assert!(upstreams.groups[0].servers(&upstreams.groups[0].entries[0])[0].is_up());
+    assert!(upstreams.groups[0].servers_of(&upstreams.groups[0].entries[0])[0].is_up());
 }
 
 #[tokio::test]
 async fn slow_request_ejects_no_server_that_answers_others() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
     let mut slow = Vec::new();
     for _ in 0..8 {
         let mut attempts = Attempts::default();
-        chosen(&mut attempts, &upstreams, &wanted(true)).await;
+        next_server_number(&mut attempts, &upstreams, &routing_facts(true)).await;
         slow.push(attempts);
     }
     for _ in 0..2 {
-        one(&upstreams, &wanted(true)).await;
+        answered_request(&upstreams, &routing_facts(true)).await;
     }
     for attempts in &mut slow {
-        attempts.failed(
+        attempts.record_failure(
             &upstreams,
-            &wanted(true),
-            Reached::NewConnection,
-            &failure(ErrorType::ReadTimedout),
+            &routing_facts(true),
+            AttemptProgress::NewConnection,
+            &upstream_error(ErrorType::ReadTimedout),
         );
     }
     let group = &upstreams.groups[0];
@@ -436,99 +504,109 @@ async fn slow_request_ejects_no_server_that_answers_others() {
         group
             .entries
             .iter()
-            .flat_map(|entry| group.servers(entry))
+            .flat_map(|entry| group.servers_of(entry))
             .all(|server| server.is_up())
     );
 }
 
 /// A GET that each server which gets it closes without an answer.
-async fn closed(upstreams: &Upstreams) {
-    let (mut attempts, wanted) = (Attempts::default(), wanted(true));
+async fn close_both_servers(upstreams: &Upstreams) {
+    let (mut attempts, facts) = (Attempts::default(), routing_facts(true));
     let mut goes_on = true;
     while goes_on {
-        chosen(&mut attempts, upstreams, &wanted).await;
-        goes_on = attempts.failed(
+        next_server_number(&mut attempts, upstreams, &facts).await;
+        goes_on = attempts.record_failure(
             upstreams,
-            &wanted,
-            Reached::NewConnection,
-            &failure(ErrorType::ConnectionClosed),
+            &facts,
+            AttemptProgress::NewConnection,
+            &upstream_error(ErrorType::ConnectionClosed),
         );
     }
 }
 
 #[tokio::test]
 async fn request_that_every_server_closes_ejects_none() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
     for _ in 0..20 {
-        closed(&upstreams).await;
+        close_both_servers(&upstreams).await;
     }
     // The first of them may have had a kept connection.
     for _ in 0..20 {
-        let (mut attempts, wanted) = (Attempts::default(), wanted(true));
+        let (mut attempts, facts) = (Attempts::default(), routing_facts(true));
         for (reached, goes_on) in [
-            (Reached::KeptConnection, true),
-            (Reached::NewConnection, false),
+            (AttemptProgress::KeptConnection, true),
+            (AttemptProgress::NewConnection, false),
         ] {
-            chosen(&mut attempts, &upstreams, &wanted).await;
-            let error = failure(ErrorType::ConnectionClosed);
+            next_server_number(&mut attempts, &upstreams, &facts).await;
+            let error = upstream_error(ErrorType::ConnectionClosed);
             assert_eq!(
-                attempts.failed(&upstreams, &wanted, reached, &error),
+                attempts.record_failure(&upstreams, &facts, reached, &error),
                 goes_on
             );
         }
     }
-    assert!(all(&upstreams).iter().all(|server| server.is_up()));
+    assert!(all_servers(&upstreams).iter().all(|server| server.is_up()));
     // It keeps no server ejected, either: as a trial it has no result.
-    failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
-    assert!(!first(&upstreams).is_up());
+    requests_failing_at(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
+    assert!(!first_server(&upstreams).is_up());
     for _ in 0..3 {
         end_ejection(&upstreams);
-        closed(&upstreams).await;
+        close_both_servers(&upstreams).await;
     }
-    one(&upstreams, &wanted(true)).await;
-    assert!(first(&upstreams).is_up());
+    answered_request(&upstreams, &routing_facts(true)).await;
+    assert!(first_server(&upstreams).is_up());
 }
 
 #[tokio::test]
 async fn server_that_closes_what_another_answers_is_ejected() {
-    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+    let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
     for _ in 0..6 {
-        let (mut attempts, wanted) = (Attempts::default(), wanted(true));
-        while chosen(&mut attempts, &upstreams, &wanted).await == 1 {
-            assert!(attempts.failed(
+        let (mut attempts, facts) = (Attempts::default(), routing_facts(true));
+        while next_server_number(&mut attempts, &upstreams, &facts).await == 1 {
+            assert!(attempts.record_failure(
                 &upstreams,
-                &wanted,
-                Reached::NewConnection,
-                &failure(ErrorType::ReadError)
+                &facts,
+                AttemptProgress::NewConnection,
+                &upstream_error(ErrorType::ReadError)
             ));
         }
-        attempts.answered(&upstreams, 200, Duration::ZERO, || false);
+        attempts.record_response(&upstreams, 200, Duration::ZERO, || false);
     }
-    assert!(!first(&upstreams).is_up());
+    assert!(!first_server(&upstreams).is_up());
 }
 
 #[tokio::test]
 async fn failure_of_one_path_ejects_no_server_that_answers_others() {
     use ErrorType::{ConnectionClosed, InvalidHTTPHeader, ReadTimedout};
     for (reached, kind, answers, is_up) in [
-        (Reached::NewConnection, ConnectionClosed, true, true),
-        (Reached::Octets, ConnectionClosed, true, true),
-        (Reached::Octets, InvalidHTTPHeader, true, true),
-        (Reached::NewConnection, ConnectionClosed, false, false),
-        (Reached::Octets, InvalidHTTPHeader, false, false),
-        (Reached::NewConnection, ReadTimedout, false, false),
+        (AttemptProgress::NewConnection, ConnectionClosed, true, true),
+        (AttemptProgress::Bytes, ConnectionClosed, true, true),
+        (AttemptProgress::Bytes, InvalidHTTPHeader, true, true),
+        (
+            AttemptProgress::NewConnection,
+            ConnectionClosed,
+            false,
+            false,
+        ),
+        (AttemptProgress::Bytes, InvalidHTTPHeader, false, false),
+        (AttemptProgress::NewConnection, ReadTimedout, false, false),
     ] {
-        let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+        let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
         for _ in 0..if answers { 2 } else { 0 } {
-            one(&upstreams, &wanted(true)).await;
+            answered_request(&upstreams, &routing_facts(true)).await;
         }
         for _ in 0..8 {
             let mut attempts = Attempts::default();
-            chosen(&mut attempts, &upstreams, &wanted(false)).await;
-            attempts.failed(&upstreams, &wanted(false), reached, &failure(kind.clone()));
+            next_server_number(&mut attempts, &upstreams, &routing_facts(false)).await;
+            attempts.record_failure(
+                &upstreams,
+                &routing_facts(false),
+                reached,
+                &upstream_error(kind.clone()),
+            );
         }
         assert_eq!(
-            all(&upstreams).iter().all(|server| server.is_up()),
+            all_servers(&upstreams).iter().all(|server| server.is_up()),
             is_up,
             "{reached:?} {kind:?} {answers}"
         );
@@ -536,30 +614,30 @@ async fn failure_of_one_path_ejects_no_server_that_answers_others() {
 }
 
 /// The servers of the first origin.
-fn all(upstreams: &Upstreams) -> Vec<Arc<Server>> {
+fn all_servers(upstreams: &Upstreams) -> Vec<Arc<Server>> {
     let group = &upstreams.groups[0];
     group
         .entries
         .iter()
-        .flat_map(|entry| group.servers(entry))
+        .flat_map(|entry| group.servers_of(entry))
         .collect()
 }
 
 #[tokio::test]
 async fn statuses_eject_only_where_the_settings_say_so() {
     for (statuses, is_up) in [(vec![], true), (vec![502..=503], false)] {
-        let ejection = Some(Ejection {
+        let ejection = Some(EjectionSettings {
             statuses,
-            ..Ejection::default()
+            ..EjectionSettings::default()
         });
-        let upstreams = upstreams(&[OriginSettings {
+        let upstreams = new_upstreams(&[OriginSettings {
             ejection,
-            ..servers(&["127.0.0.1", "127.0.0.2"])
+            ..origin_with_servers(&["127.0.0.1", "127.0.0.2"])
         }]);
         for _ in 0..6 {
             let mut attempts = Attempts::default();
-            let server = chosen(&mut attempts, &upstreams, &wanted(true)).await;
-            attempts.answered(
+            let server = next_server_number(&mut attempts, &upstreams, &routing_facts(true)).await;
+            attempts.record_response(
                 &upstreams,
                 if server == 1 { 503 } else { 200 },
                 Duration::ZERO,
@@ -567,33 +645,33 @@ async fn statuses_eject_only_where_the_settings_say_so() {
             );
         }
         let group = &upstreams.groups[0];
-        assert_eq!(group.servers(&group.entries[0])[0].is_up(), is_up);
+        assert_eq!(group.servers_of(&group.entries[0])[0].is_up(), is_up);
     }
 }
 
 #[tokio::test]
 async fn backup_gets_requests_only_while_no_other_server_is_up() {
-    let mut origin = servers(&["127.0.0.1", "127.0.0.2"]);
+    let mut origin = origin_with_servers(&["127.0.0.1", "127.0.0.2"]);
     origin.servers[1].is_backup = true;
-    let upstreams = upstreams(&[origin]);
+    let upstreams = new_upstreams(&[origin]);
     for _ in 0..4 {
-        assert_eq!(one(&upstreams, &wanted(true)).await, 1);
+        assert_eq!(answered_request(&upstreams, &routing_facts(true)).await, 1);
     }
-    let asked = failing(&upstreams, 1, ErrorType::ConnectRefused, 5).await;
+    let asked = requests_failing_at(&upstreams, 1, ErrorType::ConnectRefused, 5).await;
     assert_eq!(asked, [1, 2, 1, 2, 1, 2, 2, 2]);
 }
 
 #[tokio::test]
 async fn server_with_fewer_requests_in_flight_is_preferred() {
-    let balance = Balance::LeastRequests;
-    let upstreams = upstreams(&[OriginSettings {
+    let balance = LoadBalancing::LeastRequests;
+    let upstreams = new_upstreams(&[OriginSettings {
         balance,
-        ..servers(&["127.0.0.1", "127.0.0.2"])
+        ..origin_with_servers(&["127.0.0.1", "127.0.0.2"])
     }]);
     let mut busy = Vec::new();
     for _ in 0..10 {
         let mut attempts = Attempts::default();
-        let server = chosen(&mut attempts, &upstreams, &wanted(true)).await;
+        let server = next_server_number(&mut attempts, &upstreams, &routing_facts(true)).await;
         busy.push((server, attempts));
     }
     let ones = busy.iter().filter(|(server, _)| *server == 1).count();
@@ -601,29 +679,33 @@ async fn server_with_fewer_requests_in_flight_is_preferred() {
     // The requests of the first server end.
     busy.retain(|(server, _)| *server == 2);
     for _ in 0..5 {
-        assert_eq!(one(&upstreams, &wanted(true)).await, 1);
+        assert_eq!(answered_request(&upstreams, &routing_facts(true)).await, 1);
     }
 }
 
 #[tokio::test]
-async fn client_keeps_its_server_and_a_lost_server_moves_only_its_own() {
-    let balance = Balance::Client;
+async fn client_keeps_its_server_unless_that_is_removed() {
+    let balance = LoadBalancing::Client;
     let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
     let clients: Vec<String> = (0..200).map(|client| format!("192.0.2.{client}")).collect();
-    let all = upstreams(&[OriginSettings {
+    let all = new_upstreams(&[OriginSettings {
         balance,
-        ..servers(&hosts)
+        ..origin_with_servers(&hosts)
     }]);
-    let fewer = upstreams(&[OriginSettings {
+    let fewer = new_upstreams(&[OriginSettings {
         balance,
-        ..servers(&hosts[..2])
+        ..origin_with_servers(&hosts[..2])
     }]);
     let mut of_each = [0; 4];
     for client in &clients {
-        let server = one(&all, &from(client)).await;
-        assert_eq!(one(&all, &from(client)).await, server);
+        let server = answered_request(&all, &facts_from(client)).await;
+        assert_eq!(answered_request(&all, &facts_from(client)).await, server);
         if server != 3 {
-            assert_eq!(one(&fewer, &from(client)).await, server, "{client}");
+            assert_eq!(
+                answered_request(&fewer, &facts_from(client)).await,
+                server,
+                "{client}"
+            );
         }
         of_each[usize::from(server)] += 1;
     }
@@ -636,8 +718,8 @@ async fn client_keeps_its_server_and_a_lost_server_moves_only_its_own() {
 }
 
 #[tokio::test]
-async fn address_that_stays_keeps_what_is_known_of_it() {
-    let upstreams = upstreams(&[unresolved(&["name.invalid"])]);
+async fn remaining_address_keeps_its_state() {
+    let upstreams = new_upstreams(&[unresolved_origin(&["name.invalid"])]);
     let (group, entry) = (&upstreams.groups[0], &upstreams.groups[0].entries[0]);
     let address = |text: &str| -> SocketAddr { text.parse().expect("an address") };
     let (one, two, three) = (
@@ -645,17 +727,17 @@ async fn address_that_stays_keeps_what_is_known_of_it() {
         address("127.0.0.2:80"),
         address("127.0.0.3:80"),
     );
-    group.use_addresses(entry, &[one, two]);
-    let before = group.servers(entry);
-    group.use_addresses(entry, &[two, one]);
+    group.set_addresses(entry, &[one, two]);
+    let before = group.servers_of(entry);
+    group.set_addresses(entry, &[two, one]);
     assert!(
         before
             .iter()
-            .zip(group.servers(entry))
+            .zip(group.servers_of(entry))
             .all(|(before, now)| Arc::ptr_eq(before, &now))
     );
-    group.use_addresses(entry, &[three, two]);
-    let now = group.servers(entry);
+    group.set_addresses(entry, &[three, two]);
+    let now = group.servers_of(entry);
     assert_eq!(
         (now[0].address, Arc::ptr_eq(&now[1], &before[1])),
         (three, true)
@@ -665,68 +747,68 @@ async fn address_that_stays_keeps_what_is_known_of_it() {
 #[tokio::test]
 async fn next_process_sends_nothing_to_an_ejected_server() {
     let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
-    let before = upstreams(&[servers(&hosts)]);
-    failing(&before, 2, ErrorType::ConnectRefused, 12).await;
-    let passed = serde_json::to_string(&before.pass()).expect("JSON");
+    let before = new_upstreams(&[origin_with_servers(&hosts)]);
+    requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
+    let passed = serde_json::to_string(&before.passed_servers()).expect("JSON");
     let passed: Vec<PassedServer> = serde_json::from_str(&passed).expect("what was passed");
     assert_eq!(passed.len(), 1);
-    let next = upstreams(&[servers(&hosts)]);
-    next.go_on(&passed);
+    let next = new_upstreams(&[origin_with_servers(&hosts)]);
+    next.restore_passed(&passed);
     for _ in 0..6 {
-        assert_ne!(one(&next, &wanted(false)).await, 2);
+        assert_ne!(answered_request(&next, &routing_facts(false)).await, 2);
     }
     // As the last server it would be needed, and other settings may eject none.
-    let alone = upstreams(&[servers(&hosts[1..2])]);
-    let never = upstreams(&[OriginSettings {
+    let alone = new_upstreams(&[origin_with_servers(&hosts[1..2])]);
+    let never = new_upstreams(&[OriginSettings {
         ejection: None,
-        ..servers(&hosts)
+        ..origin_with_servers(&hosts)
     }]);
     for upstreams in [alone, never] {
-        upstreams.go_on(&passed);
-        assert_eq!(upstreams.pass(), Vec::new());
+        upstreams.restore_passed(&passed);
+        assert_eq!(upstreams.passed_servers(), Vec::new());
     }
 }
 
 #[tokio::test]
 async fn ejection_waits_for_the_address_of_a_name() {
-    let named = || upstreams(&[unresolved(&["name.invalid", "127.0.0.3"])]);
+    let named = || new_upstreams(&[unresolved_origin(&["name.invalid", "127.0.0.3"])]);
     let address = ["127.0.0.2:8080".parse().expect("an address")];
     let before = named();
-    before.groups[0].use_addresses(&before.groups[0].entries[0], &address);
-    failing(&before, 2, ErrorType::ConnectRefused, 12).await;
-    let (next, passed) = (named(), before.pass());
-    next.go_on(&passed);
-    assert_eq!((passed.len(), next.pass().len()), (1, 0));
-    next.groups[0].use_addresses(&next.groups[0].entries[0], &address);
-    assert_eq!(next.pass().len(), 1);
+    before.groups[0].set_addresses(&before.groups[0].entries[0], &address);
+    requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
+    let (next, passed) = (named(), before.passed_servers());
+    next.restore_passed(&passed);
+    assert_eq!((passed.len(), next.passed_servers().len()), (1, 0));
+    next.groups[0].set_addresses(&next.groups[0].entries[0], &address);
+    assert_eq!(next.passed_servers().len(), 1);
 }
 
 #[tokio::test]
 async fn failed_lookup_keeps_the_last_good_addresses() {
-    let upstreams = Arc::new(upstreams(&[unresolved(&["name.invalid"])]));
+    let upstreams = Arc::new(new_upstreams(&[unresolved_origin(&["name.invalid"])]));
     let (group, entry) = (&upstreams.groups[0], &upstreams.groups[0].entries[0]);
-    assert!(!Resolver(upstreams.clone()).round().await);
-    group.use_addresses(entry, &["127.0.0.7:8080".parse().expect("an address")]);
-    assert!(Resolver(upstreams.clone()).round().await);
-    assert_eq!(one(&upstreams, &wanted(true)).await, 7);
+    assert!(!OriginResolver(upstreams.clone()).resolve_all().await);
+    group.set_addresses(entry, &["127.0.0.7:8080".parse().expect("an address")]);
+    assert!(OriginResolver(upstreams.clone()).resolve_all().await);
+    assert_eq!(answered_request(&upstreams, &routing_facts(true)).await, 7);
 }
 
 #[tokio::test]
 async fn name_is_resolved_to_its_address() {
-    let upstreams = Arc::new(upstreams(&[unresolved(&["localhost"])]));
-    assert!(Resolver(upstreams.clone()).round().await);
-    let found = upstreams.groups[0].servers(&upstreams.groups[0].entries[0]);
+    let upstreams = Arc::new(new_upstreams(&[unresolved_origin(&["localhost"])]));
+    assert!(OriginResolver(upstreams.clone()).resolve_all().await);
+    let found = upstreams.groups[0].servers_of(&upstreams.groups[0].entries[0]);
     assert!(!found.is_empty() && found.iter().all(|server| server.address.ip().is_loopback()));
 }
 
 #[tokio::test]
 async fn peer_has_timeouts_and_verifies_the_servers_name() {
-    let mut origin = servers(&["127.0.0.1"]);
+    let mut origin = origin_with_servers(&["127.0.0.1"]);
     origin.servers[0].address.tls = true;
-    let upstreams = upstreams(&[origin]);
+    let upstreams = new_upstreams(&[origin]);
     let mut attempts = Attempts::default();
     attempts
-        .next(&upstreams, &wanted(true))
+        .next_server(&upstreams, &routing_facts(true))
         .await
         .expect("a server");
     let peer = attempts.peer().expect("a peer");
@@ -741,57 +823,72 @@ async fn peer_has_timeouts_and_verifies_the_servers_name() {
     assert_eq!(peer.sni, "127.0.0.1");
 }
 
-fn bounded(connections: usize, crawlers: usize) -> OriginSettings {
-    let places = PlaceSettings {
+fn limited_origin(connections: usize, crawlers: usize) -> OriginSettings {
+    let places = CapacitySettings {
         crawlers,
-        wait: MINUTE,
-        ..PlaceSettings::of(connections)
+        queue_timeout: MINUTE,
+        ..CapacitySettings::with_connections(connections)
     };
     OriginSettings {
-        places: Some(places),
-        ..servers(&["127.0.0.1"])
+        capacity: Some(places),
+        ..origin_with_servers(&["127.0.0.1"])
     }
 }
 
 /// A request that has a place.
-async fn placed(upstreams: &Upstreams, wanted: &Wanted<'_>) -> Option<Attempts> {
+async fn admitted_attempts(upstreams: &Upstreams, facts: &RoutingFacts<'_>) -> Option<Attempts> {
     let mut attempts = Attempts::default();
-    let next =
-        tokio::time::timeout(Duration::from_millis(20), attempts.next(upstreams, wanted)).await;
+    let next = tokio::time::timeout(
+        Duration::from_millis(20),
+        attempts.next_server(upstreams, facts),
+    )
+    .await;
     matches!(next, Ok(Ok(_))).then_some(attempts)
 }
 
 #[tokio::test]
-async fn crawlers_have_their_part_of_the_places_and_people_the_rest() {
-    let upstreams = upstreams(&[bounded(5, 2)]);
+async fn crawlers_get_their_part_of_the_places() {
+    let upstreams = new_upstreams(&[limited_origin(5, 2)]);
     let mut inside = Vec::new();
     for _ in 0..2 {
         inside.push(
-            placed(&upstreams, &crawler())
+            admitted_attempts(&upstreams, &crawler_facts())
                 .await
                 .expect("a place of crawlers"),
         );
     }
     let mut third = Attempts::default();
-    let Err(NoServer::Full(full)) = third.next(&upstreams, &crawler()).await else {
+    let Err(NoServer::Refused(full)) = third.next_server(&upstreams, &crawler_facts()).await else {
         panic!("a third crawler got in")
     };
     assert_eq!(full.reason, "turned_away");
     for _ in 0..3 {
-        inside.push(placed(&upstreams, &wanted(true)).await.expect("a place"));
+        inside.push(
+            admitted_attempts(&upstreams, &routing_facts(true))
+                .await
+                .expect("a place"),
+        );
     }
     assert!(
-        placed(&upstreams, &wanted(true)).await.is_none(),
+        admitted_attempts(&upstreams, &routing_facts(true))
+            .await
+            .is_none(),
         "all places are taken"
     );
     drop(inside);
-    assert!(placed(&upstreams, &crawler()).await.is_some());
+    assert!(
+        admitted_attempts(&upstreams, &crawler_facts())
+            .await
+            .is_some()
+    );
 }
 
 #[tokio::test]
-async fn people_wait_in_their_order_and_crawlers_stay_out_meanwhile() {
-    let upstreams = Arc::new(upstreams(&[bounded(1, 1)]));
-    let inside = placed(&upstreams, &wanted(true)).await.expect("a place");
+async fn people_wait_in_order_and_before_crawlers() {
+    let upstreams = Arc::new(new_upstreams(&[limited_origin(1, 1)]));
+    let inside = admitted_attempts(&upstreams, &routing_facts(true))
+        .await
+        .expect("a place");
     let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
     let mut waiting = Vec::new();
     for number in 0..3 {
@@ -799,26 +896,34 @@ async fn people_wait_in_their_order_and_crawlers_stay_out_meanwhile() {
         waiting.push(tokio::spawn(async move {
             let mut attempts = Attempts::default();
             attempts
-                .next(&servers, &wanted(true))
+                .next_server(&servers, &routing_facts(true))
                 .await
                 .expect("a place");
             sender.send(number).expect("the test listens");
         }));
-        let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
-        while room.waiting() <= number {
+        let queue = upstreams.groups[0]
+            .origin_state
+            .queue
+            .as_ref()
+            .expect("a bound");
+        while queue.waiting_count() <= number {
             tokio::task::yield_now().await;
         }
     }
     // The second one leaves.
     waiting[1].abort();
-    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
-    while room.waiting() > 2 {
+    let queue = upstreams.groups[0]
+        .origin_state
+        .queue
+        .as_ref()
+        .expect("a bound");
+    while queue.waiting_count() > 2 {
         tokio::task::yield_now().await;
     }
     let mut attempts = Attempts::default();
     assert!(matches!(
-        attempts.next(&upstreams, &crawler()).await,
-        Err(NoServer::Full(_))
+        attempts.next_server(&upstreams, &crawler_facts()).await,
+        Err(NoServer::Refused(_))
     ));
     drop(inside);
     assert_eq!((order.recv().await, order.recv().await), (Some(0), Some(2)));
@@ -826,29 +931,41 @@ async fn people_wait_in_their_order_and_crawlers_stay_out_meanwhile() {
 
 #[tokio::test]
 async fn queue_is_bounded_in_length_and_time() {
-    let mut origin = bounded(1, 1);
-    origin.places = Some(PlaceSettings {
-        length: 1,
-        wait: Duration::from_millis(30),
-        ..PlaceSettings::of(1)
+    let mut origin = limited_origin(1, 1);
+    origin.capacity = Some(CapacitySettings {
+        queue_length: 1,
+        queue_timeout: Duration::from_millis(30),
+        ..CapacitySettings::with_connections(1)
     });
-    let upstreams = Arc::new(upstreams(&[origin]));
-    let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
+    let upstreams = Arc::new(new_upstreams(&[origin]));
+    let _inside = admitted_attempts(&upstreams, &routing_facts(true))
+        .await
+        .expect("a place");
     let waits = async {
         let mut attempts = Attempts::default();
-        attempts.next(&upstreams, &wanted(true)).await.err()
+        attempts
+            .next_server(&upstreams, &routing_facts(true))
+            .await
+            .err()
     };
     let comes_too_late = async {
-        let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
-        while room.waiting() == 0 {
+        let queue = upstreams.groups[0]
+            .origin_state
+            .queue
+            .as_ref()
+            .expect("a bound");
+        while queue.waiting_count() == 0 {
             tokio::task::yield_now().await;
         }
         let mut attempts = Attempts::default();
-        attempts.next(&upstreams, &wanted(true)).await.err()
+        attempts
+            .next_server(&upstreams, &routing_facts(true))
+            .await
+            .err()
     };
     let (waited, refused) = tokio::join!(waits, comes_too_late);
     let reason = |none: Option<NoServer>| match none {
-        Some(NoServer::Full(full)) => full.reason,
+        Some(NoServer::Refused(full)) => full.reason,
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -859,114 +976,133 @@ async fn queue_is_bounded_in_length_and_time() {
 
 #[tokio::test]
 async fn one_address_takes_a_quarter_of_the_places() {
-    let upstreams = upstreams(&[bounded(8, 1)]);
-    let (one, other) = (from("192.0.2.1"), from("192.0.2.2"));
+    let upstreams = new_upstreams(&[limited_origin(8, 1)]);
+    let (one, other) = (facts_from("192.0.2.1"), facts_from("192.0.2.2"));
     let _inside = [
-        placed(&upstreams, &one).await.expect("a place"),
-        placed(&upstreams, &one).await.expect("a place"),
+        admitted_attempts(&upstreams, &one).await.expect("a place"),
+        admitted_attempts(&upstreams, &one).await.expect("a place"),
     ];
-    assert!(placed(&upstreams, &one).await.is_none());
-    assert!(placed(&upstreams, &other).await.is_some());
+    assert!(admitted_attempts(&upstreams, &one).await.is_none());
+    assert!(admitted_attempts(&upstreams, &other).await.is_some());
 }
 
 #[tokio::test]
 async fn address_with_the_fewest_places_goes_first() {
-    let upstreams = Arc::new(upstreams(&[bounded(8, 1)]));
-    let _one = placed(&upstreams, &from("192.0.2.1"))
+    let upstreams = Arc::new(new_upstreams(&[limited_origin(8, 1)]));
+    let _one = admitted_attempts(&upstreams, &facts_from("192.0.2.1"))
         .await
         .expect("a place");
     let mut inside = Vec::new();
     for last in 2..9 {
-        let wanted = Wanted {
+        let facts = RoutingFacts {
             client: Some([192, 0, 2, last].into()),
-            ..wanted(true)
+            ..routing_facts(true)
         };
-        inside.push(placed(&upstreams, &wanted).await.expect("a place"));
+        inside.push(
+            admitted_attempts(&upstreams, &facts)
+                .await
+                .expect("a place"),
+        );
     }
-    let second = waits(&upstreams, from("192.0.2.1")).await;
+    let second = expect_queued(&upstreams, facts_from("192.0.2.1")).await;
     let mut third = Attempts::default();
-    let other = from("192.0.2.9");
-    let mut third = pin!(third.next(&upstreams, &other));
+    let other = facts_from("192.0.2.9");
+    let mut third = pin!(third.next_server(&upstreams, &other));
     assert!(poll_fn(|context| Poll::Ready(third.as_mut().poll(context).is_pending())).await);
     inside.pop();
     assert!(third.await.is_ok());
-    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
-    assert_eq!(room.waiting(), 1, "the one that came first");
+    let queue = upstreams.groups[0]
+        .origin_state
+        .queue
+        .as_ref()
+        .expect("a bound");
+    assert_eq!(queue.waiting_count(), 1, "the one that came first");
     // Its turn is the next, though another address has none.
-    let last = from("192.0.2.10");
+    let last = facts_from("192.0.2.10");
     let mut fourth = Attempts::default();
-    let mut fourth = pin!(fourth.next(&upstreams, &last));
+    let mut fourth = pin!(fourth.next_server(&upstreams, &last));
     assert!(poll_fn(|context| Poll::Ready(fourth.as_mut().poll(context).is_pending())).await);
     inside.pop();
     assert_eq!(second.await.expect("no panic"), None);
 }
 
 #[tokio::test]
-async fn place_is_wanted_while_its_server_has_no_other() {
-    let upstreams = Arc::new(upstreams(&[bounded(4, 1)]));
-    let inside = placed(&upstreams, &from("192.0.2.1"))
+async fn place_is_contended_while_its_server_is_full() {
+    let upstreams = Arc::new(new_upstreams(&[limited_origin(4, 1)]));
+    let inside = admitted_attempts(&upstreams, &facts_from("192.0.2.1"))
         .await
         .expect("a place");
-    let _waiting = waits(&upstreams, from("192.0.2.1")).await;
-    let is_wanted = || inside.place().is_some_and(|place| place.people_wait());
+    let _waiting = expect_queued(&upstreams, facts_from("192.0.2.1")).await;
+    let is_wanted = || {
+        inside
+            .releasable_place()
+            .is_some_and(|place| place.is_contended())
+    };
     assert!(!is_wanted(), "whoever waits has his share");
-    let crawler = placed(&upstreams, &crawler()).await.expect("a place");
-    assert!(crawler.place().is_none(), "a crawler keeps its place");
+    let crawler = admitted_attempts(&upstreams, &crawler_facts())
+        .await
+        .expect("a place");
+    assert!(
+        crawler.releasable_place().is_none(),
+        "a crawler keeps its place"
+    );
     let _others = [
-        placed(&upstreams, &wanted(true)).await,
-        placed(&upstreams, &wanted(true)).await,
+        admitted_attempts(&upstreams, &routing_facts(true)).await,
+        admitted_attempts(&upstreams, &routing_facts(true)).await,
     ];
     assert!(is_wanted());
-    let place = inside.place().expect("a place");
-    assert!(place.give_up() && inside.place().is_none());
+    let place = inside.releasable_place().expect("a place");
+    assert!(place.try_release() && inside.releasable_place().is_none());
 }
 
 #[tokio::test]
-async fn another_attempt_has_a_place_and_counts_for_its_address() {
-    let upstreams = upstreams(&[OriginSettings {
-        places: bounded(2, 1).places,
-        ..servers(&["127.0.0.1", "127.0.0.2"])
+async fn retry_has_a_place_and_counts_for_its_address() {
+    let upstreams = new_upstreams(&[OriginSettings {
+        capacity: limited_origin(2, 1).capacity,
+        ..origin_with_servers(&["127.0.0.1", "127.0.0.2"])
     }]);
-    let one = from("192.0.2.1");
-    let mut attempts = placed(&upstreams, &one).await.expect("a place");
-    assert!(attempts.failed(
+    let one = facts_from("192.0.2.1");
+    let mut attempts = admitted_attempts(&upstreams, &one).await.expect("a place");
+    assert!(attempts.record_failure(
         &upstreams,
         &one,
-        Reached::Nothing,
-        &failure(ErrorType::ConnectRefused)
+        AttemptProgress::Nothing,
+        &upstream_error(ErrorType::ConnectRefused)
     ));
     attempts
-        .next(&upstreams, &one)
+        .next_server(&upstreams, &one)
         .await
         .expect("the other server");
-    assert!(attempts.place().is_some());
+    assert!(attempts.releasable_place().is_some());
     assert!(
-        placed(&upstreams, &one).await.is_none(),
+        admitted_attempts(&upstreams, &one).await.is_none(),
         "its address has its share"
     );
     drop(attempts);
-    assert!(placed(&upstreams, &one).await.is_some());
+    assert!(admitted_attempts(&upstreams, &one).await.is_some());
 }
 
 #[tokio::test]
-async fn newcomer_takes_a_turn_of_the_address_with_the_most() {
-    let mut origin = bounded(1, 1);
+async fn newcomer_displaces_the_address_with_the_most_waiters() {
+    let mut origin = limited_origin(1, 1);
     origin
-        .places
+        .capacity
         .iter_mut()
-        .for_each(|places| places.length = 40);
-    let upstreams = Arc::new(upstreams(&[origin]));
-    let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
+        .for_each(|places| places.queue_length = 40);
+    let upstreams = Arc::new(new_upstreams(&[origin]));
+    let _inside = admitted_attempts(&upstreams, &routing_facts(true))
+        .await
+        .expect("a place");
     let mut waiting = Vec::new();
     for last in 1..=20 {
         for _ in 0..2 {
             let client = Some([192, 0, 2, last].into());
             waiting.push(
-                waits(
+                expect_queued(
                     &upstreams,
-                    Wanted {
+                    RoutingFacts {
                         client,
-                        ..wanted(true)
+                        ..routing_facts(true)
                     },
                 )
                 .await,
@@ -974,8 +1110,8 @@ async fn newcomer_takes_a_turn_of_the_address_with_the_most() {
         }
     }
     let mut newcomer = Attempts::default();
-    let other = from("198.51.100.1");
-    let mut newcomer = pin!(newcomer.next(&upstreams, &other));
+    let other = facts_from("198.51.100.1");
+    let mut newcomer = pin!(newcomer.next_server(&upstreams, &other));
     assert!(poll_fn(|context| Poll::Ready(newcomer.as_mut().poll(context).is_pending())).await);
     let displaced = waiting
         .pop()
@@ -985,7 +1121,7 @@ async fn newcomer_takes_a_turn_of_the_address_with_the_most() {
     assert!(
         matches!(
             displaced,
-            Some(NoServer::Full(Full {
+            Some(NoServer::Refused(AdmissionRefusal {
                 reason: "queue_full",
                 ..
             }))
@@ -993,26 +1129,30 @@ async fn newcomer_takes_a_turn_of_the_address_with_the_most() {
         "{displaced:?}"
     );
     let mut second = Attempts::default();
-    let refused = second.next(&upstreams, &other).await.err();
+    let refused = second.next_server(&upstreams, &other).await.err();
     assert!(
-        matches!(refused, Some(NoServer::Full(_))),
+        matches!(refused, Some(NoServer::Refused(_))),
         "it has as many as the others: {refused:?}"
     );
 }
 
 /// A request of a person who waits for a place.
-async fn waits(
+async fn expect_queued(
     upstreams: &Arc<Upstreams>,
-    wanted: Wanted<'static>,
+    facts: RoutingFacts<'static>,
 ) -> tokio::task::JoinHandle<Option<NoServer>> {
     let servers = upstreams.clone();
-    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
-    let before = room.waiting();
+    let queue = upstreams.groups[0]
+        .origin_state
+        .queue
+        .as_ref()
+        .expect("a bound");
+    let before = queue.waiting_count();
     let task = tokio::spawn(async move {
         let mut attempts = Attempts::default();
-        attempts.next(&servers, &wanted).await.err()
+        attempts.next_server(&servers, &facts).await.err()
     });
-    while room.waiting() == before {
+    while queue.waiting_count() == before {
         tokio::task::yield_now().await;
     }
     task
@@ -1020,57 +1160,66 @@ async fn waits(
 
 #[tokio::test]
 async fn one_address_takes_a_sixteenth_of_the_queue() {
-    let mut origin = bounded(1, 1);
+    let mut origin = limited_origin(1, 1);
     origin
-        .places
+        .capacity
         .iter_mut()
-        .for_each(|places| places.length = 32);
-    let upstreams = Arc::new(upstreams(&[origin]));
-    let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
+        .for_each(|places| places.queue_length = 32);
+    let upstreams = Arc::new(new_upstreams(&[origin]));
+    let _inside = admitted_attempts(&upstreams, &routing_facts(true))
+        .await
+        .expect("a place");
     let _waiting = [
-        waits(&upstreams, from("192.0.2.1")).await,
-        waits(&upstreams, from("192.0.2.1")).await,
+        expect_queued(&upstreams, facts_from("192.0.2.1")).await,
+        expect_queued(&upstreams, facts_from("192.0.2.1")).await,
     ];
     let mut third = Attempts::default();
-    let refused = third.next(&upstreams, &from("192.0.2.1")).await.err();
+    let refused = third
+        .next_server(&upstreams, &facts_from("192.0.2.1"))
+        .await
+        .err();
     assert!(
         matches!(
             refused,
-            Some(NoServer::Full(Full {
+            Some(NoServer::Refused(AdmissionRefusal {
                 reason: "queue_full",
                 ..
             }))
         ),
         "{refused:?}"
     );
-    let other = waits(&upstreams, from("192.0.2.2")).await;
+    let other = expect_queued(&upstreams, facts_from("192.0.2.2")).await;
     // One that leaves makes room for another one.
     other.abort();
-    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
-    while room.waiting() > 2 {
+    let queue = upstreams.groups[0]
+        .origin_state
+        .queue
+        .as_ref()
+        .expect("a bound");
+    while queue.waiting_count() > 2 {
         tokio::task::yield_now().await;
     }
     for _ in 0..2 {
-        waits(&upstreams, from("192.0.2.2")).await;
+        expect_queued(&upstreams, facts_from("192.0.2.2")).await;
     }
 }
 
 #[tokio::test]
-async fn address_that_waits_for_its_share_keeps_no_crawler_out() {
-    let upstreams = Arc::new(upstreams(&[bounded(4, 1)]));
-    let _inside = placed(&upstreams, &from("192.0.2.1"))
+async fn address_at_its_limit_delays_no_crawler() {
+    let upstreams = Arc::new(new_upstreams(&[limited_origin(4, 1)]));
+    let _inside = admitted_attempts(&upstreams, &facts_from("192.0.2.1"))
         .await
         .expect("a place");
-    let waiting = waits(&upstreams, from("192.0.2.1")).await;
-    let crawler = placed(&upstreams, &crawler())
+    let waiting = expect_queued(&upstreams, facts_from("192.0.2.1")).await;
+    let crawler = admitted_attempts(&upstreams, &crawler_facts())
         .await
         .expect("a place of crawlers");
     let others = [
-        placed(&upstreams, &wanted(true)).await,
-        placed(&upstreams, &wanted(true)).await,
+        admitted_attempts(&upstreams, &routing_facts(true)).await,
+        admitted_attempts(&upstreams, &routing_facts(true)).await,
     ];
     assert!(others.iter().all(Option::is_some), "nor another person");
-    let second = waits(&upstreams, from("192.0.2.2")).await;
+    let second = expect_queued(&upstreams, facts_from("192.0.2.2")).await;
     drop(crawler);
     assert_eq!(
         second.await.expect("no panic"),
@@ -1081,43 +1230,49 @@ async fn address_that_waits_for_its_share_keeps_no_crawler_out() {
 }
 
 #[tokio::test]
-async fn verified_crawler_of_the_list_waits_like_a_person() {
+async fn exempt_crawler_waits_like_a_person() {
     let googlebot = Registry::builtin()
         .find("googlebot")
         .expect("a known crawler");
-    let mut origin = bounded(4, 1);
+    let mut origin = limited_origin(4, 1);
     origin
-        .places
+        .capacity
         .iter_mut()
         .for_each(|places| places.exempt = vec![googlebot]);
-    let upstreams = upstreams(&[origin]);
-    let verified = Wanted {
+    let upstreams = new_upstreams(&[origin]);
+    let verified = RoutingFacts {
         verified: Some(googlebot),
         is_search: true,
-        ..crawler()
+        ..crawler_facts()
     };
     let mut inside = Vec::new();
     for _ in 0..4 {
-        inside.push(placed(&upstreams, &verified).await.expect("a place"));
+        inside.push(
+            admitted_attempts(&upstreams, &verified)
+                .await
+                .expect("a place"),
+        );
     }
     let mut attempts = Attempts::default();
     let waits = tokio::time::timeout(
         Duration::from_millis(10),
-        attempts.next(&upstreams, &verified),
+        attempts.next_server(&upstreams, &verified),
     )
     .await;
     assert!(waits.is_err(), "it waits");
 }
 
 #[tokio::test]
-async fn crawlers_that_are_turned_away_are_told_later_and_later_moments() {
-    let upstreams = upstreams(&[bounded(2, 1)]);
-    let _inside = placed(&upstreams, &crawler()).await.expect("a place");
+async fn turned_away_crawlers_get_increasing_retry_after() {
+    let upstreams = new_upstreams(&[limited_origin(2, 1)]);
+    let _inside = admitted_attempts(&upstreams, &crawler_facts())
+        .await
+        .expect("a place");
     let mut told = Vec::new();
     for _ in 0..6 {
         let mut attempts = Attempts::default();
-        match attempts.next(&upstreams, &crawler()).await {
-            Err(NoServer::Full(full)) => told.push(full.retry_after),
+        match attempts.next_server(&upstreams, &crawler_facts()).await {
+            Err(NoServer::Refused(full)) => told.push(full.retry_after),
             other => panic!("{other:?}"),
         }
     }
@@ -1126,42 +1281,49 @@ async fn crawlers_that_are_turned_away_are_told_later_and_later_moments() {
 }
 
 #[tokio::test]
-async fn search_crawler_that_is_turned_away_for_long_is_known() {
+async fn search_crawler_turned_away_for_long_is_reported() {
     let googlebot = Registry::builtin()
         .find("googlebot")
         .expect("a known crawler");
-    let origin = bounded(2, 1);
-    let group = Group::new(0, &origin, None);
-    let room = group.shared.room.as_ref().expect("a bound");
-    let _inside = Held::enter(group.servers(&group.entries[0])[0].clone());
-    let searching = Wanted {
+    let origin = limited_origin(2, 1);
+    let group = ServerGroup::new(0, &origin, None);
+    let queue = group.origin_state.queue.as_ref().expect("a bound");
+    let _inside = InFlightGuard::new(group.servers_of(&group.entries[0])[0].clone());
+    let search_crawler = RoutingFacts {
         verified: Some(googlebot),
         is_search: true,
-        ..crawler()
+        ..crawler_facts()
     };
     let minutes = |minutes: u32| MINUTE * minutes;
     let taken: Vec<_> = (0..2)
-        .map(|_| group.enter(&searching, || Duration::ZERO))
+        .map(|_| group.admit(&search_crawler, || Duration::ZERO))
         .collect();
     for minute in [1, 10, 19] {
-        group.enter(&searching, || minutes(minute));
+        group.admit(&search_crawler, || minutes(minute));
     }
     let found = |minute| {
-        room.status(String::new(), minutes(minute), Duration::ZERO)
+        queue
+            .status(String::new(), minutes(minute), Duration::ZERO)
             .search_crawlers
     };
     let name = &Registry::builtin().get(googlebot).name;
     assert_eq!(found(20), [(name.clone(), 19 * 60)]);
     assert!(found(40).is_empty());
-    group.enter(&searching, || minutes(40));
+    group.admit(&search_crawler, || minutes(40));
     assert_eq!(found(40), [(name.clone(), 0)]);
     drop(taken);
 }
 
 #[tokio::test]
-async fn endless_answer_gives_its_place_back() {
-    let upstreams = upstreams(&[bounded(1, 1)]);
-    let mut stream = placed(&upstreams, &wanted(true)).await.expect("a place");
-    stream.answered(&upstreams, 200, Duration::ZERO, || true);
-    assert!(placed(&upstreams, &wanted(true)).await.is_some());
+async fn endless_response_releases_its_place() {
+    let upstreams = new_upstreams(&[limited_origin(1, 1)]);
+    let mut stream = admitted_attempts(&upstreams, &routing_facts(true))
+        .await
+        .expect("a place");
+    stream.record_response(&upstreams, 200, Duration::ZERO, || true);
+    assert!(
+        admitted_attempts(&upstreams, &routing_facts(true))
+            .await
+            .is_some()
+    );
 }

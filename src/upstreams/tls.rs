@@ -1,13 +1,12 @@
-//! [`ServerTls`]: the authorities, the client certificate and the server name for TLS to the
-//! servers of an origin. After a change of the files, crawlgate uses the new content. If it cannot
-//! be used, the former content stays in use.
+//! [`ServerTls`]: the trusted authorities and the client certificate with which crawlgate connects
+//! to the servers of an origin over TLS. When their files change, crawlgate uses the new content.
+//! If the new content cannot be used, the former content stays active.
 //!
-//! All connections of an origin share one configuration, so that TLS sessions are resumed. With
-//! authorities or a client certificate of the settings, Pingora's own connector makes a
-//! configuration for each connection, and resumes no session. Pingora can send a request over a
-//! connection of crawlgate's connector, but it does not keep the connection: it finds kept ones by
-//! their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form, and
-//! connects by itself.
+//! All connections of an origin share one configuration, so that TLS sessions are resumed
+//! ([`TlsServerConnector`]). Pingora's own connector makes a configuration for each connection if
+//! there are authorities or a client certificate, and resumes no session. It also does not keep
+//! connections that another connector made, because it finds kept ones by their sockets (Pingora
+//! 0.9.1). So requests through Pingora's proxy get the same certificates in Pingora's form.
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};
@@ -30,7 +29,7 @@ use std::time::Duration;
 use tokio_rustls::TlsConnector;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// A file of an origin's `tls` cannot be used.
+/// Why a file of an origin's `tls` cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {mistake}", path = file.path.display())]
 pub struct TlsFileError {
@@ -42,50 +41,50 @@ pub struct TlsFileError {
 /// TLS to the servers of an origin.
 pub struct ServerTls {
     pub(super) settings: OriginTls,
-    in_use: ArcSwap<InUse>,
-    looked_at: Mutex<LookedAt>,
+    active: ArcSwap<ActiveTls>,
+    loaded: Mutex<LoadedFiles>,
 }
 
-/// The files as they were when they were last read.
-struct LookedAt {
-    /// `None` where they could not be read.
-    contents: Option<Contents>,
-    /// Why their content is not in use.
-    refused: Option<String>,
+/// The files as they were last read.
+struct LoadedFiles {
+    /// `None` if they could not be read.
+    contents: Option<TlsFiles>,
+    /// Why their content is not active.
+    rejection: Option<String>,
 }
 
 #[derive(Default)]
-struct InUse {
-    /// For connections of the lane and of checks. `None` without files: Pingora's own connector
-    /// does then.
+struct ActiveTls {
+    /// For connections of the forwarder and of checks. `None` without files: then Pingora's own
+    /// connector is used.
     connector: Option<TlsConnector>,
     /// The authorities and the client's certificate in Pingora's form.
     ca: Option<Arc<CaType>>,
     client: Option<Arc<CertKey>>,
 }
 
-/// The files with what they contain.
+/// The files and their contents.
 #[derive(PartialEq)]
-struct Contents {
-    ca: Option<Content>,
+struct TlsFiles {
+    ca: Option<TlsFileContent>,
     /// The certificate and its key.
-    client: Option<[Content; 2]>,
+    client: Option<[TlsFileContent; 2]>,
 }
 
 #[derive(PartialEq)]
-struct Content {
+struct TlsFileContent {
     file: TlsFile,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
-/// Connections to one server that resume its sessions.
-pub struct Prepared {
+/// Connects to one server with TLS, and resumes its sessions.
+pub struct TlsServerConnector {
     pub tls: Arc<ServerTls>,
     name: String,
-    /// The server without TLS.
-    clear: HttpPeer,
+    /// The server without TLS, for the TCP connection.
+    clear_peer: HttpPeer,
     /// For the handshake.
-    limit: Duration,
+    handshake_timeout: Duration,
 }
 
 impl ServerTls {
@@ -94,12 +93,12 @@ impl ServerTls {
     /// # Errors
     /// The first file that cannot be used.
     pub fn open(settings: &OriginTls) -> Result<ServerTls, TlsFileError> {
-        let contents = Contents::read(settings)?;
+        let contents = TlsFiles::read(settings)?;
         Ok(ServerTls {
-            in_use: ArcSwap::from_pointee(InUse::new(&contents)?),
-            looked_at: Mutex::new(LookedAt {
+            active: ArcSwap::from_pointee(ActiveTls::new(&contents)?),
+            loaded: Mutex::new(LoadedFiles {
                 contents: Some(contents),
-                refused: None,
+                rejection: None,
             }),
             settings: settings.clone(),
         })
@@ -109,16 +108,16 @@ impl ServerTls {
         self.settings.files().next().is_some()
     }
 
-    /// Reads the files again. If they changed, new connections are made with them; if they cannot
-    /// be used, with the former content, and the reason is kept. Logs both.
-    pub(super) fn renew(&self) {
-        let contents = Contents::read(&self.settings);
-        let mut looked_at = lock(&self.looked_at);
-        if looked_at.contents.as_ref() == contents.as_ref().ok() {
+    /// Reads the files again, and uses changed ones for new connections. If they cannot be used, the
+    /// former content stays, and the reason is kept. Logs both.
+    pub(super) fn reload(&self) {
+        let contents = TlsFiles::read(&self.settings);
+        let mut loaded = lock(&self.loaded);
+        if loaded.contents.as_ref() == contents.as_ref().ok() {
             return;
         }
-        looked_at.contents = None;
-        match contents.and_then(|contents| InUse::new(looked_at.contents.insert(contents))) {
+        loaded.contents = None;
+        match contents.and_then(|contents| ActiveTls::new(loaded.contents.insert(contents))) {
             Ok(renewed) => {
                 let files: Vec<_> = self
                     .settings
@@ -129,92 +128,91 @@ impl ServerTls {
                     ?files,
                     "took renewed files for TLS to an origin; new connections are made with them"
                 );
-                self.in_use.store(Arc::new(renewed));
-                looked_at.refused = None;
+                self.active.store(Arc::new(renewed));
+                loaded.rejection = None;
             }
             Err(error) => {
                 tracing::warn!(
                     "{error}; connections to the origin are made with the former files. Mend the file"
                 );
-                looked_at.refused = Some(error.to_string());
+                loaded.rejection = Some(error.to_string());
             }
         }
     }
 
-    /// Why files that changed are not in use; `None` if all are.
-    pub(super) fn refused(&self) -> Option<String> {
-        lock(&self.looked_at).refused.clone()
+    /// Why changed files are not active; `None` if all are.
+    pub(super) fn rejection(&self) -> Option<String> {
+        lock(&self.loaded).rejection.clone()
     }
 
     /// Sets the authorities and the client certificate of a peer.
-    pub(super) fn show(&self, peer: &mut HttpPeer) {
-        let in_use = self.in_use.load();
-        peer.options.ca = in_use.ca.clone();
-        peer.client_cert_key = in_use.client.clone();
+    pub(super) fn configure_peer(&self, peer: &mut HttpPeer) {
+        let active = self.active.load();
+        peer.options.ca = active.ca.clone();
+        peer.client_cert_key = active.client.clone();
     }
 
-    /// Prepares connections to one server that resume TLS sessions; `None` without files. `origin`
-    /// is the origin's number in the settings: as the group key of `peer` it keeps these
-    /// connections from being used for another origin, which may trust other authorities. `name` is
-    /// checked in the server's certificate.
-    pub(super) fn prepare(
+    /// The connector for one server; `None` without files. `origin` is the origin's index in the
+    /// settings: as the group key of `peer` it keeps these connections from being used for another
+    /// origin, which may trust other authorities. `name` is the name in the server's certificate.
+    pub(super) fn connector_for(
         self: &Arc<Self>,
         peer: &mut HttpPeer,
         origin: usize,
         name: &str,
-    ) -> Option<Prepared> {
+    ) -> Option<TlsServerConnector> {
         peer.group_key = 1 + origin as u64;
         if !self.has_files() {
             return None;
         }
-        // Any address: that of `peer` takes its place.
-        let mut clear = HttpPeer::new("0.0.0.0:0", false, String::new());
-        clear._address = peer._address.clone();
-        clear.options = peer.options.clone();
-        Some(Prepared {
+        // A placeholder for the address of `peer`.
+        let mut clear_peer = HttpPeer::new("0.0.0.0:0", false, String::new());
+        clear_peer._address = peer._address.clone();
+        clear_peer.options = peer.options.clone();
+        Some(TlsServerConnector {
             tls: self.clone(),
             name: name.to_owned(),
-            clear,
-            limit: peer.options.connection_timeout.unwrap_or(Duration::MAX),
+            clear_peer,
+            handshake_timeout: peer.options.connection_timeout.unwrap_or(Duration::MAX),
         })
     }
 }
 
-impl Contents {
+impl TlsFiles {
     /// Reads the files that the settings name. Fails at the first that cannot be read.
-    fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
-        Ok(Contents {
-            ca: settings.ca.as_ref().map(Content::read).transpose()?,
+    fn read(settings: &OriginTls) -> Result<TlsFiles, TlsFileError> {
+        Ok(TlsFiles {
+            ca: settings.ca.as_ref().map(TlsFileContent::read).transpose()?,
             client: settings
                 .client
                 .as_ref()
-                .map(|[cert, key]| Ok([Content::read(cert)?, Content::read(key)?]))
+                .map(|[cert, key]| Ok([TlsFileContent::read(cert)?, TlsFileContent::read(key)?]))
                 .transpose()?,
         })
     }
 }
 
-impl InUse {
-    /// Prepares TLS with these files. Without files there is nothing to prepare, and Pingora's
-    /// connector is used. Fails if a file holds no certificate or key, or they do not fit together.
-    fn new(Contents { ca, client }: &Contents) -> Result<InUse, TlsFileError> {
+impl ActiveTls {
+    /// Prepares TLS with these files; empty without files. Fails if a file has no certificate or key,
+    /// or they do not match.
+    fn new(TlsFiles { ca, client }: &TlsFiles) -> Result<ActiveTls, TlsFileError> {
         let Some(first) = ca.iter().chain(client.iter().flatten()).next() else {
-            return Ok(InUse::default());
+            return Ok(ActiveTls::default());
         };
-        let ca = ca.as_ref().map(Content::certificates).transpose()?;
+        let ca = ca.as_ref().map(TlsFileContent::certificates).transpose()?;
         let client = client.as_ref();
         let client = client
-            .map(|[cert, key]| Ok((&key.file, cert.certificates()?, key.key()?)))
+            .map(|[cert, key]| Ok((&key.file, cert.certificates()?, key.private_key()?)))
             .transpose()?;
-        let of_pingora = client.as_ref().map(|(_, chain, key)| {
+        let pingora_client = client.as_ref().map(|(_, chain, key)| {
             let chain = chain
                 .iter()
                 .map(|certificate| certificate.to_vec())
                 .collect();
             Arc::new(CertKey::new(chain, key.secret_der().to_vec()))
         });
-        let builder = trusting(ca.as_deref()).map_err(|error| {
-            wrong(
+        let builder = client_config_builder(ca.as_deref()).map_err(|error| {
+            file_error(
                 &first.file,
                 format_args!("a certificate in this file cannot be used: {error}"),
             )
@@ -223,7 +221,7 @@ impl InUse {
             Some((file, chain, key)) => {
                 let config = builder.with_client_auth_cert(chain, key);
                 config.map_err(|error| {
-                    wrong(
+                    file_error(
                         file,
                         format_args!("this key cannot be used with the certificate: {error}"),
                     )
@@ -237,10 +235,10 @@ impl InUse {
                 .map(|certificate| WrappedX509::new(certificate.to_vec(), parse_x509))
                 .collect()
         });
-        Ok(InUse {
+        Ok(ActiveTls {
             connector: Some(TlsConnector::from(Arc::new(config))),
             ca,
-            client: of_pingora,
+            client: pingora_client,
         })
     }
 }
@@ -250,7 +248,7 @@ impl InUse {
 ///
 /// # Errors
 /// One of them cannot be used.
-pub fn trusting(
+pub fn client_config_builder(
     ca: Option<&[CertificateDer<'static>]>,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, rustls::Error> {
     let mut roots = RootCertStore::empty();
@@ -268,27 +266,26 @@ pub fn trusting(
         .with_root_certificates(roots))
 }
 
-impl Prepared {
-    /// A new connection with a finished TLS handshake, which may take as long as connecting.
+impl TlsServerConnector {
+    /// Opens a connection with a finished TLS handshake, which may take as long as connecting.
     ///
     /// # Errors
-    /// The server cannot be reached, or the handshake fails or takes too long. Also without files
-    /// in the settings, where Pingora's connector has to be used.
+    /// The server cannot be reached, or the handshake fails or takes too long.
     pub async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
         let stream = connector
-            .new_stream(&self.clear)
+            .new_stream(&self.clear_peer)
             .await?
             .into_any()
             .downcast::<Stream>();
         let stream = *stream.map_err(|_| {
             Error::explain(ErrorType::InternalError, "not a connection in clear text")
         })?;
-        let in_use = self.tls.in_use.load_full();
-        let Some(connector) = &in_use.connector else {
+        let active = self.tls.active.load_full();
+        let Some(connector) = &active.connector else {
             return Error::e_explain(ErrorType::InternalError, "no files of `tls`");
         };
         let handshake = client::handshake(connector, &self.name, stream);
-        match tokio::time::timeout(self.limit, handshake).await {
+        match tokio::time::timeout(self.handshake_timeout, handshake).await {
             Ok(stream) => Ok(Box::new(stream?)),
             Err(_) => Error::e_explain(
                 ErrorType::TLSHandshakeTimedout,
@@ -298,43 +295,45 @@ impl Prepared {
     }
 }
 
-fn wrong(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
+fn file_error(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
     TlsFileError {
         file: file.clone(),
         mistake: mistake.to_string(),
     }
 }
 
-impl Content {
-    /// Reads one file into memory and keeps beside its bytes which file it is; does not look at the
-    /// bytes. The error names the file and why it cannot be read.
-    fn read(file: &TlsFile) -> Result<Content, TlsFileError> {
-        match crate::files::read(&file.path) {
-            Ok(octets) => Ok(Content {
+impl TlsFileContent {
+    /// Reads one file.
+    fn read(file: &TlsFile) -> Result<TlsFileContent, TlsFileError> {
+        match crate::files::read_bounded(&file.path) {
+            Ok(bytes) => Ok(TlsFileContent {
                 file: file.clone(),
-                octets,
+                bytes,
             }),
-            Err(error) => Err(wrong(file, format_args!("cannot read this file: {error}"))),
+            Err(error) => Err(file_error(
+                file,
+                format_args!("cannot read this file: {error}"),
+            )),
         }
     }
 
     /// The certificates in the file. Fails if there is none, or if one of them cannot be read.
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
-        let found = CertificateDer::pem_slice_iter(&self.octets)
-            .collect::<std::result::Result<Vec<_>, _>>();
+        let found =
+            CertificateDer::pem_slice_iter(&self.bytes).collect::<std::result::Result<Vec<_>, _>>();
         match found {
             Ok(found)
                 if found
                     .iter()
                     .any(|certificate| X509Certificate::from_der(certificate).is_err()) =>
             {
-                Err(wrong(
+                Err(file_error(
                     &self.file,
                     "a certificate in this file cannot be read",
                 ))
             }
             Ok(found) if !found.is_empty() => Ok(found),
-            _ => Err(wrong(
+            _ => Err(file_error(
                 &self.file,
                 "this file contains no certificate in PEM",
             )),
@@ -342,10 +341,10 @@ impl Content {
     }
 
     /// The private key in the file. Fails if there is none in PEM, or Pingora could not read it.
-    fn key(&self) -> Result<PrivateKeyDer<'static>, TlsFileError> {
-        let key = PrivateKeyDer::from_pem_slice(&self.octets).ok();
-        // Pingora guesses the form of a key from its octets.
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+        let key = PrivateKeyDer::from_pem_slice(&self.bytes).ok();
+        // Pingora guesses the format of a key from its bytes.
         key.filter(|key| PrivateKeyDer::try_from(key.secret_der()).is_ok())
-            .ok_or_else(|| wrong(&self.file, "this file contains no private key in PEM"))
+            .ok_or_else(|| file_error(&self.file, "this file contains no private key in PEM"))
     }
 }

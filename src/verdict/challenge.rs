@@ -1,51 +1,49 @@
-//! Challenges: the requests by which certificate authorities check who controls a host.
-//! [`is_challenge`] knows them. They are no crawler's requests, and crawlgate gates none: a
-//! certificate that is not renewed takes the site down weeks later.
+//! [`is_challenge`] recognises challenges: requests by which certificate authorities check who
+//! controls a host (ACME). They always pass and never count as a crawler's. If they were blocked,
+//! the certificate would not be renewed, and the site would go down weeks later.
 
-use crate::robots::path_of;
+use crate::robots::without_query;
 
 /// RFC 8555 section 8.3.
-const ACME: &[u8] = b"/.well-known/acme-challenge/";
+const ACME_DIRECTORY: &[u8] = b"/.well-known/acme-challenge/";
 /// CA/Browser Forum Baseline Requirements, section 3.2.2.4.18.
-const PKI_VALIDATION: &[u8] = b"/.well-known/pki-validation/";
+const PKI_DIRECTORY: &[u8] = b"/.well-known/pki-validation/";
 /// Authorities send tokens of a few dozen bytes.
 const MAX_TOKEN: usize = 256;
 /// Authorities name files like `fileauth.txt`, or by a hash.
 const MAX_NAME: usize = 128;
 
-/// Whether a request is a challenge, given the method, and path with query. Authorities send GET;
-/// HEAD counts, too. The path is that of challenges and one plain segment after it: then every
-/// reader resolves it to itself, and what is open for challenges is open for nothing else.
+/// Whether a request is a challenge. `target` is the path with query. Authorities send GET; HEAD
+/// counts, too. The path has exactly one plain segment after the directory of challenges, so that
+/// no origin resolves it to another page.
 pub fn is_challenge(method: &[u8], target: &[u8]) -> bool {
     acme_token(method, target).is_some() || is_pki_validation(method, target)
 }
 
-/// The token of a challenge of ACME; `None` for any other request, and for a token that is not 1 to
-/// 256 characters of base64url.
+/// The token of a challenge of ACME_DIRECTORY; `None` for any other request, and for a token that
+/// is not 1 to 256 characters of base64url.
 pub fn acme_token<'t>(method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
-    let token = segment_after(ACME, method, target)?;
-    ((1..=MAX_TOKEN).contains(&token.len()) && token.iter().all(is_of_base64url)).then_some(token)
+    let token = segment_after(ACME_DIRECTORY, method, target)?;
+    ((1..=MAX_TOKEN).contains(&token.len()) && token.iter().all(is_base64url)).then_some(token)
 }
 
-/// Whether a request asks for the file of another challenge: 1 to 128 characters of base64url and
-/// dots, the first of them no dot, so that it is no dot segment.
+/// Whether a request is for a file of `pki-validation`: 1 to 128 characters of base64url and dots.
+/// The first is no dot, so that the name is no dot segment.
 fn is_pki_validation(method: &[u8], target: &[u8]) -> bool {
-    let name = segment_after(PKI_VALIDATION, method, target).unwrap_or_default();
+    let name = segment_after(PKI_DIRECTORY, method, target).unwrap_or_default();
     name.len() <= MAX_NAME
-        && name.first().is_some_and(is_of_base64url)
-        && name
-            .iter()
-            .all(|byte| is_of_base64url(byte) || *byte == b'.')
+        && name.first().is_some_and(is_base64url)
+        && name.iter().all(|byte| is_base64url(byte) || *byte == b'.')
 }
 
-/// The rest of the path behind `prefix`, without the query, of a GET or HEAD whose target begins
-/// with it. It may be empty or have slashes: the callers check that it is one segment.
+/// The path after `prefix`, without the query, if the method is GET or HEAD and the target begins
+/// with `prefix`. It may be empty or have slashes: the callers check that it is one segment.
 fn segment_after<'t>(prefix: &[u8], method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
-    let path = target.starts_with(prefix).then(|| path_of(target))?;
+    let path = target.starts_with(prefix).then(|| without_query(target))?;
     matches!(method, b"GET" | b"HEAD").then(|| &path[prefix.len()..])
 }
 
-fn is_of_base64url(byte: &u8) -> bool {
+fn is_base64url(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
@@ -54,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_plain_segment_below_two_paths_is_a_challenge() {
+    fn plain_segment_below_challenge_path_is_a_challenge() {
         let acme = format!("/.well-known/acme-challenge/{}", "a".repeat(MAX_TOKEN));
         let file = format!("/.well-known/pki-validation/{}", "a".repeat(MAX_NAME));
         for target in [
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_below_well_known_is_a_challenge() {
+    fn other_path_below_well_known_is_no_challenge() {
         for directory in ["acme-challenge", "pki-validation"] {
             for name in [
                 "",

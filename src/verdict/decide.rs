@@ -1,156 +1,159 @@
-//! [`decide`] and [`decide_for`] judge one request: the verdict of the rules, the enforcement, and
-//! the [`Action`]. [`crawl_delay`] is the delay that a crawler is held to. None of them locks or
-//! reads a clock.
+//! [`decide`] and [`decide_for`] judge one request: first whether robots.txt allows it, then how
+//! the policy enforces that, which gives the [`Action`] (such as pass or block). [`crawl_delay`] is
+//! the delay that a crawler must keep. None of them locks or reads a clock.
 
 use super::challenge::is_challenge;
 use super::decision::{Action, Decision, Readings, RuleRef};
 use super::identity::Identity;
-use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
-use crate::crawlers::{Binds, Claim, Registry};
-use crate::policy::model::{Audience, Kind, Mode, Unverified, Verdict};
+use super::{Behaviour, CachedVersions, Claimant, DecisionScratch, RequestFacts, RequestToJudge};
+use crate::crawlers::{Claim, Registry, RobotsObedience};
+use crate::policy::model::{EnforcementMode, Kind, PauseAudience, UnverifiedTreatment, Verdict};
 use crate::policy::site::{
-    ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, SecondReading,
-    Site, Snapshot,
+    CrawlerRules, GoogleParsing, GroupBinding, ParsedVersion, PathSignals, PauseWindow,
+    RobotsTxtAnswer, Site, Snapshot,
 };
-use crate::robots::{Dialect, GoogleRules, RuleSet, Target};
+use crate::robots::{Dialect, GoogleRules, RequestTarget, RuleSet};
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// Judges a request by its facts and the versions that the crawler may have cached, without regard
-/// to what the client did recently. `None` where no site has the host: the request is forwarded
-/// untouched. Neither allocates, locks nor reads a clock (beyond eight matching tag rules the
-/// selection grows).
+/// Judges a request by its facts and the versions that the crawler may have cached. The client's
+/// recent behaviour does not count. `None` if no site has the host: the request is forwarded
+/// untouched. Does not allocate, unless more than eight tag rules match.
 pub fn decide(
     snapshot: &Snapshot,
     registry: &Registry,
-    facts: &Facts<'_>,
+    facts: &RequestFacts<'_>,
     cached_versions: &CachedVersions<'_>,
-    scratch: &mut Scratch,
+    scratch: &mut DecisionScratch,
 ) -> Option<Decision> {
-    let claimant = Claimant::of(snapshot, registry, facts)?;
-    let case = Case {
+    let claimant = Claimant::find(snapshot, registry, facts)?;
+    let request = RequestToJudge {
         registry,
         facts: *facts,
         claimant,
         cached_versions: *cached_versions,
     };
-    Some(decide_for(&case, Behaviour::default(), scratch))
+    Some(decide_for(&request, Behaviour::default(), scratch))
 }
 
-/// Judges a request whose claimant is known, together with what the client did recently. With
+/// Judges a request whose claimant is known, with the client's recent behaviour. With
 /// `mode: observe` the request passes, and `would` is the answer of `mode: enforce`. Pauses,
 /// robots.txt and tdmrep.json come before all rules.
-pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) -> Decision {
+pub fn decide_for(
+    request: &RequestToJudge<'_>,
+    behaviour: Behaviour,
+    scratch: &mut DecisionScratch,
+) -> Decision {
     let Claimant {
         site: index,
         entry,
         claim,
         ..
-    } = case.claimant;
+    } = request.claimant;
     let site = &*entry.site;
-    let target = scratch.target.normalise(case.facts.target);
-    let question = Question {
-        case,
+    let target = scratch.target.normalise(request.facts.target);
+    let inputs = DecisionInputs {
+        request,
         behaviour,
         rules: site.crawler_rules(claim),
         target,
     };
-    let ruling = question.ruling();
+    let outcome = inputs.apply_rules();
     let signals = site.signals.for_path(target);
-    let trap_hit = question.is_trap_hit(&ruling);
-    let Enforcement {
+    let trap_hit = inputs.is_trap_hit(&outcome);
+    let EnforcementOutcome {
         kind,
         refusal,
         mode,
-    } = question.enforcement(&ruling, trap_hit, signals);
-    let (action, would) = match (question.action_before_rules(), refusal, mode) {
+    } = inputs.enforce(&outcome, trap_hit, signals);
+    let (action, would) = match (inputs.action_before_rules(), refusal, mode) {
         (Some(action), ..) => (action, None),
-        (None, Some(refusal), Mode::Enforce) => (refusal, None),
-        (None, Some(refusal), Mode::Observe) => (Action::Pass, Some(refusal)),
+        (None, Some(refusal), EnforcementMode::Enforce) => (refusal, None),
+        (None, Some(refusal), EnforcementMode::Observe) => (Action::Pass, Some(refusal)),
         (None, ..) => (Action::Pass, None),
     };
     Decision {
         site: index,
         claim,
-        verdict: ruling.verdict,
-        readings: ruling.readings,
+        verdict: outcome.verdict,
+        readings: outcome.readings,
         kind,
-        never_fetched: kind == Kind::Violation && !case.cached_versions.was_served,
-        rule: ruling.rule,
+        never_fetched: kind == Kind::Violation && !request.cached_versions.was_served,
+        rule: outcome.rule,
         action,
         would,
         trap_hit: trap_hit && kind != Kind::Impostor,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
         signals,
         robots_txt: target.reaches_robots_txt(),
-        recorded: question.rules.mode != Mode::Off,
+        recorded: inputs.rules.mode != EnforcementMode::Off,
     }
 }
 
-/// One request to judge: its case, and the values that the steps of the decision share.
-struct Question<'a> {
-    case: &'a Case<'a>,
+/// One request to judge, with the values that all steps of the decision use.
+struct DecisionInputs<'a> {
+    request: &'a RequestToJudge<'a>,
     behaviour: Behaviour,
     rules: CrawlerRules,
-    target: Target<'a>,
+    target: RequestTarget<'a>,
 }
 
-/// The result of robots.txt: the verdict of the version in force, and the kind that cached versions
-/// make of it.
-struct Ruling {
+/// The result of robots.txt: the verdict of the version in force, and the kind of the request,
+/// which depends on the cached versions too.
+struct RulesOutcome {
     verdict: Verdict,
     readings: Readings,
     kind: Kind,
     rule: Option<RuleRef>,
 }
 
-/// The result of enforcement: the kind of the request, the answer that a crawler against the rules
-/// gets, and the mode, which decides whether the answer is sent.
-struct Enforcement {
+/// The result of enforcement: the kind of the request, the answer to a request against the rules,
+/// and the mode, which decides whether the answer is sent.
+struct EnforcementOutcome {
     kind: Kind,
     refusal: Option<Action>,
-    mode: Mode,
+    mode: EnforcementMode,
 }
 
-impl Enforcement {
+impl EnforcementOutcome {
     fn refuse(&mut self, kind: Kind, refusal: Action) {
         self.kind = kind;
         self.refusal = Some(refusal);
     }
 }
 
-impl<'a> Question<'a> {
+impl<'a> DecisionInputs<'a> {
     fn site(&self) -> &'a Site {
-        &self.case.claimant.entry.site
+        &self.request.claimant.entry.site
     }
 
     /// The verdict of the version in force and the kind of the request. A disallowed request is a
     /// stale copy if a cached version allows it, ambiguous if one disallows only what the path
     /// resolves to, `NotBound` for a crawler that ignores robots.txt, unproven if not all cached
     /// versions are known, else a violation.
-    fn ruling(&self) -> Ruling {
+    fn apply_rules(&self) -> RulesOutcome {
         let (
-            Matched {
+            VersionMatch {
                 verdict: said,
                 readings,
                 ..
             },
             rule,
-        ) = self.matched();
+        ) = self.match_version();
         let (verdict, kind) = match said {
             VersionVerdict::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
             VersionVerdict::NotBound => (Verdict::NotBound, Kind::NotBound),
             VersionVerdict::Allowed => (Verdict::Allowed, Kind::Allowed),
             VersionVerdict::Disallowed | VersionVerdict::Ambiguous => {
-                let kind = match mildest_cached(self.case, self.target) {
+                let kind = match mildest_cached_verdict(self.request, self.target) {
                     VersionVerdict::Allowed
                     | VersionVerdict::NotBound
                     | VersionVerdict::NotACrawler => Kind::StaleCopy,
                     _ if said == VersionVerdict::Ambiguous => Kind::Ambiguous,
-                    _ if self.rules.binds == Binds::Never => Kind::NotBound,
-                    // A crawler that uses that version keeps to the letter of the RFC.
+                    _ if self.rules.binds == RobotsObedience::Never => Kind::NotBound,
+                    // A crawler that uses that version obeys the RFC to the letter.
                     VersionVerdict::Ambiguous => Kind::Ambiguous,
-                    VersionVerdict::Disallowed if self.case.cached_versions.is_whole() => {
+                    VersionVerdict::Disallowed if self.request.cached_versions.is_complete() => {
                         Kind::Violation
                     }
                     VersionVerdict::Disallowed => Kind::Unproven,
@@ -158,7 +161,7 @@ impl<'a> Question<'a> {
                 (Verdict::Disallowed, kind)
             }
         };
-        Ruling {
+        RulesOutcome {
             verdict,
             readings,
             kind,
@@ -169,32 +172,39 @@ impl<'a> Question<'a> {
     /// The verdict of the version in force, and the group of its document that applied, with the
     /// rule that decided, if one did; `None` without a group. A client that is not judged is no
     /// crawler. A request for tdmrep.json, which crawlgate hands out itself, is allowed.
-    fn matched(&self) -> (Matched, Option<RuleRef>) {
+    fn match_version(&self) -> (VersionMatch, Option<RuleRef>) {
         let site = self.site();
         let group = match self.rules.binding {
             _ if !self.rules.judged => {
-                return (Matched::by_no_rule(VersionVerdict::NotACrawler), None);
+                return (
+                    VersionMatch::without_rule(VersionVerdict::NotACrawler),
+                    None,
+                );
             }
-            Binding::NotBound => return (Matched::by_no_rule(VersionVerdict::NotBound), None),
-            Binding::NoRules => return (Matched::by_no_rule(VersionVerdict::Allowed), None),
-            Binding::Group(group) => group,
+            GroupBinding::NotBound => {
+                return (VersionMatch::without_rule(VersionVerdict::NotBound), None);
+            }
+            GroupBinding::NoRules => {
+                return (VersionMatch::without_rule(VersionVerdict::Allowed), None);
+            }
+            GroupBinding::Group(group) => group,
         };
         // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
         if site.signals.is_tdmrep(self.target) {
             return (
-                Matched::by_no_rule(VersionVerdict::Allowed),
+                VersionMatch::without_rule(VersionVerdict::Allowed),
                 Some(RuleRef { group, rule: None }),
             );
         }
         let rules = site.matcher.rules(usize::from(group));
-        let own = site.own_rules(self.rules.second_reading);
-        let google = match self.rules.second_reading {
-            SecondReading::None => None,
+        let own = site.own_google_rules(self.rules.google_parsing);
+        let google = match self.rules.google_parsing {
+            GoogleParsing::Unused => None,
             _ => Some(own.map_or(rules, GoogleRules::rules)),
         };
         let matched = match_rules(rules, google, self.target);
-        let place = match own.filter(|_| matched.is_by_google()) {
-            Some(own) => matched.rule.and_then(|rule| own.source(rule)),
+        let place = match own.filter(|_| matched.uses_google_rule()) {
+            Some(own) => matched.rule.and_then(|rule| own.source_rule(rule)),
             None => matched.rule.map(|rule| (usize::from(group), Some(rule))),
         };
         let group = place
@@ -209,26 +219,26 @@ impl<'a> Question<'a> {
         )
     }
 
-    /// Whether enforcement looks at this request: the claimant is judged, the mode is not off, and
-    /// the request is not for robots.txt or tdmrep.json, which are free for every client.
+    /// Whether enforcement applies to this request: the claimant is judged, the mode is not off,
+    /// and the request is not for robots.txt or tdmrep.json, which are free for every client.
     fn is_enforced(&self) -> bool {
         let free = self.target.reaches_robots_txt() || self.site().signals.is_tdmrep(self.target);
-        self.rules.judged && self.rules.mode != Mode::Off && !free
+        self.rules.judged && self.rules.mode != EnforcementMode::Off && !free
     }
 
     /// Whether the request hits a trap. The rules must disallow the URL as sent for this crawler,
     /// and each version that it may have cached must have the trap in the group that binds it. On a
     /// host that was not observed for long enough no trap counts: a crawler that was served the
     /// version in force may still use an older copy.
-    fn is_trap_hit(&self, ruling: &Ruling) -> bool {
-        let against_the_rules = ruling.verdict == Verdict::Disallowed
+    fn is_trap_hit(&self, outcome: &RulesOutcome) -> bool {
+        let against_the_rules = outcome.verdict == Verdict::Disallowed
             && matches!(
-                ruling.kind,
+                outcome.kind,
                 Kind::Violation | Kind::Unproven | Kind::NotBound
             );
         if !against_the_rules
             || self.rules.exempt
-            || !self.case.cached_versions.is_whole()
+            || !self.request.cached_versions.is_complete()
             || !self.is_enforced()
         {
             return false;
@@ -240,10 +250,11 @@ impl<'a> Question<'a> {
         else {
             return false;
         };
-        self.case.cached_versions.superseded().all(|held| {
-            let group = binding_in(self.case, &held.parsed).group();
+        self.request.cached_versions.superseded().all(|version| {
+            let group = superseded_binding(self.request, &version.parsed).group();
             group.is_some_and(|group| {
-                held.parsed
+                version
+                    .parsed
                     .matcher
                     .rules(usize::from(group))
                     .rules()
@@ -252,52 +263,58 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Weighs an impostor before all else, also if the crawler is exempt; then, unless it is
-    /// exempt, what `weighed` finds, and last the demand for a licence. Where nothing is enforced
-    /// the kind stays that of the rules; for an exempt crawler against them it is `Exempt`.
-    fn enforcement(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Enforcement {
+    /// Checks for an impostor first, also if the crawler is exempt; then, unless it is exempt, goes
+    /// through `enforce_rules`, and at last demands a licence. Without enforcement the kind stays
+    /// that of the rules, but a disallowed request of an exempt crawler is `Exempt`.
+    fn enforce(
+        &self,
+        outcome: &RulesOutcome,
+        trap_hit: bool,
+        signals: PathSignals,
+    ) -> EnforcementOutcome {
         let rules = self.rules;
-        let kind = ruling.kind;
-        let mut enforcement = Enforcement {
+        let kind = outcome.kind;
+        let mut enforcement = EnforcementOutcome {
             kind,
             refusal: None,
             mode: rules.mode,
         };
         let enforced = self.is_enforced();
-        if enforced && self.case.facts.identity == Identity::Impostor {
+        if enforced && self.request.facts.identity == Identity::Impostor {
             enforcement.refuse(Kind::Impostor, Action::Block(rules.impostor));
         } else if enforced && !rules.exempt {
-            enforcement = self.weighed(ruling, trap_hit);
-            enforcement.refusal = enforcement.refusal.or_else(|| self.license_wanted(signals));
-        } else if rules.exempt && ruling.verdict == Verdict::Disallowed && kind != Kind::StaleCopy {
+            enforcement = self.enforce_rules(outcome, trap_hit);
+            enforcement.refusal = enforcement.refusal.or_else(|| self.license_demand(signals));
+        } else if rules.exempt && outcome.verdict == Verdict::Disallowed && kind != Kind::StaleCopy
+        {
             enforcement.kind = Kind::Exempt;
         }
         enforcement
     }
 
-    /// The first that applies, in order of weight: a trap, the rules, the identity, the crawl rate.
-    /// A client that was marked by a trap earlier is refused too, unless it is verified. The mode
-    /// is at most observe for a crawler that is not verified, where the policy says `unverified:
-    /// observe`.
-    fn weighed(&self, ruling: &Ruling, trap_hit: bool) -> Enforcement {
+    /// The first that applies, in this order: a trap, the rules, the identity, the crawl rate. A
+    /// client that hit a trap earlier is blocked too, unless it is verified. If the policy says
+    /// `unverified: observe`, the mode is at most observe for a crawler that is not verified.
+    fn enforce_rules(&self, outcome: &RulesOutcome, trap_hit: bool) -> EnforcementOutcome {
         let rules = self.rules;
-        let identity = self.case.facts.identity;
+        let identity = self.request.facts.identity;
         let not_verified = matches!(
             identity,
             Identity::Unverified | Identity::Suspended | Identity::Pending
         );
         let mode = match rules.unverified {
-            Unverified::Observe if not_verified => rules.mode.min(Mode::Observe),
+            UnverifiedTreatment::Observe if not_verified => {
+                rules.mode.min(EnforcementMode::Observe)
+            }
             _ => rules.mode,
         };
-        let mut enforcement = Enforcement {
-            kind: ruling.kind,
+        let mut enforcement = EnforcementOutcome {
+            kind: outcome.kind,
             refusal: None,
             mode,
         };
-        match (ruling.verdict, ruling.kind) {
-            // Verified crawlers are reported. What an address did before does not count against
-            // them.
+        match (outcome.verdict, outcome.kind) {
+            // A verified crawler is blocked only for this request: a mark belongs to an address.
             _ if trap_hit || self.behaviour.trapped && identity != Identity::Verified => {
                 enforcement.refuse(Kind::Trapped, Action::Block(rules.trapped));
             }
@@ -307,7 +324,7 @@ impl<'a> Question<'a> {
             (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
                 enforcement.refusal = Some(Action::Block(rules.disallowed));
             }
-            _ if rules.unverified == Unverified::Refuse && not_verified => {
+            _ if rules.unverified == UnverifiedTreatment::Refuse && not_verified => {
                 let may_be_proven = matches!(identity, Identity::Pending | Identity::Suspended);
                 let answer = if may_be_proven {
                     rules.awaiting_proof
@@ -323,7 +340,7 @@ impl<'a> Question<'a> {
                         .max(1);
                     // The crawler may have cached an unknown version with a shorter delay, or with
                     // none.
-                    let kind = if self.case.cached_versions.is_whole() {
+                    let kind = if self.request.cached_versions.is_complete() {
                         Kind::TooFast
                     } else {
                         Kind::Unproven
@@ -341,26 +358,25 @@ impl<'a> Question<'a> {
         enforcement
     }
 
-    /// The answer to a crawler without a licence token where the policy asks for one; `None` where
-    /// it does not, there is no licence for the path, or the request is for the terms themselves.
-    fn license_wanted(&self, signals: PathSignals) -> Option<Action> {
+    /// The demand for a licence. `None` if the policy demands none, if there is no licence for the
+    /// path, and for a request for the terms themselves.
+    fn license_demand(&self, signals: PathSignals) -> Option<Action> {
         let status = self.rules.unlicensed?;
         let site = self.site();
         site.signals.license(signals, self.rules.binding.group())?;
-        (!site.signals.is_terms(self.target)).then_some(Action::License { status })
+        (!site.signals.is_terms_page(self.target)).then_some(Action::License { status })
     }
 
-    fn is_paused_by(&self, pause: &ActivePause) -> bool {
-        pause.audience == Audience::Everyone || self.rules.pausable
+    fn is_paused_by(&self, pause: &PauseWindow) -> bool {
+        pause.audience == PauseAudience::Everyone || self.rules.pausable
     }
 
-    /// The action that comes before any rule: the answer to robots.txt (the file, or 503 of a pause
-    /// that stops this client), tdmrep.json, or a pause. A pause does not stop challenges of
-    /// certificate authorities.
+    /// The action that comes before all rules: robots.txt (the file, or 503 during a pause for this
+    /// client), tdmrep.json, or a pause. Challenges of certificate authorities pass during a pause.
     fn action_before_rules(&self) -> Option<Action> {
-        let entry = self.case.claimant.entry;
+        let entry = self.request.claimant.entry;
         let target = self.target;
-        let now = self.case.facts.now;
+        let now = self.request.facts.now;
         if target.reaches_robots_txt() {
             let paused = match entry.robots_txt {
                 RobotsTxtAnswer::Paused(place) => entry.pauses.get(place),
@@ -372,42 +388,45 @@ impl<'a> Question<'a> {
         if entry.site.signals.is_tdmrep(target) {
             return Some(Action::TdmRep);
         }
-        let pause = entry.pause(now).filter(|pause| self.is_paused_by(pause))?;
-        let is_challenge = is_challenge(self.case.facts.method, target.sent);
+        let pause = entry
+            .active_pause(now)
+            .filter(|pause| self.is_paused_by(pause))?;
+        let is_challenge = is_challenge(self.request.facts.method, target.sent);
         (!is_challenge).then(|| pause_action(pause, now))
     }
 }
 
-/// The answer of a pause. Its Retry-After is at most the time that is left of the pause, and at
-/// least a second.
-fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
+/// The answer during a pause. Its Retry-After is at most the rest of the pause, and at least a
+/// second.
+fn pause_action(pause: &PauseWindow, now: Timestamp) -> Action {
     let left = u32::try_from(pause.until.since(now).as_secs()).unwrap_or(u32::MAX);
     Action::Pause {
         retry_after: pause.retry_after.min(left).max(1),
     }
 }
 
-/// The crawl delay that a crawler is held to: the shortest of all versions that it may have cached,
-/// and none where one of them has none. On a host that was not observed for long enough, the delay
-/// holds only for a client that was served the version in force, and a request that comes sooner is
-/// no violation.
-pub fn crawl_delay(case: &Case<'_>, was_served_current: bool) -> Option<Duration> {
-    let now = case
+/// The crawl delay that a crawler must keep: the shortest of all versions that it may have cached,
+/// and none if one of them has none. On a host that was not observed for long enough, the delay
+/// binds only a client that was served the version in force, and a request that comes sooner is no
+/// violation.
+pub fn crawl_delay(request: &RequestToJudge<'_>, was_served_current: bool) -> Option<Duration> {
+    let now = request
         .claimant
         .entry
         .site
-        .crawler_rules(case.claimant.claim)
+        .crawler_rules(request.claimant.claim)
         .crawl_delay?;
-    if case.cached_versions.may_be_unknown
-        || !case.cached_versions.is_whole() && !was_served_current
+    if request.cached_versions.may_be_unknown
+        || !request.cached_versions.is_complete() && !was_served_current
     {
         return None;
     }
-    case.cached_versions
+    request
+        .cached_versions
         .superseded()
-        .try_fold(now, |shortest, held| {
-            let group = binding_in(case, &held.parsed).group()?;
-            let delay = held
+        .try_fold(now, |shortest, version| {
+            let group = superseded_binding(request, &version.parsed).group()?;
+            let delay = version
                 .parsed
                 .delays
                 .get(usize::from(group))
@@ -427,42 +446,46 @@ enum VersionVerdict {
     Ambiguous,
 }
 
-/// The verdict of one version, and what it rests on.
-struct Matched {
+/// The verdict of one version, with the readings and the rule behind it.
+struct VersionMatch {
     verdict: VersionVerdict,
     readings: Readings,
     /// The index of the rule that decided.
     rule: Option<usize>,
 }
 
-impl Matched {
-    fn by_no_rule(verdict: VersionVerdict) -> Matched {
-        Matched {
+impl VersionMatch {
+    fn without_rule(verdict: VersionVerdict) -> VersionMatch {
+        VersionMatch {
             verdict,
             readings: Readings::default(),
             rule: None,
         }
     }
 
-    /// Whether `rule` is an index into Google's rules: only RFC 9309 disallows the request, and so
-    /// it is allowed.
-    fn is_by_google(&self) -> bool {
+    /// Whether `rule` is an index into Google's rules. It is where only RFC 9309 disallows the
+    /// request, so that the request is allowed.
+    fn uses_google_rule(&self) -> bool {
         self.readings == Readings::OnlyRfc9309 && self.verdict == VersionVerdict::Allowed
     }
 }
 
-/// The verdict of one version alone. `google` are the rules as Google's published parser reads
-/// them, for a crawler that goes by it; then only what both disallow is disallowed. A path that is
-/// disallowed only as origins resolve it, or only as RFC 9309 normalises it, is ambiguous.
-/// robots.txt is allowed.
-fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) -> Matched {
+/// The verdict of one version alone. `google` has the rules as Google's published parser reads
+/// them, for a crawler that uses it; then a request is disallowed only if both readings disallow
+/// it. A path that is disallowed only as origins resolve it, or only as RFC 9309 normalises it, is
+/// ambiguous. robots.txt is allowed.
+fn match_rules(
+    rules: &RuleSet,
+    google: Option<&RuleSet>,
+    target: RequestTarget<'_>,
+) -> VersionMatch {
     if target.reaches_robots_txt() {
-        return Matched::by_no_rule(VersionVerdict::Allowed);
+        return VersionMatch::without_rule(VersionVerdict::Allowed);
     }
     let sent = rules.find(target.sent);
     let is_disallowed = disallows(rules, sent);
     let by_google = google.map(|google| {
-        // The same rules say the same of a path in normal form.
+        // The same rules have the same result for a path in normal form.
         let is_same = std::ptr::eq(google, rules) && target.is_normal();
         let found = if is_same {
             sent
@@ -477,7 +500,7 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
         Some(_) if is_disallowed => Readings::OnlyRfc9309,
         Some(_) => Readings::OnlyGoogle,
     };
-    let matched = |verdict, rule| Matched {
+    let matched = |verdict, rule| VersionMatch {
         verdict,
         readings,
         rule,
@@ -485,20 +508,20 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
     if is_disallowed {
         return match by_google {
             Some((found, false)) if target.is_normal() => matched(VersionVerdict::Allowed, found),
-            // Spelled otherwise, it leads to a page that both disallow: `/%63art/` to `/cart/`.
+            // Another spelling of a page that both disallow: `/%63art/` of `/cart/`.
             Some((_, false)) => matched(VersionVerdict::Ambiguous, sent),
             _ => matched(VersionVerdict::Disallowed, sent),
         };
     }
-    // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that
-    // makes the path disallowed, the crawler kept to the letter of the RFC and still reaches what
-    // the owner closed. An Allow of the URL as sent counts if it says more than the Disallow:
-    // `Allow: /` does not. Where dot segments or parameters were removed it never counts:
-    // `/public/../private` has nothing of `/public/`, nor `/private/x;.css` of `/*.css$`.
+    // Many origins resolve dot segments, doubled slashes, `%2F` and parameters. If only that makes
+    // the path disallowed, the crawler obeyed the RFC to the letter and still reaches a closed
+    // page. An Allow of the URL as sent counts if it is longer than the Disallow: `Allow: /` is
+    // not. It never counts where dot segments or parameters were removed: `/public/../private` is
+    // not in `/public/`, and `/private/x;.css` is no file of `/*.css$`.
     let closed = target.resolutions().find_map(|resolved| {
         let rule = rules.find(resolved.target)?;
         let outranks_sent = resolved.is_shortened
-            || sent.is_none_or(|sent| priority(rules, sent) < priority(rules, rule));
+            || sent.is_none_or(|sent| rule_priority(rules, sent) < rule_priority(rules, rule));
         (disallows(rules, Some(rule)) && outranks_sent).then_some(rule)
     });
     match closed {
@@ -507,12 +530,13 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
     }
 }
 
-/// Whether a rule that was found is a Disallow.
-fn priority(rules: &RuleSet, rule: usize) -> usize {
+/// The priority of a rule among those that match; 0 for an index that has no rule.
+fn rule_priority(rules: &RuleSet, rule: usize) -> usize {
     let rule = rules.rules().get(rule);
     rule.map_or(0, |rule| rule.pattern.priority())
 }
 
+/// Whether the rule that was found is a Disallow.
 fn disallows(rules: &RuleSet, found: Option<usize>) -> bool {
     found
         .and_then(|rule| rules.rules().get(rule))
@@ -522,13 +546,16 @@ fn disallows(rules: &RuleSet, found: Option<usize>) -> bool {
 /// The mildest verdict of the superseded versions that a crawler may have cached, on a request that
 /// the version in force disallows. A version whose rules are no longer known counts as one that
 /// allows. Without superseded versions it is disallowed.
-fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
-    if case.cached_versions.may_be_unknown {
+fn mildest_cached_verdict(
+    request: &RequestToJudge<'_>,
+    target: RequestTarget<'_>,
+) -> VersionVerdict {
+    if request.cached_versions.may_be_unknown {
         return VersionVerdict::Allowed;
     }
     let mut mildest = VersionVerdict::Disallowed;
-    for held in case.cached_versions.superseded() {
-        match superseded_verdict(case, &held.parsed, target) {
+    for version in request.cached_versions.superseded() {
+        match superseded_verdict(request, &version.parsed, target) {
             VersionVerdict::Disallowed => {}
             VersionVerdict::Ambiguous => mildest = VersionVerdict::Ambiguous,
             allowed => return allowed,
@@ -540,20 +567,20 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
 /// The verdict of a superseded version about the claimant's request, by its own groups, and by
 /// Google's reading of them for Google's crawlers.
 fn superseded_verdict(
-    case: &Case<'_>,
+    request: &RequestToJudge<'_>,
     parsed: &ParsedVersion,
-    target: Target<'_>,
+    target: RequestTarget<'_>,
 ) -> VersionVerdict {
-    let group = match binding_in(case, parsed) {
-        Binding::NotBound => return VersionVerdict::NotBound,
-        Binding::NoRules => return VersionVerdict::Allowed,
-        Binding::Group(group) => group,
+    let group = match superseded_binding(request, parsed) {
+        GroupBinding::NotBound => return VersionVerdict::NotBound,
+        GroupBinding::NoRules => return VersionVerdict::Allowed,
+        GroupBinding::Group(group) => group,
     };
-    let Claimant { entry, claim, .. } = case.claimant;
+    let Claimant { entry, claim, .. } = request.claimant;
     let google = match claim {
-        Claim::Known(index) if case.registry.get(index).reading == Dialect::Google => parsed
+        Claim::Known(index) if request.registry.get(index).reading == Dialect::Google => parsed
             .google_rules(
-                case.registry.get(index),
+                request.registry.get(index),
                 entry.site.crawler_rules(claim).binds,
             ),
         _ => None,
@@ -561,37 +588,37 @@ fn superseded_verdict(
     match_rules(parsed.matcher.rules(usize::from(group)), google, target).verdict
 }
 
-/// The group of a superseded version that binds the claimant. What binds the crawler besides a
-/// group of its own (`binds`) comes from the site in force.
-fn binding_in(case: &Case<'_>, parsed: &ParsedVersion) -> Binding {
-    let binds = case
+/// The group of a superseded version that binds the claimant. Whether `*` binds the crawler
+/// (`binds`) is taken from the policy in force.
+fn superseded_binding(request: &RequestToJudge<'_>, parsed: &ParsedVersion) -> GroupBinding {
+    let binds = request
         .claimant
         .entry
         .site
-        .crawler_rules(case.claimant.claim)
+        .crawler_rules(request.claimant.claim)
         .binds;
-    parsed.binding(case.registry, claim_in(case, parsed), binds)
+    parsed.binding(request.registry, superseded_claim(request, parsed), binds)
 }
 
-/// The claim as a superseded version knows it. A token's index is its policy's own: the same
-/// crawler may have another one, or be known otherwise, in another version.
-fn claim_in(case: &Case<'_>, parsed: &ParsedVersion) -> Claim {
-    let claim = case.claimant.claim;
+/// The claim with the tokens of a superseded version. The index of a token belongs to one policy:
+/// in another version the same crawler may have another token or none.
+fn superseded_claim(request: &RequestToJudge<'_>, parsed: &ParsedVersion) -> Claim {
+    let claim = request.claimant.claim;
     let token = match claim {
-        Claim::Token(index) => case.claimant.entry.site.tokens.token(index),
+        Claim::PolicyToken(index) => request.claimant.entry.site.tokens.token(index),
         _ if parsed.tokens.tokens().is_empty() => return claim,
         _ => None,
     };
-    if let Some(theirs) = token.and_then(|token| parsed.tokens.named(token)) {
+    if let Some(theirs) = token.and_then(|token| parsed.tokens.token_claim(token)) {
         return theirs;
     }
-    match case
+    match request
         .registry
-        .identify_with(case.facts.user_agent, &parsed.tokens)
+        .identify_on_site(request.facts.user_agent, &parsed.tokens)
     {
-        found @ Claim::Token(_) => found,
+        found @ Claim::PolicyToken(_) => found,
         // A crawler that the version does not name follows its `*`.
-        _ if matches!(claim, Claim::Token(_)) => Claim::Other,
+        _ if matches!(claim, Claim::PolicyToken(_)) => Claim::UnknownBot,
         _ => claim,
     }
 }

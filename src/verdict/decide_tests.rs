@@ -1,20 +1,21 @@
-//! Promises of `decide` where two conditions meet: marks, traps, exemption, licences, crawl delays,
-//! versions.
+//! Tests of judging a request for which several conditions hold at once: crawlers marked by a trap,
+//! exempt crawlers, licences, crawl delays, and several versions of robots.txt in a crawler's
+//! cache.
 
 use super::*;
-use crate::policy::site::Binding;
+use crate::policy::site::GroupBinding;
 
 const ADSBOT: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";
 
-/// What is known of the versions that a crawler may have cached: all, and it was served none.
-fn whole<'a>() -> CachedVersions<'a> {
+/// Complete knowledge of the cached versions of a crawler that was served none.
+fn complete_versions<'a>() -> CachedVersions<'a> {
     CachedVersions {
         basis: HistoryBasis::Observed,
         ..CachedVersions::default()
     }
 }
 
-/// A world of which a part may be changed before a request is judged.
+/// A request to judge, with fields that a test may change.
 struct Request<'a> {
     world: &'a World,
     user_agent: &'a str,
@@ -32,13 +33,13 @@ impl<'a> Request<'a> {
             user_agent,
             target,
             identity,
-            cached_versions: whole(),
+            cached_versions: complete_versions(),
             behaviour,
         }
     }
 
-    fn case(&self) -> Case<'a> {
-        let facts = Facts {
+    fn to_judge(&self) -> RequestToJudge<'a> {
+        let facts = RequestFacts {
             host: b"shop.example",
             target: self.target.as_bytes(),
             method: b"GET",
@@ -47,9 +48,9 @@ impl<'a> Request<'a> {
             identity: self.identity,
             now: self.world.now,
         };
-        let claimant = Claimant::of(&self.world.snapshot, Registry::builtin(), &facts)
+        let claimant = Claimant::find(&self.world.snapshot, Registry::builtin(), &facts)
             .expect("a site has the host");
-        Case {
+        RequestToJudge {
             registry: Registry::builtin(),
             facts,
             claimant,
@@ -58,12 +59,16 @@ impl<'a> Request<'a> {
     }
 
     fn decide(&self) -> Decision {
-        decide_for(&self.case(), self.behaviour, &mut Scratch::default())
+        decide_for(
+            &self.to_judge(),
+            self.behaviour,
+            &mut DecisionScratch::default(),
+        )
     }
 }
 
 fn superseded(text: &str) -> [SupersededVersion; 1] {
-    let parsed = Arc::new(ParsedVersion::read(
+    let parsed = Arc::new(ParsedVersion::parse(
         text.as_bytes().into(),
         Registry::builtin(),
     ));
@@ -74,17 +79,17 @@ fn superseded(text: &str) -> [SupersededVersion; 1] {
     }]
 }
 
-fn holding(versions: &[SupersededVersion]) -> CachedVersions<'_> {
+fn caching(versions: &[SupersededVersion]) -> CachedVersions<'_> {
     CachedVersions {
         versions,
         cached: 1,
-        ..whole()
+        ..complete_versions()
     }
 }
 
 #[test]
 fn never_fetched_marks_violations_without_a_served_copy() {
-    let world = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
+    let world = World::from_policy(&enforced_policy("{ agents: '*', disallow: [/a/] }"));
     let mark = |request: Request<'_>| {
         let decision = request.decide();
         (decision.kind, decision.never_fetched)
@@ -92,7 +97,7 @@ fn never_fetched_marks_violations_without_a_served_copy() {
     let violation = || Request::new(&world, BINGBOT, "/a/");
     let served = CachedVersions {
         was_served: true,
-        ..whole()
+        ..complete_versions()
     };
     assert_eq!(mark(violation()), (Kind::Violation, true));
     assert_eq!(
@@ -140,7 +145,7 @@ fn never_fetched_marks_violations_without_a_served_copy() {
 #[test]
 fn mode_off_records_nothing() {
     for (mode, recorded) in [("off", false), ("observe", true), ("enforce", true)] {
-        let world = World::of(&with(
+        let world = World::from_policy(&policy_with(
             "{ agents: '*', disallow: [/a/] }",
             &format!("enforcement: {{ mode: {mode} }}"),
         ));
@@ -154,8 +159,8 @@ fn mode_off_records_nothing() {
 }
 
 #[test]
-fn trap_is_hit_only_by_whom_every_version_forbids_it() {
-    let world = World::of(&with(
+fn trap_counts_only_if_every_cached_version_has_it() {
+    let world = World::from_policy(&policy_with(
         "{ agents: '*', disallow: [/a/] }",
         "enforcement: { mode: enforce, traps: [/trap/] }",
     ));
@@ -192,7 +197,7 @@ fn trap_is_hit_only_by_whom_every_version_forbids_it() {
     );
     let forgotten = CachedVersions {
         may_be_unknown: true,
-        ..whole()
+        ..complete_versions()
     };
     assert!(
         !hits(Request {
@@ -206,34 +211,34 @@ fn trap_is_hit_only_by_whom_every_version_forbids_it() {
         superseded("User-agent: *\nDisallow: /\n"),
     );
     assert!(hits(Request {
-        cached_versions: holding(&knows),
+        cached_versions: caching(&knows),
         ..request(BINGBOT)
     }));
     assert!(
         !hits(Request {
-            cached_versions: holding(&does_not),
+            cached_versions: caching(&does_not),
             ..request(BINGBOT)
         }),
         "disallowed without a trap"
     );
     for more in ["mode: off", "mode: enforce, exempt: [Bingbot]"] {
-        let text = with(
+        let text = policy_with(
             "{ agents: '*', disallow: [/a/] }",
             &format!("enforcement: {{ {more}, traps: [/trap/] }}"),
         );
         assert!(
-            !hits(Request::new(&World::of(&text), BINGBOT, "/trap/")),
+            !hits(Request::new(&World::from_policy(&text), BINGBOT, "/trap/")),
             "{more}"
         );
     }
 }
 
 #[test]
-fn reservation_file_is_open_where_all_is_disallowed() {
+fn tdmrep_is_allowed_where_all_is_disallowed() {
     let text = "acknowledge: site_disallowed\ntdm: [{ reservation: yes }]\n";
-    let world = World::of(&format!(
+    let world = World::from_policy(&format!(
         "{}{text}",
-        enforced("{ agents: '*', disallow: [/] }")
+        enforced_policy("{ agents: '*', disallow: [/] }")
     ));
     for identity in [Identity::Unverified, Identity::Impostor] {
         let request = Request {
@@ -256,24 +261,24 @@ fn reservation_file_is_open_where_all_is_disallowed() {
 }
 
 #[test]
-fn exempt_is_the_kind_of_what_would_be_a_violation() {
-    let text = with(
+fn violation_of_exempt_crawler_has_kind_exempt() {
+    let text = policy_with(
         "{ agents: '*', disallow: [/a/] }",
         "enforcement: { mode: enforce, exempt: [Bingbot] }",
     );
-    let world = World::of(&text);
+    let world = World::from_policy(&text);
     let kind = |request: Request<'_>| request.decide().kind;
     assert_eq!(kind(Request::new(&world, BINGBOT, "/a/")), Kind::Exempt);
     assert_eq!(kind(Request::new(&world, BINGBOT, "/")), Kind::Allowed);
     let open = superseded("User-agent: *\nDisallow: /b/\n");
     assert_eq!(
         kind(Request {
-            cached_versions: holding(&open),
+            cached_versions: caching(&open),
             ..Request::new(&world, BINGBOT, "/a/")
         }),
         Kind::StaleCopy
     );
-    let off = World::of(&with(
+    let off = World::from_policy(&policy_with(
         "{ agents: '*', disallow: [/a/] }",
         "enforcement: { mode: off }",
     ));
@@ -286,7 +291,7 @@ fn exempt_is_the_kind_of_what_would_be_a_violation() {
 
 #[test]
 fn licence_terms_and_challenges_need_no_licence() {
-    let world = World::of(
+    let world = World::from_policy(
         "robots: { origin: replace, license: https://shop.example/terms.xml }\nhosts: shop.example\nenforcement: { mode: enforce, unlicensed: 402 }\n",
     );
     let action = |target| Request::new(&world, BINGBOT, target).decide().action;
@@ -305,7 +310,7 @@ fn licence_terms_and_challenges_need_no_licence() {
 
 #[test]
 fn crawl_delay_is_the_shortest_that_may_be_cached() {
-    let world = World::of(&enforced(
+    let world = World::from_policy(&enforced_policy(
         "{ agents: [bingbot], crawl_delay: 10s, disallow: [/a/] }",
     ));
     let delay = |cached_versions: CachedVersions<'_>, was_served_current: bool| {
@@ -313,14 +318,14 @@ fn crawl_delay_is_the_shortest_that_may_be_cached() {
             cached_versions,
             ..Request::new(&world, BINGBOT, "/")
         };
-        crawl_delay(&request.case(), was_served_current).map(|delay| delay.as_secs())
+        crawl_delay(&request.to_judge(), was_served_current).map(|delay| delay.as_secs())
     };
-    assert_eq!(delay(whole(), false), Some(10));
+    assert_eq!(delay(complete_versions(), false), Some(10));
     assert_eq!(
         delay(
             CachedVersions {
                 may_be_unknown: true,
-                ..whole()
+                ..complete_versions()
             },
             true
         ),
@@ -338,13 +343,13 @@ fn crawl_delay_is_the_shortest_that_may_be_cached() {
         ("User-agent: GPTBot\nCrawl-delay: 4\nDisallow:\n", None),
     ] {
         assert_eq!(
-            delay(holding(&superseded(rules)), false),
+            delay(caching(&superseded(rules)), false),
             expected,
             "{rules}"
         );
     }
     assert_eq!(
-        crawl_delay(&Request::new(&world, GPTBOT, "/").case(), true),
+        crawl_delay(&Request::new(&world, GPTBOT, "/").to_judge(), true),
         None,
         "it has no delay"
     );
@@ -357,7 +362,7 @@ fn allow_as_sent_counts_unless_the_disallow_is_longer() {
         ("//priv/", Kind::Allowed),
         ("//priv/a", Kind::Allowed),
     ] {
-        let world = World::of(&enforced(&format!(
+        let world = World::from_policy(&enforced_policy(&format!(
             "{{ agents: '*', disallow: [/priv/a], allow: ['{allow}'] }}"
         )));
         assert_eq!(
@@ -369,13 +374,13 @@ fn allow_as_sent_counts_unless_the_disallow_is_longer() {
 }
 
 #[test]
-fn crawler_is_found_in_a_superseded_version_by_its_own_names() {
+fn superseded_version_identifies_crawler_by_its_own_tokens() {
     let now = "{ agents: '*', disallow: [/a/] }, { agents: HouseBot, disallow: [/a/, /h/] }";
-    let world = World::of(&enforced(now));
+    let world = World::from_policy(&enforced_policy(now));
     let kind = |user_agent, target, before: &str| {
         let versions = superseded(before);
         Request {
-            cached_versions: holding(&versions),
+            cached_versions: caching(&versions),
             ..Request::new(&world, user_agent, target)
         }
         .decide()
@@ -401,9 +406,9 @@ fn crawler_is_found_in_a_superseded_version_by_its_own_names() {
 #[test]
 fn described_crawler_is_found_in_superseded_version_by_token() {
     let described = "crawlers: [{ token: HouseBot, user_agent: [our-reader] }]\n";
-    let world = World::of(&format!(
+    let world = World::from_policy(&format!(
         "{}{described}",
-        enforced("{ agents: '*', disallow: [/a/] }")
+        enforced_policy("{ agents: '*', disallow: [/a/] }")
     ));
     for (before, expected) in [
         (
@@ -417,7 +422,7 @@ fn described_crawler_is_found_in_superseded_version_by_token() {
     ] {
         let versions = superseded(before);
         let request = Request {
-            cached_versions: holding(&versions),
+            cached_versions: caching(&versions),
             ..Request::new(&world, "our-reader/1.0", "/a/")
         };
         assert_eq!(request.decide().kind, expected, "{before}");
@@ -425,16 +430,17 @@ fn described_crawler_is_found_in_superseded_version_by_token() {
 }
 
 #[test]
-fn crawler_without_rules_is_allowed_and_unbound_is_neither() {
-    let world =
-        World::of("robots: { origin: replace, groups: [{ agents: GPTBot, disallow: /a/ }] }\n");
+fn crawler_without_rules_is_allowed() {
+    let world = World::from_policy(
+        "robots: { origin: replace, groups: [{ agents: GPTBot, disallow: /a/ }] }\n",
+    );
     for (user_agent, verdict, binding) in [
-        (BINGBOT, Verdict::Allowed, Binding::NoRules),
-        (ADSBOT, Verdict::NotBound, Binding::NotBound),
-        (PERSON, Verdict::NotACrawler, Binding::NoRules),
+        (BINGBOT, Verdict::Allowed, GroupBinding::NoRules),
+        (ADSBOT, Verdict::NotBound, GroupBinding::NotBound),
+        (PERSON, Verdict::NotACrawler, GroupBinding::NoRules),
     ] {
         let request = Request::new(&world, user_agent, "/a/");
-        let claimant = request.case().claimant;
+        let claimant = request.to_judge().claimant;
         assert_eq!(
             claimant.entry.site.crawler_rules(claimant.claim).binding,
             binding,

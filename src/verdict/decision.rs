@@ -1,13 +1,14 @@
-//! [`Decision`]: the judgement of one request. It holds the [`Verdict`] of the rules, the [`Kind`]
-//! of the request, and the [`Action`].
+//! [`Decision`]: the result of judging one request. It has the [`Verdict`] of the robots.txt rules,
+//! the [`Kind`] under which the request is counted (such as a violation), and the [`Action`] that
+//! crawlgate takes (such as block).
 
 use crate::crawlers::Claim;
 use crate::policy::model::{Kind, Verdict};
-use crate::policy::site::{PathRules, PathSignals};
+use crate::policy::site::{PathSignals, SelectedRules};
 use strum::IntoStaticStr;
 
-/// The readings of robots.txt that the verdict rests on. For a crawler whose operator publishes its
-/// parser, that parser's reading counts beside RFC 9309's: what only one of them disallows is no
+/// The readings of robots.txt behind a verdict. For a crawler whose operator publishes its parser,
+/// that parser's reading counts beside RFC 9309's: a request that only one of them disallows is no
 /// violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
@@ -78,12 +79,12 @@ pub struct Decision {
     pub claim: Claim,
     /// The verdict of the rules.
     pub verdict: Verdict,
-    /// The readings of robots.txt that the verdict rests on.
+    /// The readings of robots.txt behind the verdict.
     pub readings: Readings,
     /// The kind of the request.
     pub kind: Kind,
-    /// Whether this is a violation by a crawler that was served no robots.txt here within the time
-    /// that it may use a copy, though it could have been.
+    /// Whether this is a violation by a crawler that did not fetch robots.txt here within the time
+    /// for which a copy may be used, although it could have.
     pub never_fetched: bool,
     /// The group and the rule that decided.
     pub rule: Option<RuleRef>,
@@ -91,11 +92,11 @@ pub struct Decision {
     pub action: Action,
     /// The action of `mode: enforce`, where `mode: observe` lets the request pass.
     pub would: Option<Action>,
-    /// Whether the request asks for a trap that the crawler could know of. Its address and claim
-    /// are to be marked, unless the crawler is verified.
+    /// Whether the request is for a trap that the crawler knew from robots.txt. Its address and
+    /// claim are then marked, unless the crawler is verified.
     pub trap_hit: bool,
     /// The tag rules that the path selects.
-    pub path_rules: PathRules,
+    pub path_rules: SelectedRules,
     /// The lines about the use of the content at the path.
     pub signals: PathSignals,
     /// Whether the request asks for robots.txt, however the path is spelled.
@@ -118,9 +119,9 @@ impl Decision {
         is_refusal(self.action) || self.would.is_some_and(is_refusal)
     }
 
-    /// The seconds that a request which came too soon is told to wait, or would be.
+    /// The Retry-After of a request that came too soon, in seconds, also under observation.
     #[cfg(feature = "gate")]
-    pub(crate) fn slowed_for(&self) -> Option<u32> {
+    pub(crate) fn slow_retry_after(&self) -> Option<u32> {
         match (self.action, self.would) {
             (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => {
                 Some(retry_after)

@@ -1,12 +1,12 @@
-//! What is decided beyond the rules: identity, exemption, crawlers of the owner's own, traps in
-//! robots.txt.
+//! Tests of what is blocked for other reasons than a robots.txt rule: the verified or false
+//! identity of a crawler, exemptions, crawlers that the policy describes, and traps.
 
 use super::*;
 use crate::crawlers::Claim;
 use crate::crawlers::Registry;
 use crate::policy::site::CrawlerRules;
 use crate::policy::{Site, SiteEntry, Snapshot};
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ const PERSON: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 F
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
 fn load_text(text: &str) -> (Option<Arc<Site>>, Vec<(&'static str, u32)>) {
-    let source = Source {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: text.into(),
     };
-    let (site, findings) = load("shop", &source, Registry::builtin());
+    let (site, findings) = load_site("shop", &source, Registry::builtin());
     (
         site,
         findings
@@ -34,15 +34,15 @@ fn site(text: &str) -> Arc<Site> {
     site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
 }
 
-/// `enforcement` in front of a site where `*` may not fetch `/cart/`.
-fn with(enforcement: &str) -> String {
+/// A policy with this `enforcement`, where `*` may not fetch `/cart/`.
+fn policy_with(enforcement: &str) -> String {
     format!(
         "robots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }}] }}\n\
          enforcement: {enforcement}\n"
     )
 }
 
-fn decided(
+fn decide_policy(
     text: &str,
     identity: Identity,
     user_agent: &str,
@@ -51,7 +51,7 @@ fn decided(
 ) -> (Decision, Arc<Site>) {
     let site = site(text);
     let snapshot = Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 1);
-    let facts = Facts {
+    let facts = RequestFacts {
         host: b"shop.example",
         target: target.as_bytes(),
         method: b"GET",
@@ -67,21 +67,26 @@ fn decided(
             ..CachedVersions::default()
         },
     );
-    let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-    let case = Case {
+    let claimant = Claimant::find(&snapshot, registry, &facts).expect("a site has the host");
+    let request = RequestToJudge {
         registry,
         facts,
         claimant,
         cached_versions,
     };
-    let decision = decide_for(&case, behaviour, &mut Scratch::default());
+    let decision = decide_for(&request, behaviour, &mut DecisionScratch::default());
 
     (decision, site)
 }
 
-/// Kind, and what enforce does: the status, or nothing.
-fn held(text: &str, identity: Identity, user_agent: &str, target: &str) -> (Kind, Option<u16>) {
-    let (decision, site) = decided(text, identity, user_agent, target, Behaviour::default());
+/// The kind, and the status that enforcement sends, if it blocks the request.
+fn kind_and_status(
+    text: &str,
+    identity: Identity,
+    user_agent: &str,
+    target: &str,
+) -> (Kind, Option<u16>) {
+    let (decision, site) = decide_policy(text, identity, user_agent, target, Behaviour::default());
     let answer = match decision.would.unwrap_or(decision.action) {
         Action::Block(answer) | Action::Slow { answer, .. } => {
             Some(site.answers[usize::from(answer)].status)
@@ -92,48 +97,49 @@ fn held(text: &str, identity: Identity, user_agent: &str, target: &str) -> (Kind
 }
 
 #[test]
-fn impostor_is_refused_everything_but_robots_txt() {
-    let text = with("{ mode: enforce, impostor: 404, agents: { Bingbot: { impostor: 410 } } }");
+fn impostor_gets_only_robots_txt() {
+    let text =
+        policy_with("{ mode: enforce, impostor: 404, agents: { Bingbot: { impostor: 410 } } }");
     assert_eq!(
-        held(&text, Identity::Impostor, GOOGLEBOT, "/"),
+        kind_and_status(&text, Identity::Impostor, GOOGLEBOT, "/"),
         (Kind::Impostor, Some(404))
     );
     assert_eq!(
-        held(&text, Identity::Impostor, "bingbot/2.0", "/cart/"),
+        kind_and_status(&text, Identity::Impostor, "bingbot/2.0", "/cart/"),
         (Kind::Impostor, Some(410))
     );
     assert_eq!(
-        held(&text, Identity::Impostor, GOOGLEBOT, "/robots.txt"),
+        kind_and_status(&text, Identity::Impostor, GOOGLEBOT, "/robots.txt"),
         (Kind::Allowed, None)
     );
     assert_eq!(
-        held(&text, Identity::Verified, GOOGLEBOT, "/"),
+        kind_and_status(&text, Identity::Verified, GOOGLEBOT, "/"),
         (Kind::Allowed, None)
     );
     assert_eq!(
-        held(&text, Identity::Verified, GOOGLEBOT, "/cart/"),
+        kind_and_status(&text, Identity::Verified, GOOGLEBOT, "/cart/"),
         (Kind::Violation, Some(403))
     );
-    let off = with("{ mode: off }");
+    let off = policy_with("{ mode: off }");
     assert_eq!(
-        held(&off, Identity::Impostor, GOOGLEBOT, "/"),
+        kind_and_status(&off, Identity::Impostor, GOOGLEBOT, "/"),
         (Kind::Allowed, None)
     );
 }
 
 #[test]
-fn unverified_crawler_is_trusted_observed_or_refused() {
-    let as_claimed = with("{ mode: enforce }");
+fn unverified_setting_trusts_observes_or_blocks() {
+    let as_claimed = policy_with("{ mode: enforce }");
     assert_eq!(
-        held(&as_claimed, Identity::Unverified, GOOGLEBOT, "/"),
+        kind_and_status(&as_claimed, Identity::Unverified, GOOGLEBOT, "/"),
         (Kind::Allowed, None)
     );
-    let observe = with("{ mode: enforce, unverified: observe }");
+    let observe = policy_with("{ mode: enforce, unverified: observe }");
     for (identity, action) in [
         (Identity::Unverified, "pass"),
         (Identity::Verified, "block"),
     ] {
-        let (decision, _) = decided(
+        let (decision, _) = decide_policy(
             &observe,
             identity,
             GOOGLEBOT,
@@ -143,44 +149,44 @@ fn unverified_crawler_is_trusted_observed_or_refused() {
         assert_eq!(decision.action.name(), action, "{identity:?}");
         assert_eq!(decision.would.is_some(), action == "pass");
     }
-    let refuse = with(
+    let refuse = policy_with(
         "{ mode: enforce, unverified: refuse, agents: { Bingbot: { unverified: as_claimed } } }",
     );
     assert_eq!(
-        held(&refuse, Identity::Unverified, GOOGLEBOT, "/"),
+        kind_and_status(&refuse, Identity::Unverified, GOOGLEBOT, "/"),
         (Kind::Unverified, Some(403))
     );
     assert_eq!(
-        held(&refuse, Identity::Unverified, GOOGLEBOT, "/cart/"),
+        kind_and_status(&refuse, Identity::Unverified, GOOGLEBOT, "/cart/"),
         (Kind::Violation, Some(403))
     );
     assert_eq!(
-        held(&refuse, Identity::Verified, GOOGLEBOT, "/"),
+        kind_and_status(&refuse, Identity::Verified, GOOGLEBOT, "/"),
         (Kind::Allowed, None)
     );
     assert_eq!(
-        held(&refuse, Identity::Unverified, "bingbot/2.0", "/"),
+        kind_and_status(&refuse, Identity::Unverified, "bingbot/2.0", "/"),
         (Kind::Allowed, None)
     );
     assert_eq!(
-        held(&refuse, Identity::Unverified, GOOGLEBOT, "/robots.txt"),
+        kind_and_status(&refuse, Identity::Unverified, GOOGLEBOT, "/robots.txt"),
         (Kind::Allowed, None)
     );
     assert_eq!(
-        held(&refuse, Identity::Unverified, PERSON, "/"),
+        kind_and_status(&refuse, Identity::Unverified, PERSON, "/"),
         (Kind::NotACrawler, None)
     );
 }
 
 #[test]
-fn exempt_crawler_is_never_refused_unless_an_impostor() {
-    let text = with(
+fn exempt_crawler_is_blocked_only_as_impostor() {
+    let text = policy_with(
         "{ mode: enforce, exempt: [IntranetBot, Googlebot], unverified: refuse, traps: [/trap/] }",
     );
     for target in ["/", "/cart/", "/x/../cart/", "/trap/"] {
         for user_agent in ["IntranetBot/1.0", GOOGLEBOT] {
             assert_eq!(
-                held(&text, Identity::Unverified, user_agent, target).1,
+                kind_and_status(&text, Identity::Unverified, user_agent, target).1,
                 None,
                 "{user_agent} {target}"
             );
@@ -191,31 +197,31 @@ fn exempt_crawler_is_never_refused_unless_an_impostor() {
         trapped: true,
         was_served_current: true,
     };
-    let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
+    let (decision, _) = decide_policy(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
     assert_eq!(
         (decision.kind, decision.action, decision.would),
         (Kind::Allowed, Action::Pass, None)
     );
     assert_eq!(
-        held(&text, Identity::Impostor, GOOGLEBOT, "/"),
+        kind_and_status(&text, Identity::Impostor, GOOGLEBOT, "/"),
         (Kind::Impostor, Some(403))
     );
     assert_eq!(
-        held(&text, Identity::Unverified, "bingbot/2.0", "/cart/"),
+        kind_and_status(&text, Identity::Unverified, "bingbot/2.0", "/cart/"),
         (Kind::Violation, Some(403))
     );
 }
 
 #[test]
 fn answer_fields_come_from_agent_then_purpose_then_site() {
-    let text = with(
+    let text = policy_with(
         "{ mode: observe, disallowed: 401, too_fast: 503, trapped: 404, \
          purposes: { search: { mode: enforce, disallowed: 402, trapped: 410 } }, \
          agents: { Bingbot: { disallowed: 451 } } }",
     );
     let answers = |user_agent: &str| {
         let site = site(&text);
-        let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
+        let claim = Registry::builtin().identify_on_site(user_agent.as_bytes(), &site.tokens);
         let standing = site.crawler_rules(claim);
         let status = |answer: u16| site.answers[usize::from(answer)].status;
         (
@@ -231,16 +237,16 @@ fn answer_fields_come_from_agent_then_purpose_then_site() {
 }
 
 #[test]
-fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
-    let text = with(
+fn answer_inherits_missing_fields() {
+    let text = policy_with(
         "{ mode: enforce, disallowed: { status: 410, retry_after: 1h, body: ours }, trapped: { status: 404, for: 2h }, \
          purposes: { search: { disallowed: { body: theirs }, trapped: { body: pit } } }, \
          agents: { Bingbot: { disallowed: 418, too_fast: { body: slow } }, \
                    GPTBot: { disallowed: { retry_after: 2h, body: '' }, trapped: { for: 1h } } } }",
     );
     let site = site(&text);
-    let said = |user_agent: &str, get: fn(CrawlerRules) -> u16| {
-        let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
+    let answer_of = |user_agent: &str, get: fn(CrawlerRules) -> u16| {
+        let claim = Registry::builtin().identify_on_site(user_agent.as_bytes(), &site.tokens);
         let answer = &site.answers[usize::from(get(site.crawler_rules(claim)))];
         (
             answer.status,
@@ -248,7 +254,7 @@ fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
             answer.body.as_deref().unwrap_or("none").to_owned(),
         )
     };
-    let disallowed = |user_agent| said(user_agent, |standing| standing.disallowed);
+    let disallowed = |user_agent| answer_of(user_agent, |standing| standing.disallowed);
     assert_eq!(
         disallowed("ClaudeBot/1.0"),
         (410, Some(3_600), "ours".into())
@@ -260,37 +266,37 @@ fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
     );
     assert_eq!(disallowed("GPTBot/1.2"), (410, Some(7_200), String::new()));
     assert_eq!(
-        said("bingbot/2.0", |standing| standing.trapped),
+        answer_of("bingbot/2.0", |standing| standing.trapped),
         (404, None, "pit".into())
     );
     assert_eq!(
-        said("GPTBot/1.2", |standing| standing.trapped),
+        answer_of("GPTBot/1.2", |standing| standing.trapped),
         (404, None, "none".into())
     );
     assert_eq!(
-        said("bingbot/2.0", |standing| standing.too_fast),
+        answer_of("bingbot/2.0", |standing| standing.too_fast),
         (429, None, "slow".into())
     );
     assert_eq!(
-        said("bingbot/2.0", |standing| standing.ambiguous),
+        answer_of("bingbot/2.0", |standing| standing.ambiguous),
         (403, None, "none".into())
     );
 }
 
 #[test]
-fn what_weighs_more_comes_first() {
-    let text = with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
+fn trap_then_rule_then_rate_decides() {
+    let text = policy_with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
     let both = Behaviour {
         too_fast: Some(Duration::from_millis(4_001)),
         trapped: true,
         was_served_current: true,
     };
-    let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", both);
+    let (decision, _) = decide_policy(&text, Identity::Unverified, GOOGLEBOT, "/cart/", both);
     assert_eq!(
         (decision.kind, decision.verdict),
         (Kind::Trapped, Verdict::Disallowed)
     );
-    let (decision, _) = decided(&text, Identity::Verified, GOOGLEBOT, "/", both);
+    let (decision, _) = decide_policy(&text, Identity::Verified, GOOGLEBOT, "/", both);
     assert_eq!(
         decision.kind,
         Kind::TooFast,
@@ -304,22 +310,22 @@ fn what_weighs_more_comes_first() {
         trapped: false,
         ..both
     };
-    let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", fast);
+    let (decision, _) = decide_policy(&text, Identity::Unverified, GOOGLEBOT, "/cart/", fast);
     assert_eq!(
         decision.kind,
         Kind::Violation,
         "what is disallowed does not become allowed by waiting"
     );
-    let (decision, _) = decided(&text, Identity::Unverified, PERSON, "/", both);
+    let (decision, _) = decide_policy(&text, Identity::Unverified, PERSON, "/", both);
     assert_eq!(decision.kind, Kind::NotACrawler);
 }
 
 #[test]
-fn traps_stand_in_every_group_or_make_one() {
+fn every_group_has_the_traps() {
     let text = "purposes: { archive: disallow }\nrobots: { origin: replace, groups: [{ agents: [Bingbot], allow: / }] }\n\
                 enforcement: { traps: [/trap/, /pit/] }\n";
     let site = site(text);
-    assert!(site.document.groups.len() > 3 && site.matcher.star().is_some());
+    assert!(site.document.groups.len() > 3 && site.matcher.star_group().is_some());
     for group in &site.document.groups {
         let has = |path: &str| {
             group
@@ -340,10 +346,10 @@ fn described_crawler_is_known_by_its_markers() {
                 \x20 - { token: Googlebot, purpose: archive, user_agent: [GoogleTest], networks: [203.0.113.0/24] }\n";
     let site = site(text);
     let registry = Registry::builtin();
-    let claim = |user_agent: &str| registry.identify_with(user_agent.as_bytes(), &site.tokens);
+    let claim = |user_agent: &str| registry.identify_on_site(user_agent.as_bytes(), &site.tokens);
     let google = Claim::Known(registry.find("googlebot").expect("known"));
-    assert_eq!(claim("Our Fetcher/2.0"), Claim::Token(0));
-    assert_eq!(claim("x our-reader"), Claim::Token(0));
+    assert_eq!(claim("Our Fetcher/2.0"), Claim::PolicyToken(0));
+    assert_eq!(claim("x our-reader"), Claim::PolicyToken(0));
     assert_eq!(claim("your-reader/1.0 (like Our Fetcher)"), Claim::Tool);
     assert_eq!(claim("GoogleTest/1.0"), google);
     let robots = String::from_utf8_lossy(&site.robots_txt.body);
@@ -356,35 +362,35 @@ fn described_crawler_is_known_by_its_markers() {
         "a corrected purpose moves it: {robots}"
     );
     assert_eq!(
-        held(text, Identity::Unverified, "our-reader", "/"),
+        kind_and_status(text, Identity::Unverified, "our-reader", "/"),
         (Kind::Violation, Some(403))
     );
     assert_eq!(
         site.networks
-            .hold(claim("our-reader"), "10.1.1.1".parse().expect("an address")),
+            .contains_address(claim("our-reader"), "10.1.1.1".parse().expect("an address")),
         Some(true)
     );
     assert_eq!(
         site.networks
-            .hold(google, "192.0.2.1".parse().expect("an address")),
+            .contains_address(google, "192.0.2.1".parse().expect("an address")),
         Some(false)
     );
     assert_eq!(
         site.networks
-            .hold(google, "2001:db8::1".parse().expect("an address")),
+            .contains_address(google, "2001:db8::1".parse().expect("an address")),
         None,
         "the list says nothing of IPv6"
     );
     assert_eq!(
         site.networks
-            .hold(Claim::Other, "10.1.1.1".parse().expect("an address")),
+            .contains_address(Claim::UnknownBot, "10.1.1.1".parse().expect("an address")),
         None
     );
 }
 
 #[test]
 fn registry_override_changes_binding_and_crawl_delay() {
-    let text = with("{ mode: enforce }");
+    let text = policy_with("{ mode: enforce }");
     let corrected = |more: &str| {
         let site = site(&format!("{text}crawlers: {{ token: Googlebot, {more} }}\n"));
         site.crawler_rules(Claim::Known(
@@ -398,20 +404,20 @@ fn registry_override_changes_binding_and_crawl_delay() {
     );
     assert_eq!(
         corrected("binds: never").binding,
-        crate::policy::site::Binding::NotBound
+        crate::policy::site::GroupBinding::NotBound
     );
 }
 
 #[test]
-fn addresses_prove_and_accuse_only_where_they_may() {
+fn address_proves_and_accuses_within_its_limits() {
     let text = format!(
         "{}crawlers: {{ token: Googlebot, networks: [198.51.100.0/24, 10.9.0.0/16] }}\n",
-        with("{}")
+        policy_with("{}")
     );
     let site = site(&text);
     let claim = Claim::Known(Registry::builtin().find("googlebot").expect("known"));
     let identity = |address: &str, may_accuse: bool| {
-        let facts = Facts {
+        let facts = RequestFacts {
             host: b"",
             target: b"/",
             method: b"GET",
@@ -441,7 +447,7 @@ fn addresses_prove_and_accuse_only_where_they_may() {
 }
 
 #[test]
-fn mistakes_are_shown_in_their_places_all_in_one_run() {
+fn all_mistakes_are_reported_with_their_lines() {
     let text = "robots: { origin: replace }\nenforcement:\n  traps: [/, trap/, /robots.txt]\n  too_fast: { retry_after: 1h }\n\
                 \x20 trapped: { for: 40d }\n  unverified: maybe\n  exempt: [\"*\", GPTBot/1.0]\n  agents: { GPTBot: { exempt: x } }\n\
                 crawlers:\n  - { token: \"a/b\", purpose: shopping }\n  - { token: OurBot, user_agent: [ab], networks: here }\n\
@@ -477,11 +483,11 @@ fn mistakes_are_shown_in_their_places_all_in_one_run() {
 }
 
 #[test]
-fn policy_test_may_name_address_and_identity() {
+fn policy_test_can_set_address_and_identity() {
     let text = |expect: &str| {
         format!(
             "{}crawlers: {{ token: OurBot, networks: 10.0.0.0/8 }}\ntests:\n  - {{ agent: OurBot, path: /, {expect} }}\n",
-            with("{ mode: observe, traps: [/trap/], unverified: observe }")
+            policy_with("{ mode: observe, traps: [/trap/], unverified: observe }")
         )
     };
     let fails = |expect: &str| {
@@ -504,13 +510,14 @@ fn policy_test_may_name_address_and_identity() {
 }
 
 #[test]
-fn licence_is_asked_after_every_other_refusal() {
+fn licence_demand_comes_after_every_other_block() {
     let text = "robots: { origin: replace, license: https://shop.example/l.xml, \
                 groups: [{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }] }\n\
                 tdm: [{ reservation: yes, policy: https://shop.example/tdm.json }]\n\
                 enforcement: { mode: enforce, unlicensed: 402, traps: [/trap/], exempt: [Applebot] }\n";
     let asked = |user_agent: &str, target: &str, behaviour: Behaviour| {
-        let (decision, _) = decided(text, Identity::Unverified, user_agent, target, behaviour);
+        let (decision, _) =
+            decide_policy(text, Identity::Unverified, user_agent, target, behaviour);
         (decision.kind, decision.action.name(), decision.trap_hit)
     };
     let calm = Behaviour::default();
@@ -556,14 +563,14 @@ fn licence_is_asked_after_every_other_refusal() {
     );
 }
 
-/// Everything by which a policy can turn a request away.
+/// A policy with everything that can block a request.
 const STRICT: &str = "robots:\n  origin: replace\n  license: https://shop.example/license.xml\n  \
     groups: [{ agents: [\"*\", GPTBot], disallow: [/.well-known/], crawl_delay: 10s }]\n\
     enforcement: { mode: enforce, unverified: refuse, traps: [\"/.well-known/pki-validation/\"], \
     purposes: { other: enforce, training: { unlicensed: 402 } } }\n";
 
 #[test]
-fn challenges_pass_every_rule_and_are_no_crawlers() {
+fn challenges_pass_every_rule() {
     let behaviour = Behaviour {
         too_fast: Some(Duration::from_secs(9)),
         trapped: true,
@@ -572,7 +579,8 @@ fn challenges_pass_every_rule_and_are_no_crawlers() {
     let le =
         "Mozilla/5.0 (compatible; Let's Encrypt validation server; +https://www.letsencrypt.org)";
     let is_refused = |target: &str| {
-        let (decision, _) = decided(STRICT, Identity::Impostor, "GPTBot/1.2", target, behaviour);
+        let (decision, _) =
+            decide_policy(STRICT, Identity::Impostor, "GPTBot/1.2", target, behaviour);
         matches!(decision.action, Action::Block(_))
     };
     for directory in ["acme-challenge", "pki-validation"] {
@@ -584,7 +592,7 @@ fn challenges_pass_every_rule_and_are_no_crawlers() {
         ] {
             for agent in [le, "GPTBot/1.2", GOOGLEBOT, "curl/8.0", PERSON] {
                 let target = format!("/.well-known/{directory}/abcdefghijk");
-                let (decision, _) = decided(STRICT, identity, agent, &target, behaviour);
+                let (decision, _) = decide_policy(STRICT, identity, agent, &target, behaviour);
                 assert_eq!(
                     (decision.action, decision.would),
                     (Action::Pass, None),
@@ -592,7 +600,7 @@ fn challenges_pass_every_rule_and_are_no_crawlers() {
                 );
                 assert_eq!(
                     (decision.claim, decision.kind),
-                    (Claim::Nobody, Kind::NotACrawler),
+                    (Claim::Visitor, Kind::NotACrawler),
                     "{agent} {target}"
                 );
                 assert!(!decision.trap_hit, "{agent} {target}");

@@ -1,12 +1,13 @@
-//! [`Explanation`]: a decision with its reasons, in values that `explain --json` prints. `report`
-//! fills it in, `render` writes it as text.
+//! [`Explanation`]: crawlgate's decision about a request with all reasons, for the command
+//! `crawlgate explain`. With `--json` the command prints this struct as it is; `render` writes it
+//! as text. The module `report` fills it in.
 
 use super::decision::Readings;
-use super::identity::{Doubt, Evidence, Identity};
+use super::identity::{Identity, IdentityDoubt, IdentityEvidence};
 use super::pass_reason::PassReason;
 use super::{HistoryBasis, Kind, Verdict};
 use crate::time::{Timestamp, rfc3339};
-use crate::yaml::Span;
+use crate::yaml::SourceSpan;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -51,51 +52,50 @@ pub struct Explanation {
     pub(crate) suspended: bool,
     /// The proof of the identity, as in events.
     pub proof: &'static str,
-    /// Why nothing is proven of a crawler that can be proven here.
+    /// Why a crawler that can be proven here is not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) doubt: Option<Doubt>,
-    /// What each means of proof says about the address.
+    pub(crate) doubt: Option<IdentityDoubt>,
+    /// The statement of each means of proof about the address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) evidence: Vec<Evidence>,
+    pub(crate) evidence: Vec<IdentityEvidence>,
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
-    /// The readings of robots.txt that the verdict rests on.
+    /// The readings of robots.txt behind the verdict.
     pub(crate) readings: Readings,
     pub kind: Kind,
-    /// A violation of a crawler that was served no robots.txt here within the time that it may use
-    /// a copy.
+    /// A violation by a crawler that did not fetch robots.txt here within the time for which a copy
+    /// may be used.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
-    /// Of a request that does not count, what the knowledge of cached copies rests on, as in
-    /// events.
+    /// For a request that does not count: how well the cached copies are known, as in events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<HistoryBasis>,
     /// Until when, at the latest, requests like this one do not count.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
     pub(crate) older_until: Option<Timestamp>,
     pub action: ActionReport,
-    /// Why the action is not what enforcement would do.
+    /// Why enforcement did not act.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) observed: Option<PassReason>,
-    /// Lines of the policy, each of which lets an unlisted bot be refused.
+    /// Lines for the policy, under each of which the unknown bot is blocked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to_enforce: Vec<String>,
     pub x_robots_tag: Vec<String>,
     /// Lines of the origin that are not passed on, nor contained in a line of the policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) taken_away: Vec<String>,
-    /// The reason why they are not passed on.
+    /// Why they are not passed on.
     #[serde(skip)]
-    pub(super) taken_by: &'static str,
+    pub(super) removal_reason: &'static str,
     /// Header lines about the use of the content, as they are sent.
     pub signals: Vec<String>,
-    /// The directives of these lines for search engines, for each bot that they name, and for any
-    /// other (`*`).
+    /// The directives of these lines for search engines, for each bot in them, and for any other
+    /// bot (`*`).
     pub effective: Vec<EffectiveReport>,
-    /// The version of robots.txt it was judged by.
+    /// The version of robots.txt by which the request was judged.
     pub version: Option<String>,
-    /// Until when robots.txt is answered 503, for want of a copy of the origin's own.
+    /// Until when robots.txt is answered 503, because there is no copy of the origin's own.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
     pub robots_txt_unavailable_until: Option<Timestamp>,
 }
@@ -109,7 +109,7 @@ pub struct CrawlerReport {
     pub operator: Option<String>,
     pub token: Option<String>,
     pub purpose: &'static str,
-    /// It is a name for robots.txt, which no request has.
+    /// The crawler is a name for robots.txt only, and makes no requests.
     pub(crate) makes_no_requests: bool,
 }
 
@@ -129,7 +129,7 @@ pub struct RuleReport {
     /// `file:line:column`.
     pub source: String,
     #[serde(skip)]
-    pub(super) span: Option<Span>,
+    pub(super) span: Option<SourceSpan>,
 }
 
 /// The directives for a bot, as Google computes them: those for all bots and those for this one.
@@ -147,12 +147,12 @@ pub struct EffectiveReport {
 pub struct ActionReport {
     /// `pass`, `block`, `slow`, `license`, `pause`, `robots_txt` or `tdmrep`.
     pub kind: &'static str,
-    /// The status of the answer; none where the request passes.
+    /// The status of the answer; `None` if the request passes.
     pub status: Option<u16>,
     /// The seconds of Retry-After.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
-    /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
+    /// The action of `mode: enforce`, if `mode: observe` lets the request pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would: Option<Box<ActionReport>>,
 }

@@ -1,31 +1,31 @@
-//! [`Identity`]: the finding about a claimed identity. It comes with its [`Proof`], or with the
-//! [`Doubt`] about it. [`identity_by_policy`] compares an address with the networks that a policy
-//! lists; the module `identity` has all other proofs.
+//! [`Identity`]: whether a client is the crawler that its user agent claims. [`ProofKind`] says how
+//! that is proven, [`IdentityDoubt`] why nothing is proven. [`identity_by_policy`] compares an
+//! address with the networks that a policy lists; the module `identity` has all other proofs.
 
-use super::Facts;
-use crate::crawlers::{Claim, is_public};
+use super::RequestFacts;
+use crate::crawlers::{Claim, is_public_address};
 use crate::policy::Site;
-use crate::policy::model::KnownIdentity;
+use crate::policy::model::IdentityStatus;
 use std::net::IpAddr;
 use strum::{EnumString, IntoStaticStr};
 
-/// What one means of proof says about an address.
+/// The statement of one means of proof about an address.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Evidence {
-    /// Which statement it is, for programs: `list-inside`.
+pub struct IdentityEvidence {
+    /// The statement for programs: `list-inside`.
     pub id: &'static str,
     /// The statement with its values, for people.
     pub message: String,
 }
 
-impl Evidence {
-    pub fn new(id: &'static str, message: impl Into<String>) -> Evidence {
+impl IdentityEvidence {
+    pub fn new(id: &'static str, message: impl Into<String>) -> IdentityEvidence {
         let message = message.into();
-        Evidence { id, message }
+        IdentityEvidence { id, message }
     }
 }
 
-/// The finding about a claimed identity.
+/// Whether a client is the crawler that it claims to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Identity {
@@ -36,12 +36,12 @@ pub enum Identity {
     Verified,
     /// Proven not to be the crawler.
     Impostor,
-    /// It would be an impostor, but the network list that says so verified no visit lately: treated
-    /// as not verified.
+    /// It would be an impostor, but the network list that excludes its address verified no visit
+    /// lately. Counts as unverified.
     #[serde(rename = "unverified")]
     Suspended,
-    /// Not known yet: the crawler can be proven here, and its proof is still to come or cannot be
-    /// had now.
+    /// Not known yet: the crawler can be proven here, but its proof is pending or not available
+    /// now. Counts as unverified.
     #[serde(rename = "unverified")]
     Pending,
 }
@@ -49,7 +49,7 @@ pub enum Identity {
 /// The kind of proof behind a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Proof {
+pub enum ProofKind {
     /// Nothing but the user agent.
     #[default]
     None,
@@ -65,11 +65,11 @@ pub enum Proof {
     Signature,
 }
 
-/// The reason why a crawler that can be proven here is neither verified nor an impostor.
+/// Why a crawler that can be proven here is neither verified nor an impostor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Doubt {
+pub enum IdentityDoubt {
     /// The address of the client is not known.
     ClientUnknown,
     /// The address is private.
@@ -80,7 +80,7 @@ pub enum Doubt {
     DnsPending,
     /// Reverse DNS was asked, and failed.
     DnsFailed,
-    /// Reverse DNS gave no name of the crawler, once; a second answer decides.
+    /// Reverse DNS gave no name of the crawler once. A second answer decides.
     DnsOneAnswer,
     /// Reverse DNS gave a name of the crawler that has no address, and its operator documents none.
     DnsNoForward,
@@ -90,54 +90,54 @@ pub enum Doubt {
     ListOld,
     /// The lists have no networks of this kind, IPv4 or IPv6.
     ListOtherKind,
-    /// The lists say that the address is not the crawler's, but only reverse DNS may prove an
-    /// impostor of this crawler, and it is not asked here.
+    /// The address is in no list, but only reverse DNS can prove an impostor of this crawler, and
+    /// it is not asked here.
     DnsNotAsked,
-    /// Neither the address nor a signature says anything.
+    /// Neither the address nor a signature proves anything.
     NoEvidence,
-    /// It would be an impostor, but the list that says so verified no visit lately.
+    /// It would be an impostor, but the list that excludes its address verified no visit lately.
     Suspended,
 }
 
-impl Doubt {
-    /// The doubt in words, for people.
-    pub fn in_words(self) -> &'static str {
+impl IdentityDoubt {
+    /// A sentence for people.
+    pub fn description(self) -> &'static str {
         match self {
-            Doubt::ClientUnknown => {
+            IdentityDoubt::ClientUnknown => {
                 "the address of the client is not known; behind a trusted proxy see `client_address` of crawlgate.yaml"
             }
-            Doubt::PrivateAddress => "the address is none of the public network",
-            Doubt::PerhapsProxy => {
+            IdentityDoubt::PrivateAddress => "the address is none of the public network",
+            IdentityDoubt::PerhapsProxy => {
                 "the address may be that of a proxy that `trusted_proxies` does not name"
             }
-            Doubt::DnsPending => "reverse DNS has not answered yet",
-            Doubt::DnsFailed => "reverse DNS was asked and did not answer",
-            Doubt::DnsOneAnswer => {
+            IdentityDoubt::DnsPending => "reverse DNS has not answered yet",
+            IdentityDoubt::DnsFailed => "reverse DNS was asked and did not answer",
+            IdentityDoubt::DnsOneAnswer => {
                 "reverse DNS gave no name of this crawler once; a second answer decides"
             }
-            Doubt::DnsNoForward => {
+            IdentityDoubt::DnsNoForward => {
                 "its name is one of this crawler and has no address, which the crawler's operator does not promise either"
             }
-            Doubt::ListUnknown => "a list of its operator was never read",
-            Doubt::ListOld => "a list of its operator was not checked for too long",
-            Doubt::ListOtherKind => {
+            IdentityDoubt::ListUnknown => "a list of its operator was never read",
+            IdentityDoubt::ListOld => "a list of its operator was not checked for too long",
+            IdentityDoubt::ListOtherKind => {
                 "the lists of its operator have no networks of this kind of address"
             }
-            Doubt::DnsNotAsked => {
+            IdentityDoubt::DnsNotAsked => {
                 "suspected, for the address is in no list of its operator; only reverse DNS could prove an impostor, and it is \
                  not asked (`identity: { outgoing: yes }` in crawlgate.yaml asks it)"
             }
-            Doubt::NoEvidence => {
+            IdentityDoubt::NoEvidence => {
                 "neither lists nor reverse DNS nor a signature say anything of this address"
             }
-            Doubt::Suspended => {
+            IdentityDoubt::Suspended => {
                 "it comes from no address of this crawler, but no visit did within seven days, so the list proves nothing"
             }
         }
     }
 }
 
-/// What a finding is counted as: its [`KnownIdentity`], or why an unverified crawler may be an
+/// What a finding is counted as: its [`IdentityStatus`], or why an unverified crawler may be an
 /// impostor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -154,30 +154,30 @@ pub enum IdentityOutcome {
     Suspected,
 }
 
-named!(Proof, IdentityOutcome);
+named!(ProofKind, IdentityOutcome);
 
 impl Identity {
     /// What is known of the name: suspended and pending findings are unverified.
-    pub(crate) fn known(self) -> KnownIdentity {
+    pub(crate) fn to_status(self) -> IdentityStatus {
         match self {
             Identity::Unverified | Identity::Suspended | Identity::Pending => {
-                KnownIdentity::Unverified
+                IdentityStatus::Unverified
             }
-            Identity::Verified => KnownIdentity::Verified,
-            Identity::Impostor => KnownIdentity::Impostor,
+            Identity::Verified => IdentityStatus::Verified,
+            Identity::Impostor => IdentityStatus::Impostor,
         }
     }
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
-        self.known().name()
+        self.to_status().name()
     }
 
     /// What it is counted as, with the doubt about it.
-    pub(crate) fn outcome(self, doubt: Option<Doubt>) -> IdentityOutcome {
+    pub(crate) fn outcome(self, doubt: Option<IdentityDoubt>) -> IdentityOutcome {
         match (self, doubt) {
             (Identity::Suspended, _) => IdentityOutcome::Suspended,
-            (_, Some(Doubt::DnsNotAsked)) => IdentityOutcome::Suspected,
+            (_, Some(IdentityDoubt::DnsNotAsked)) => IdentityOutcome::Suspected,
             (Identity::Verified, _) => IdentityOutcome::Verified,
             (Identity::Impostor, _) => IdentityOutcome::Impostor,
             (Identity::Unverified | Identity::Pending, _) => IdentityOutcome::Unverified,
@@ -191,29 +191,33 @@ impl Identity {
 /// any crawler. Nor does an address of a private network.
 pub fn identity_by_policy(
     site: &Site,
-    facts: &Facts<'_>,
+    facts: &RequestFacts<'_>,
     claim: Claim,
     may_accuse: bool,
 ) -> Identity {
     let address = facts.client;
-    match address.and_then(|address| site.networks.hold(claim, address)) {
+    match address.and_then(|address| site.networks.contains_address(claim, address)) {
         Some(true) => Identity::Verified,
-        Some(false) if may_accuse && address.is_some_and(is_public) => Identity::Impostor,
+        Some(false) if may_accuse && address.is_some_and(is_public_address) => Identity::Impostor,
         Some(false) | None => Identity::Unverified,
     }
 }
 
 /// Whether an address is in the networks that the policy lists for a crawler, in words; `None`
 /// where it lists none.
-pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) -> Option<Evidence> {
-    let is_inside = site.networks.hold(claim, address?)?;
+pub fn policy_evidence(
+    site: &Site,
+    claim: Claim,
+    address: Option<IpAddr>,
+) -> Option<IdentityEvidence> {
+    let is_inside = site.networks.contains_address(claim, address?)?;
     let (id, found) = if is_inside {
         ("policy-inside", "inside")
     } else {
         ("policy-outside", "outside")
     };
     let policy = &site.policy.source.name;
-    Some(Evidence::new(
+    Some(IdentityEvidence::new(
         id,
         format!("the networks that the policy {policy} lists for this crawler: {found}"),
     ))

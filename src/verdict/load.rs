@@ -1,46 +1,46 @@
-//! [`load`] makes a [`Site`] from the text of a policy. It reads and compiles the policy, lints it,
-//! and runs its tests.
+//! [`load_site`] makes a [`Site`] from the text of a policy, by which requests can be judged. It
+//! reads and compiles the policy, lints it, and runs the tests that the policy contains.
 
 use super::suite::run_tests;
 use crate::crawlers::Registry;
-use crate::policy::origin::Origin;
+use crate::policy::origin::OriginAvailability;
 use crate::policy::{self, IncludedFiles, Site};
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Severity, Source};
+use crate::yaml::{Diagnostics, Severity, SourceFile};
 use std::sync::Arc;
 
 /// Reads, compiles, lints and tests a policy. There is a site only when no error was found; the
 /// findings are in the order of the file.
 ///
-/// The site is the one before any pause or retirement begins; [`load_with`] loads for a moment.
-pub fn load(
+/// The site is the one before any pause or retirement begins; [`load_site_at`] loads for a moment.
+pub fn load_site(
     name: &str,
-    source: &Source,
+    source: &SourceFile,
     registry: &'static Registry,
 ) -> (Option<Arc<Site>>, Diagnostics) {
-    let surroundings = Surroundings {
-        origin: &Origin::Unknown,
+    let surroundings = PolicySources {
+        origin: &OriginAvailability::Missing,
         files: &IncludedFiles::default(),
     };
-    load_with(name, source, surroundings, registry, Timestamp(i64::MIN))
+    load_site_at(name, source, surroundings, registry, Timestamp(i64::MIN))
 }
 
 /// The other sources of a policy beside its own text.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
+pub struct PolicySources<'a> {
     /// The origin's own robots.txt.
-    pub origin: &'a Origin,
+    pub origin: &'a OriginAvailability,
     /// The files beside the policy.
     pub files: &'a IncludedFiles,
 }
 
-/// [`load`] for a moment, with the other sources of the policy; the site holds until
+/// [`load_site`] for a moment, with the other sources of the policy; the site holds until
 /// [`Site::next_switch`]. Errors that appear only once `retire` has come to its end are found, too:
 /// a file that is good now must not be refused by a later restart.
-pub fn load_with(
+pub fn load_site_at(
     name: &str,
-    source: &Source,
-    surroundings: Surroundings<'_>,
+    source: &SourceFile,
+    surroundings: PolicySources<'_>,
     registry: &'static Registry,
     at: Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics) {
@@ -60,7 +60,7 @@ pub fn load_with(
     };
     policy::lint::lint(&site, registry, &mut diagnostics);
     if !policy.retire.is_empty() {
-        at_the_end(&site, registry, &mut diagnostics);
+        check_retired_site(&site, registry, &mut diagnostics);
     }
     diagnostics.items.extend(run_tests(&site, registry));
     diagnostics.sort();
@@ -70,11 +70,11 @@ pub fn load_with(
 
 /// Compiles and lints the site as it is once `retire` has come to its end, and adds the errors (not
 /// the warnings) that it does not have already.
-fn at_the_end(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+fn check_retired_site(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     match policy::compile_with_origin(
         site.policy.clone(),
-        &site.origin_known(),
+        &site.origin_availability(),
         registry,
         Timestamp(i64::MAX),
     ) {

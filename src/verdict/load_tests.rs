@@ -1,12 +1,12 @@
-//! Policies that change with the clock: mistakes are found when the policy is loaded, and its tests
-//! run as of a given moment.
+//! Tests of loading policies whose rules change at planned times: mistakes in a later rule are
+//! found when the policy is loaded, and the tests in a policy run at the moment that they name.
 
-use super::load::{Surroundings, load_with};
+use super::load::{PolicySources, load_site_at};
 use crate::crawlers::Registry;
 use crate::policy::IncludedFiles;
-use crate::policy::origin::Origin;
+use crate::policy::origin::OriginAvailability;
 use crate::time::Timestamp;
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 
 const RETIRED: &str = r#"
 purposes: { training: disallow }
@@ -21,36 +21,36 @@ tests:
 "#;
 
 #[test]
-fn cases_are_judged_at_their_moment_whenever_they_are_run() {
+fn policy_tests_run_at_their_own_moment() {
     for moment in ["2026-01-01", "2026-11-25", "2030-01-01"] {
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: RETIRED.into(),
         };
         let now = Timestamp::parse(moment).expect("a day");
-        let alone = Surroundings {
-            origin: &Origin::Unknown,
+        let alone = PolicySources {
+            origin: &OriginAvailability::Missing,
             files: &IncludedFiles::default(),
         };
-        let (site, found) = load_with("shop", &source, alone, Registry::builtin(), now);
+        let (site, found) = load_site_at("shop", &source, alone, Registry::builtin(), now);
         assert!(site.is_some(), "{moment}: {found:?}");
     }
 }
 
 #[test]
-fn a_plan_that_ends_in_a_closed_site_is_refused_from_the_start() {
+fn retirement_that_closes_the_site_is_rejected_at_once() {
     let text = "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2030-01-01 }\n";
     let ids = |text: &str| {
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: text.into(),
         };
         let now = Timestamp::parse("2026-11-21").expect("a day");
-        let alone = Surroundings {
-            origin: &Origin::Unknown,
+        let alone = PolicySources {
+            origin: &OriginAvailability::Missing,
             files: &IncludedFiles::default(),
         };
-        let (site, found) = load_with("shop", &source, alone, Registry::builtin(), now);
+        let (site, found) = load_site_at("shop", &source, alone, Registry::builtin(), now);
         (
             site.is_some(),
             found.items.iter().map(|item| item.id).collect::<Vec<_>>(),

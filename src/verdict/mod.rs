@@ -1,6 +1,6 @@
-//! [`decide()`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`].
-//! [`explain`] makes the same decision and gives its reasons. Neither locks nor reads a clock, and
-//! `decide` does not allocate.
+//! Judges one request by a policy. [`decide()`] makes a [`Decision`] from [`RequestFacts`] and
+//! [`CachedVersions`]; [`explain`] makes the same decision and gives the reasons. Neither locks nor
+//! reads a clock, and `decide` does not allocate. [`load_site`] compiles, lints and tests a policy.
 
 mod challenge;
 mod decide;
@@ -14,8 +14,8 @@ mod render;
 mod report;
 mod suite;
 
-pub(crate) use crate::crawlers::is_public;
-pub use crate::policy::model::{Kind, KnownIdentity, Verdict};
+pub(crate) use crate::crawlers::is_public_address;
+pub use crate::policy::model::{IdentityStatus, Kind, Verdict};
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Readings};
@@ -23,30 +23,32 @@ pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,
 };
-pub(crate) use identity::Evidence;
-pub use identity::{Doubt, Identity, IdentityOutcome, Proof, identity_by_policy};
-pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_place, source_place};
-pub use load::{Surroundings, load, load_with};
-pub use pass_reason::{LINE_FOR_ALL, PassReason};
-pub use render::PERHAPS_CACHED;
-pub use report::{action_report, explain, explain_for, report, report_unclaimed};
+pub(crate) use identity::IdentityEvidence;
+pub use identity::{Identity, IdentityDoubt, IdentityOutcome, ProofKind, identity_by_policy};
+pub use labels::{
+    claim_from_agent, claim_label, crawler_name, group_location, rule_location, source_location,
+};
+pub use load::{PolicySources, load_site, load_site_at};
+pub use pass_reason::{ENFORCE_ALL_LINE, PassReason};
+pub use render::PERHAPS_CACHED_END;
+pub use report::{action_report, explain, explain_decision, explain_request, explain_unclaimed};
 #[cfg(feature = "internals")]
-pub use suite::{ask, host_of};
+pub use suite::test_host;
 
 use crate::crawlers::{Claim, Registry};
 use crate::policy::HostHistory;
-use crate::policy::model::Mode;
+use crate::policy::model::EnforcementMode;
 use crate::policy::site::{CrawlerRules, Site, SiteEntry, Snapshot, SupersededVersion};
-use crate::robots::{TargetScratch, path_of, reaches_robots_txt};
+use crate::robots::{TargetScratch, reaches_robots_txt, without_query};
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
 use strum::IntoStaticStr;
 
-/// The facts of a request. Borrowed bytes as they came.
+/// The facts of a request, borrowed as they were received.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct RequestFacts<'a> {
     /// The Host field or `:authority`, with its port if it has one.
     pub host: &'a [u8],
     /// Path and query as sent.
@@ -57,13 +59,13 @@ pub struct Facts<'a> {
     pub user_agent: &'a [u8],
     /// The address of the client, behind trusted proxies.
     pub client: Option<IpAddr>,
-    /// The finding about the claimed identity.
+    /// Whether the client is the crawler that it claims to be.
     pub identity: Identity,
     /// When it arrived.
     pub now: Timestamp,
 }
 
-impl Facts<'_> {
+impl RequestFacts<'_> {
     /// Whether a certificate authority checks who controls the host: see [`is_challenge`].
     pub fn is_challenge(&self) -> bool {
         is_challenge(self.method, self.target)
@@ -84,31 +86,31 @@ pub struct Claimant<'a> {
 }
 
 impl<'a> Claimant<'a> {
-    /// The claimant by the host and the user agent of a request, with the tokens of the host's
-    /// site. A challenge of a certificate authority claims to be nobody, whatever its user agent
-    /// is. `None` where no site has the host.
-    pub fn of(
+    /// Finds the claimant by the host and the user agent of a request, with the tokens of the
+    /// host's site. A challenge of a certificate authority claims no crawler, whatever its user
+    /// agent is. `None` if no site has the host.
+    pub fn find(
         snapshot: &'a Snapshot,
         registry: &Registry,
-        facts: &Facts<'_>,
+        facts: &RequestFacts<'_>,
     ) -> Option<Claimant<'a>> {
-        Claimant::identified(snapshot, facts, |_, site| {
-            registry.identify_with(facts.user_agent, &site.tokens)
+        Claimant::find_with(snapshot, facts, |_, site| {
+            registry.identify_on_site(facts.user_agent, &site.tokens)
         })
     }
 
-    /// [`of`](Claimant::of), where the caller identifies the user agent for the site: `identify`
-    /// gets the site's index and the site. It is not called for a challenge, which is no crawler's
-    /// request, whoever sends it.
-    pub fn identified(
+    /// [`find`](Claimant::find), where the caller identifies the user agent for the site:
+    /// `identify` gets the site's index and the site. It is not called for a challenge, which is no
+    /// crawler's request, whoever sends it.
+    pub fn find_with(
         snapshot: &'a Snapshot,
-        facts: &Facts<'_>,
+        facts: &RequestFacts<'_>,
         identify: impl FnOnce(usize, &Site) -> Claim,
     ) -> Option<Claimant<'a>> {
         let (site, history) = snapshot.site_and_history(facts.host)?;
         let entry = snapshot.sites().get(site)?;
         let claim = if facts.is_challenge() {
-            Claim::Nobody
+            Claim::Visitor
         } else {
             identify(site, &entry.site)
         };
@@ -120,104 +122,104 @@ impl<'a> Claimant<'a> {
         })
     }
 
-    /// [`of`](Claimant::of), where `user_agent` may also be the bare token, id or name of a
+    /// [`find`](Claimant::find), where `user_agent` may also be the bare token, id or name of a
     /// crawler, as people write it.
-    pub fn named(
+    pub fn find_by_name(
         snapshot: &'a Snapshot,
         registry: &Registry,
-        facts: &Facts<'_>,
+        facts: &RequestFacts<'_>,
     ) -> Option<Claimant<'a>> {
         let agent = String::from_utf8_lossy(facts.user_agent);
-        Claimant::identified(snapshot, facts, |_, site| {
-            site.claim_of_request(&agent, registry)
+        Claimant::find_with(snapshot, facts, |_, site| {
+            site.claim_for_request(&agent, registry)
         })
     }
 
-    /// Whether Last-Modified tells the version in force from every other that was published on the
+    /// Whether no other version with the Last-Modified of the version in force was published on the
     /// host. Where the host came to the site later than the version, an earlier version of the host
     /// may have had the same date.
-    pub fn is_told_by_its_date(&self) -> bool {
-        self.history.is_told_by_its_date && self.history.since == self.entry.since
+    pub fn has_unique_date(&self) -> bool {
+        self.history.has_unique_date && self.history.since == self.entry.since
     }
 }
 
-/// One request to a site, with everything that its judgement rests on, but for the claimant's
+/// One request to a site with everything that decides about it, except for the claimant's
 /// behaviour.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
+pub struct RequestToJudge<'a> {
     /// Known crawlers.
     pub registry: &'a Registry,
     /// The request.
-    pub facts: Facts<'a>,
+    pub facts: RequestFacts<'a>,
     /// The site and the claimed crawler.
     pub claimant: Claimant<'a>,
     /// The versions of robots.txt that the claimant may have cached.
     pub cached_versions: CachedVersions<'a>,
 }
 
-/// The recent behaviour of a client on a site, as facts for one decision. The ledger remembers it.
+/// The recent behaviour of a client on a site, as facts for one decision. The ledger keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    /// The request comes sooner after the last one than the crawl delay says, by this much.
+    /// By how much the request came before the end of the crawl delay, if it did.
     pub too_fast: Option<Duration>,
-    /// The client requested a trap under the same name, and the mark has not expired.
+    /// Whether the client requested a trap under the same name and the mark has not expired.
     pub trapped: bool,
-    /// The client was served the version in force on this host, as far as that is proven: the fetch
-    /// was verified, or came from the same address. On a host that was not observed for long
-    /// enough, other cached versions are unknown, and every client can use a crawler's name. So a
-    /// crawl delay holds there only for a client that was served it.
+    /// Whether the client is proven to have been served the version in force on this host: the
+    /// fetch was verified, or came from the same address. On a host that was not observed for long
+    /// enough, other cached versions are unknown, and every client can use a crawler's name. There
+    /// a crawl delay binds only a client that was served the version with the delay.
     pub was_served_current: bool,
 }
 
-/// Whether the client's behaviour counts for a request, so that the ledger is asked. It does not
-/// for robots.txt and tdmrep.json, which are free for every client, nor where `rules` do not judge
-/// the crawler, exempt it, or have the mode off.
+/// Whether the client's behaviour counts for a request, so that it must be looked up. It does not
+/// count for robots.txt and tdmrep.json, which are free for every client, nor where `rules` do not
+/// judge the crawler, exempt it, or have the mode off.
 pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> bool {
     // The cheap answer first, without reading the target: people send most requests, and their
     // behaviour never counts.
-    if !rules.judged || rules.exempt || rules.mode == Mode::Off {
+    if !rules.judged || rules.exempt || rules.mode == EnforcementMode::Off {
         return false;
     }
-    !reaches_robots_txt(target) && !site.signals.has_at(path_of(target))
+    !reaches_robots_txt(target) && !site.signals.is_tdmrep_path(without_query(target))
 }
 
 /// The versions of robots.txt that a crawler may have cached, besides the one in force. The default
-/// is what is known without a ledger: nothing.
+/// is for a crawler of which nothing is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CachedVersions<'a> {
-    /// Superseded versions, as the history of the host has them.
+    /// All superseded versions in the history of the host.
     pub versions: &'a [SupersededVersion],
-    /// Which of them the crawler may have cached: a bit each, the first the lowest.
+    /// Which of them the crawler may have cached: one bit for each, the lowest for the first.
     pub cached: u64,
-    /// Whether the crawler may have cached a version whose rules are not known any more. That
-    /// counts as allowing.
+    /// Whether the crawler may have cached a version whose rules are not known any more. Such a
+    /// version counts as one that allows the request.
     pub may_be_unknown: bool,
     /// Whether the crawler was served any version that it may still use.
     pub was_served: bool,
-    /// Whether the crawler itself was served the version in force on this host. Never of bots that
-    /// no list knows, which share a name, nor behind a cache.
+    /// Whether the crawler itself was served the version in force on this host. Always false for
+    /// unknown bots, which share a name, and behind a cache.
     pub has_version_in_force: bool,
-    /// The reason why the crawler can have cached nothing else.
+    /// Why the crawler cannot have cached any other version.
     pub basis: HistoryBasis,
     /// Until when, at the latest, the crawler may use anything but the version in force. `None`
     /// where it has nothing else, and where no time ends the doubt.
     pub older_until: Option<Timestamp>,
 }
 
-/// The reason why a list of the versions that a crawler may have cached is whole.
+/// Why the list of versions that a crawler may have cached is complete, or may not be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum HistoryBasis {
-    /// The list may not be whole: it accuses no crawler.
+    /// The list may be incomplete, so no request counts as a violation.
     #[default]
     Unknown,
-    /// A cache in front of crawlgate may have answered the crawler: the list may not be whole.
+    /// A cache in front of crawlgate may have answered the crawler, so the list may be incomplete.
     PerhapsCached,
     /// The host was observed without a gap for as long as a copy may be used.
     Observed,
-    /// The host was observed without a gap since crawlgate began to answer for it, and the operator
-    /// says what it served before.
+    /// The host was observed without a gap since crawlgate began to answer for it, and the policy
+    /// says what the host served before.
     Declared,
 }
 
@@ -235,13 +237,13 @@ pub struct UnprovenHost {
 }
 
 impl<'a> CachedVersions<'a> {
-    /// The versions that any crawler may have cached, where it is not known which crawler was
-    /// served which version: every version that was in force within the time for which a copy may
-    /// be used. The basis stays `Unknown`, so they accuse no crawler.
-    pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
+    /// The versions that any crawler may have cached, for use without a ledger: every version that
+    /// was in force within the time for which a copy may be used. The basis stays `Unknown`, so no
+    /// request counts as a violation.
+    pub fn for_any_crawler(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let Claimant { entry, history, .. } = claimant;
-        let cached_since = history.cached_since(entry.site.copy_time(), now);
-        let cached = superseded_since(claimant, cached_since);
+        let cached_since = history.cached_since(entry.site.copy_lifetime(), now);
+        let cached = superseded_bits_since(claimant, cached_since);
         let may_be_unknown = history
             .unknown_until
             .is_some_and(|until| until >= cached_since);
@@ -253,18 +255,18 @@ impl<'a> CachedVersions<'a> {
         }
     }
 
-    /// Whether the crawler can have cached nothing but these versions and the one in force.
-    pub fn is_whole(&self) -> bool {
+    /// Whether the crawler cannot have cached other versions than these and the one in force.
+    pub fn is_complete(&self) -> bool {
         !matches!(
             self.basis,
             HistoryBasis::Unknown | HistoryBasis::PerhapsCached
         )
     }
 
-    /// The same versions where a cache in front of crawlgate may have answered the crawler: it may
-    /// have got any version that was in force, and crawlgate does not know what it got.
-    pub fn perhaps_cached(self, claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
-        let anyone = CachedVersions::of_anyone(claimant, now);
+    /// Adds the versions that a cache in front of crawlgate may have sent the crawler: every
+    /// version that was in force within the time for which a copy may be used.
+    pub fn with_possible_cache(self, claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
+        let anyone = CachedVersions::for_any_crawler(claimant, now);
         CachedVersions {
             cached: self.cached | anyone.cached,
             may_be_unknown: self.may_be_unknown || anyone.may_be_unknown,
@@ -277,13 +279,13 @@ impl<'a> CachedVersions<'a> {
 
     /// The superseded versions that the crawler may have cached.
     pub fn superseded(&self) -> impl Iterator<Item = &'a SupersededVersion> {
-        chosen(self.versions, self.cached)
+        select_versions(self.versions, self.cached)
     }
 }
 
 /// The versions whose bits are set; the lowest bit stands for the first version. Versions beyond
 /// the 64th are left out.
-pub fn chosen(
+pub fn select_versions(
     versions: &[SupersededVersion],
     bits: u64,
 ) -> impl Iterator<Item = &SupersededVersion> {
@@ -292,23 +294,25 @@ pub fn chosen(
         .take(64)
         .enumerate()
         .filter(move |(place, _)| bits >> place & 1 == 1)
-        .map(|(_, held)| held)
+        .map(|(_, version)| version)
 }
 
-/// A bit for each superseded version of the claimant's host that was in force at `cached_since` or
-/// later. While robots.txt answers 503 the version that the site is judged by is among those of the
-/// history; it is left out here.
-pub fn superseded_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
+/// One bit for each superseded version of the claimant's host that was in force at `cached_since`
+/// or later. While robots.txt answers 503, the history has the version by which requests are judged
+/// too; it gets no bit.
+pub fn superseded_bits_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
     let current = claimant.entry.site.robots_txt.version;
     let versions = claimant.history.superseded.iter().take(64).enumerate();
     versions
-        .filter(|(_, held)| held.superseded_at >= cached_since && held.parsed.version != current)
+        .filter(|(_, superseded)| {
+            superseded.superseded_at >= cached_since && superseded.parsed.version != current
+        })
         .fold(0, |bits, (place, _)| bits | 1 << place)
 }
 
-/// Memory that `decide` writes into; one per worker or request, reused.
+/// Buffers that `decide` writes into. One for each worker or request, reused.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct DecisionScratch {
     /// For the normalised target.
     pub target: TargetScratch,
     /// For the decoded path.

@@ -1,12 +1,13 @@
-//! [`PassReason`]: the reason why crawlgate lets a request pass although it breaks the rules.
-//! [`line_for_one`] and [`LINE_FOR_ALL`] are lines of a policy that let an unlisted bot be refused.
+//! [`PassReason`]: why crawlgate lets a request pass although it breaks the rules, for example
+//! because the policy only observes. [`enforce_token_line`] and [`ENFORCE_ALL_LINE`] are lines that
+//! a site owner can add to a policy, so that unknown bots are blocked.
 
 use super::decision::Decision;
-use crate::policy::model::Mode;
+use crate::policy::model::EnforcementMode;
 use crate::policy::site::Site;
 use strum::IntoStaticStr;
 
-/// The reason why a request with a `would` was let pass.
+/// Why a request passed that `mode: enforce` would block, slow down or pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -22,23 +23,22 @@ pub enum PassReason {
 named!(PassReason);
 
 impl PassReason {
-    /// The reason why a request that is against the rules passes by this decision; `None` where
-    /// `would` is empty, so that `mode: enforce` would do nothing else.
-    pub fn of(decision: &Decision, site: &Site) -> Option<PassReason> {
+    /// Why a request with this decision passes; `None` if `mode: enforce` would let it pass too.
+    pub fn from_decision(decision: &Decision, site: &Site) -> Option<PassReason> {
         decision.would?;
         let rules = site.crawler_rules(decision.claim);
         Some(match (rules.unlisted, rules.mode) {
             (true, _) => PassReason::Unlisted,
-            (false, Mode::Enforce) => PassReason::Unverified,
-            (false, Mode::Off | Mode::Observe) => PassReason::Mode,
+            (false, EnforcementMode::Enforce) => PassReason::Unverified,
+            (false, EnforcementMode::Off | EnforcementMode::Observe) => PassReason::Mode,
         })
     }
 }
 
-/// The line of a policy that lets an unlisted bot be refused.
-pub fn line_for_one(token: &str) -> String {
+/// The line for a policy under which this unknown bot is blocked.
+pub fn enforce_token_line(token: &str) -> String {
     format!("enforcement: {{ agents: {{ {token}: enforce }} }}")
 }
 
-/// The line of a policy that lets all unlisted bots be refused.
-pub const LINE_FOR_ALL: &str = "enforcement: { purposes: { other: enforce } }";
+/// The line for a policy under which all unknown bots are blocked.
+pub const ENFORCE_ALL_LINE: &str = "enforcement: { purposes: { other: enforce } }";

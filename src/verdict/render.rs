@@ -1,30 +1,30 @@
-//! An [`Explanation`] as text for a person: several lines, then the line of the policy that
-//! decided.
+//! [`Explanation::to_text`] writes the explanation of a decision as text for people (`crawlgate
+//! explain`): lines with names and values, then the line of the policy that decided.
 
 use super::challenge::is_challenge;
 use super::decision::Readings;
 use super::explanation::{ActionReport, Explanation, RuleReport};
-use super::identity::{Doubt, Identity};
-use super::pass_reason::{LINE_FOR_ALL, PassReason};
+use super::identity::{Identity, IdentityDoubt};
+use super::pass_reason::{ENFORCE_ALL_LINE, PassReason};
 use super::{HistoryBasis, Kind, Verdict};
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Display;
 
-/// What ends the doubt about a cache in front.
-pub const PERHAPS_CACHED: &str = "\
+/// The sentence that says how the doubt about a cache in front of crawlgate ends.
+pub const PERHAPS_CACHED_END: &str = "\
 two crawlers fetched robots.txt through the proxy in front within one `max_age`: then it is no cache. No time ends \
 this, but the policy does with `enforcement: { behind_cache: no }`, or `yes` where there is a cache";
 
-/// Requested hosts that are shown: anybody can make up hosts of a pattern.
+/// The most requested hosts that are shown: clients can make up any number of hosts of a pattern.
 const MAX_HOSTS: usize = 20;
 
 /// Lines of a name and a value, with the values one below the other.
 #[derive(Default)]
-struct Lines(String);
+struct TextLines(String);
 
-impl Lines {
-    /// Adds a line; the name is filled up with blanks to ten characters.
+impl TextLines {
+    /// Adds a line. The name is padded to ten characters.
     fn add(&mut self, name: &str, value: impl Display) {
         self.0 += &format!("{name:<10} {value}\n");
     }
@@ -33,9 +33,9 @@ impl Lines {
 impl Explanation {
     /// The text. `snapshot` is the one that the request was judged with. Where it has no site for
     /// the host, the text says that the request is forwarded. `colour` is for the line of the
-    /// policy at the end, which is missing where no line of the policy decided.
+    /// policy at the end, which is missing if no line of the policy decided.
     pub fn to_text(&self, snapshot: &Snapshot, colour: bool) -> String {
-        let mut lines = Lines::default();
+        let mut lines = TextLines::default();
         lines.add("request", format!("{}{}", self.host, self.target));
         lines.add("crawler", self.crawler_line());
         if self
@@ -51,13 +51,13 @@ impl Explanation {
         let entry = self
             .site
             .as_deref()
-            .and_then(|name| snapshot.entry_named(name));
+            .and_then(|name| snapshot.entry_by_name(name));
         let Some(site) = entry.map(|entry| &*entry.site) else {
             lines.add("site", "no policy claims this host: forwarded untouched");
             return lines.0;
         };
         self.add_site(&mut lines, site);
-        self.add_ruling(&mut lines);
+        self.add_decision(&mut lines);
         self.add_tags(&mut lines);
         for signal in &self.signals {
             lines.add("signal", signal);
@@ -91,7 +91,7 @@ impl Explanation {
 
     /// Adds the lines about the site, the hosts that crawlers requested instead (at most 20), and
     /// the identity.
-    fn add_site(&self, lines: &mut Lines, site: &Site) {
+    fn add_site(&self, lines: &mut TextLines, site: &Site) {
         let file = &site.policy.source.name;
         let version = site.robots_txt.version;
         lines.add(
@@ -99,11 +99,11 @@ impl Explanation {
             format!("{} ({file}), robots.txt version {version}", site.name),
         );
         if let Some(until) = self.robots_txt_unavailable_until {
-            let said = format!(
+            let line = format!(
                 "answered 503 until {until}, for there is no copy of the origin's own: a crawler that asks for it now takes all for \
                  disallowed; requests are judged by the policy alone"
             );
-            lines.add("robots.txt", said);
+            lines.add("robots.txt", line);
         }
         if let Some(hosts) = &self.requested_hosts {
             lines.add("host", "no crawler has requested this one yet");
@@ -119,8 +119,10 @@ impl Explanation {
             (Identity::Impostor, _) => {
                 "impostor: it does not come from an address of this crawler".to_owned()
             }
-            (_, Some(doubt)) => format!("unverified: {}", doubt.in_words()),
-            (Identity::Suspended, None) => format!("unverified: {}", Doubt::Suspended.in_words()),
+            (_, Some(doubt)) => format!("unverified: {}", doubt.description()),
+            (Identity::Suspended, None) => {
+                format!("unverified: {}", IdentityDoubt::Suspended.description())
+            }
             (Identity::Unverified | Identity::Pending, None) => {
                 "unverified: the user agent is all that is known".to_owned()
             }
@@ -131,9 +133,8 @@ impl Explanation {
         }
     }
 
-    /// Adds the lines from the group to the action, and those of the policy that let an unlisted
-    /// bot be blocked.
-    fn add_ruling(&self, lines: &mut Lines) {
+    /// Adds the lines from the group to the action, and the lines for a policy that blocks the bot.
+    fn add_decision(&self, lines: &mut TextLines) {
         if let Some(group) = &self.group {
             lines.add("group", format!("User-agent: {}", group.agents.join(", ")));
         }
@@ -153,7 +154,7 @@ impl Explanation {
         }
         lines.add(
             "verdict",
-            format!("{} — {}", self.verdict.name(), self.why()),
+            format!("{} — {}", self.verdict.name(), self.reason()),
         );
         if let Some(readings) = self.readings() {
             lines.add("readings", readings);
@@ -165,7 +166,7 @@ impl Explanation {
         };
         lines.add("kind", format!("{}{mark}", self.kind.name()));
         if self.history == Some(HistoryBasis::PerhapsCached) {
-            lines.add("until", PERHAPS_CACHED);
+            lines.add("until", PERHAPS_CACHED_END);
         }
         if let Some(until) = self.older_until {
             lines.add(
@@ -175,9 +176,9 @@ impl Explanation {
                 ),
             );
         }
-        let mut action = self.action.sentence();
+        let mut action = self.action.to_sentence();
         if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
-            let would = would.sentence();
+            let would = would.to_sentence();
             let when = match observed {
                 PassReason::Mode => "; under enforce",
                 PassReason::Unverified => {
@@ -191,7 +192,7 @@ impl Explanation {
         }
         lines.add("action", action);
         for (place, line) in self.to_enforce.iter().enumerate() {
-            let label = match (line == LINE_FOR_ALL, place) {
+            let label = match (line == ENFORCE_ALL_LINE, place) {
                 (false, _) => "to enforce",
                 (true, 0) => "for all",
                 (true, _) => "or for all",
@@ -200,16 +201,19 @@ impl Explanation {
         }
     }
 
-    /// Adds the lines of X-Robots-Tag that are sent and those that are taken away, and what they
-    /// tell each bot. Without any such line nothing is added.
-    fn add_tags(&self, lines: &mut Lines) {
+    /// Adds the lines of X-Robots-Tag that are sent and those that are taken away, and the
+    /// directives for each bot. Adds nothing if there are no such lines.
+    fn add_tags(&self, lines: &mut TextLines) {
         for tag in &self.x_robots_tag {
             lines.add("tag", format!("X-Robots-Tag: {tag}"));
         }
         for tag in &self.taken_away {
             lines.add(
                 "taken away",
-                format!("X-Robots-Tag: {tag} (the origin's, by {})", self.taken_by),
+                format!(
+                    "X-Robots-Tag: {tag} (the origin's, by {})",
+                    self.removal_reason
+                ),
             );
         }
         for bot in self
@@ -222,17 +226,17 @@ impl Explanation {
             } else {
                 &bot.bot
             };
-            let said = if bot.directives.is_empty() {
+            let directives = if bot.directives.is_empty() {
                 "nothing".into()
             } else {
                 bot.directives.join(", ")
             };
-            lines.add("tells", format!("{name}: {said}"));
+            lines.add("tells", format!("{name}: {directives}"));
         }
     }
 
-    /// What each reading of a crawler that has two says, its own (Google's parser) first. `None`
-    /// for a crawler with RFC 9309 alone.
+    /// The results of both readings, for a crawler of Google. `None` for other crawlers, which have
+    /// one reading.
     fn readings(&self) -> Option<&'static str> {
         match self.readings {
             Readings::Rfc9309 => None,
@@ -244,7 +248,7 @@ impl Explanation {
         }
     }
 
-    fn why(&self) -> &'static str {
+    fn reason(&self) -> &'static str {
         match self.kind {
             Kind::NotACrawler => "people, and tools that the policy does not name, are not judged",
             Kind::Allowed if self.readings == Readings::OnlyRfc9309 => {
@@ -292,8 +296,8 @@ impl Explanation {
 }
 
 impl ActionReport {
-    /// What becomes of the request, in words; `forwarded` for a kind without an answer.
-    fn sentence(&self) -> String {
+    /// What is done with the request, as a sentence.
+    fn to_sentence(&self) -> String {
         match (self.kind, self.status) {
             ("block", Some(status)) => format!("refused with {status}"),
             ("slow", Some(status)) => {

@@ -1,5 +1,6 @@
-//! [`report`] makes an [`Explanation`] of a [`Decision`]: it looks up what the indexes of the
-//! decision point at. [`explain`] makes the decision, too.
+//! [`explain_decision`] adds the reasons to a [`Decision`] about a request, as an [`Explanation`]:
+//! it looks up the names and policy lines for the indexes in the decision. [`explain`] makes the
+//! decision, too.
 
 use super::decide::decide_for;
 use super::decision::{Action, Decision};
@@ -7,31 +8,31 @@ use super::explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,
 };
-use super::identity::{Identity, Proof, evidence_of_policy};
-use super::labels::{claim_label, claim_of, source_place};
-use super::pass_reason::{LINE_FOR_ALL, PassReason, line_for_one};
-use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
+use super::identity::{Identity, ProofKind, policy_evidence};
+use super::labels::{claim_from_agent, claim_label, source_location};
+use super::pass_reason::{ENFORCE_ALL_LINE, PassReason, enforce_token_line};
+use super::{Behaviour, CachedVersions, Claimant, DecisionScratch, RequestFacts, RequestToJudge};
 use crate::crawlers::{Claim, Purpose, Registry, SiteMarkers, product_name};
-use crate::indexing::{Scope, parse_lines, place_of};
+use crate::indexing::{TagScope, line_order, parse_lines};
 use crate::policy::Snapshot;
 use crate::policy::lint::may_be_enforced;
-use crate::policy::model::OriginTags;
-use crate::policy::site::{Sent, Site, combine};
+use crate::policy::model::OriginTagsMode;
+use crate::policy::site::{Site, TagHeaderEdit, combine_with_origin};
 
 /// Decides and gives the reasons, without a ledger: the crawler may have cached every version that
-/// was in force within the grace time. The user agent may be the bare token, id or name of a
+/// was in force within `grace`. The user agent may be the bare token, id or name of a
 /// crawler. Where no site has the host, the request is reported as forwarded.
 pub fn explain(
     snapshot: &Snapshot,
     registry: &Registry,
-    facts: &Facts<'_>,
+    facts: &RequestFacts<'_>,
     response: &ResponseFacts<'_>,
 ) -> Explanation {
-    match Claimant::named(snapshot, registry, facts) {
+    match Claimant::find_by_name(snapshot, registry, facts) {
         Some(claimant) => {
-            let cached_versions = CachedVersions::of_anyone(claimant, facts.now);
-            explain_for(
-                &Case {
+            let cached_versions = CachedVersions::for_any_crawler(claimant, facts.now);
+            explain_request(
+                &RequestToJudge {
                     registry,
                     facts: *facts,
                     claimant,
@@ -40,27 +41,34 @@ pub fn explain(
                 response,
             )
         }
-        None => report_unclaimed(registry, facts, response),
+        None => explain_unclaimed(registry, facts, response),
     }
 }
 
 /// [`explain`] for a claimant whose cached versions are known.
-pub fn explain_for(case: &Case<'_>, response: &ResponseFacts<'_>) -> Explanation {
-    let decision = decide_for(case, Behaviour::default(), &mut Scratch::default());
-    report(case, &decision, response)
+pub fn explain_request(request: &RequestToJudge<'_>, response: &ResponseFacts<'_>) -> Explanation {
+    let decision = decide_for(
+        request,
+        Behaviour::default(),
+        &mut DecisionScratch::default(),
+    );
+    explain_decision(request, &decision, response)
 }
 
-/// The explanation of a decision that was made about a case. Only the policy's networks count as
-/// proof; the caller adds what it knows of other proofs (`proof`, `doubt`, `evidence`) and of
-/// hosts.
-pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>) -> Explanation {
-    let site = &*case.claimant.entry.site;
-    let facts = &case.facts;
-    let crawler = crawler_report(decision.claim, case.registry, Some(site));
-    let (lines, taken_away, taken_by) = tag_lines(site, decision, response);
+/// Explains a decision. Only the policy's networks count as proof; the caller adds other proofs
+/// (`proof`, `doubt`, `evidence`) and the requested hosts.
+pub fn explain_decision(
+    request: &RequestToJudge<'_>,
+    decision: &Decision,
+    response: &ResponseFacts<'_>,
+) -> Explanation {
+    let site = &*request.claimant.entry.site;
+    let facts = &request.facts;
+    let crawler = crawler_report(decision.claim, request.registry, Some(site));
+    let (lines, taken_away, removal_reason) = tag_lines(site, decision, response);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
     let action = action_report(decision.action, site);
-    let observed = PassReason::of(decision, site);
+    let observed = PassReason::from_decision(decision, site);
     Explanation {
         site: Some(site.name.clone()),
         host: String::from_utf8_lossy(facts.host).into_owned(),
@@ -69,14 +77,14 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         identity: facts.identity,
         suspended: facts.identity == Identity::Suspended,
         proof: if matches!(facts.identity, Identity::Verified | Identity::Impostor) {
-            Proof::Networks
+            ProofKind::Networks
         } else {
-            Proof::None
+            ProofKind::None
         }
         .name(),
         doubt: None,
         requested_hosts: None,
-        evidence: evidence_of_policy(site, decision.claim, facts.client)
+        evidence: policy_evidence(site, decision.claim, facts.client)
             .into_iter()
             .collect(),
         group: decision.rule.map(|rule| GroupReport {
@@ -87,8 +95,10 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         readings: decision.readings,
         kind: decision.kind,
         never_fetched: decision.never_fetched,
-        history: decision.is_in_doubt().then_some(case.cached_versions.basis),
-        older_until: case
+        history: decision
+            .is_in_doubt()
+            .then_some(request.cached_versions.basis),
+        older_until: request
             .cached_versions
             .older_until
             .filter(|_| decision.is_in_doubt()),
@@ -100,14 +110,14 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         },
         observed,
         to_enforce: match observed {
-            Some(PassReason::Unlisted) => lines_to_enforce(case, decision.claim, site),
+            Some(PassReason::Unlisted) => lines_to_enforce(request, decision.claim, site),
             _ => Vec::new(),
         },
         signals: signal_lines(decision, site),
-        effective: effective(&lines, token),
+        effective: effective_directives(&lines, token),
         x_robots_tag: lines,
         taken_away,
-        taken_by,
+        removal_reason,
         version: Some(site.robots_txt.version.to_string()),
         robots_txt_unavailable_until: site
             .robots_txt
@@ -116,14 +126,14 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
     }
 }
 
-/// The explanation of a request for a host that no site has: it is forwarded, and the response
-/// passes untouched.
-pub fn report_unclaimed(
+/// Explains a request for a host that no site has: it is forwarded, and its response is not
+/// changed.
+pub fn explain_unclaimed(
     registry: &Registry,
-    facts: &Facts<'_>,
+    facts: &RequestFacts<'_>,
     response: &ResponseFacts<'_>,
 ) -> Explanation {
-    let claim = claim_of(&String::from_utf8_lossy(facts.user_agent), registry, None);
+    let claim = claim_from_agent(&String::from_utf8_lossy(facts.user_agent), registry, None);
     let crawler = crawler_report(claim, registry, None);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
     Explanation {
@@ -131,45 +141,45 @@ pub fn report_unclaimed(
         target: String::from_utf8_lossy(facts.target).into_owned(),
         crawler,
         identity: facts.identity,
-        proof: Proof::None.name(),
+        proof: ProofKind::None.name(),
         action: ActionReport {
             kind: Action::Pass.name(),
             ..ActionReport::default()
         },
-        effective: effective(response.origin_tags, token),
+        effective: effective_directives(response.origin_tags, token),
         x_robots_tag: response.origin_tags.to_vec(),
         ..Explanation::default()
     }
 }
 
-/// The lines of a policy that let the bot be refused: one with its name, if it has a name that a
-/// policy can have and by which the bot would be found, and one for all unlisted bots.
-fn lines_to_enforce(case: &Case<'_>, claim: Claim, site: &Site) -> Vec<String> {
-    let registry = case.registry;
+/// The lines for a policy under which the bot is blocked: one with its name, if a policy can have
+/// that name and it identifies the bot, and one for all unknown bots.
+fn lines_to_enforce(request: &RequestToJudge<'_>, claim: Claim, site: &Site) -> Vec<String> {
+    let registry = request.registry;
     let name = match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
             Some(crawler.tokens.first().unwrap_or(&crawler.id).as_str())
         }
-        Claim::Token(index) => site.tokens.token(index),
-        Claim::Other | Claim::Tool | Claim::Nobody => {
-            let user_agent = case.facts.user_agent;
+        Claim::PolicyToken(index) => site.tokens.token(index),
+        Claim::UnknownBot | Claim::Tool | Claim::Visitor => {
+            let user_agent = request.facts.user_agent;
             product_name(user_agent).filter(|name| {
                 let alone = SiteMarkers::new(vec![(*name).to_owned()]);
                 may_be_enforced(name, registry)
-                    && registry.identify_with(user_agent, &alone) == Claim::Token(0)
+                    && registry.identify_on_site(user_agent, &alone) == Claim::PolicyToken(0)
             })
         }
     };
-    let for_one = name.map(line_for_one).into_iter();
-    for_one.chain([LINE_FOR_ALL.to_owned()]).collect()
+    let for_one = name.map(enforce_token_line).into_iter();
+    for_one.chain([ENFORCE_ALL_LINE.to_owned()]).collect()
 }
 
-/// The rule that decided, with its place.
+/// The rule that decided, with its location.
 fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
     let deciding = decision.rule?;
     let (rule, source) = site.rule(deciding.group, deciding.rule?)?;
-    let (source, span) = source_place(source, site);
+    let (source, span) = source_location(source, site);
     let kind = if rule.allow { "allow" } else { "disallow" };
     Some(RuleReport {
         kind,
@@ -179,16 +189,14 @@ fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
     })
 }
 
-/// The lines of X-Robots-Tag that the client receives, the origin's lines that it does not, and the
-/// reason for that (empty where there are none). crawlgate's own answers have no lines of the
-/// origin.
+/// The lines of X-Robots-Tag that the client receives, the origin's lines that are taken away, and
+/// the reason for that (empty if none are).
 fn tag_lines(
     site: &Site,
     decision: &Decision,
     response: &ResponseFacts<'_>,
 ) -> (Vec<String>, Vec<String>, &'static str) {
-    // An answer that crawlgate makes itself is text, whatever the page would have been. The origin
-    // has no part in it.
+    // An answer of crawlgate's own has no lines of the origin, and is not of the page's type.
     let theirs = if decision.action == Action::Pass {
         response.origin_tags
     } else {
@@ -205,42 +213,42 @@ fn tag_lines(
             Some("text/html")
         }
     };
-    if site.tags.is_hidden(&decision.path_rules, status) {
-        let taken_by = if theirs.is_empty() {
+    if site.tags.hides_tags(&decision.path_rules, status) {
+        let removal_reason = if theirs.is_empty() {
             ""
         } else {
             "a 304 does not say which rules hold"
         };
-        return (Vec::new(), theirs.to_vec(), taken_by);
+        return (Vec::new(), theirs.to_vec(), removal_reason);
     }
     let ours = site.tags.tags(
         &decision.path_rules,
         status,
         content_type.map(str::as_bytes),
     );
-    match combine(
+    match combine_with_origin(
         ours.as_deref(),
         theirs.iter().map(String::as_bytes),
         site.origin_tags,
     ) {
-        Sent::Added([]) => (theirs.to_vec(), Vec::new(), ""),
-        Sent::Added(lines) => {
+        TagHeaderEdit::Add([]) => (theirs.to_vec(), Vec::new(), ""),
+        TagHeaderEdit::Add(lines) => {
             let mut all: Vec<String> = theirs.iter().chain(lines).cloned().collect();
-            all.sort_by_key(|line| place_of(line.as_bytes()));
+            all.sort_by_key(|line| line_order(line.as_bytes()));
             (all, Vec::new(), "")
         }
-        Sent::Instead(lines) => match ours
+        TagHeaderEdit::Replace(lines) => match ours
             .as_ref()
             .and_then(|ours| ours.origin_tags)
             .unwrap_or(site.origin_tags)
         {
-            OriginTags::Strip => (lines.into_owned(), theirs.to_vec(), "`origin_tags: strip`"),
-            OriginTags::Replace => (
+            OriginTagsMode::Strip => (lines.into_owned(), theirs.to_vec(), "`origin_tags: strip`"),
+            OriginTagsMode::Replace => (
                 lines.into_owned(),
                 theirs.to_vec(),
                 "`origin_tags: replace`",
             ),
-            OriginTags::Keep | OriginTags::Merge => (lines.into_owned(), Vec::new(), ""),
+            OriginTagsMode::Keep | OriginTagsMode::Merge => (lines.into_owned(), Vec::new(), ""),
         },
     }
 }
@@ -271,16 +279,16 @@ fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     }
 }
 
-/// What these lines of X-Robots-Tag tell Googlebot, Bingbot, every bot that a line names, and the
-/// bot that asks (`asks` is its token), each once; and last any other bot (`*`).
-fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
+/// The directives of these lines of X-Robots-Tag for Googlebot, Bingbot, every bot in them, and the
+/// requesting bot (`token`), each once; at last those for any other bot (`*`).
+fn effective_directives(lines: &[String], token: Option<String>) -> Vec<EffectiveReport> {
     let tags = parse_lines(lines.iter().map(String::as_bytes));
     let mut bots: Vec<String> = vec!["googlebot".into(), "bingbot".into()];
     let named = tags.iter().filter_map(|(scope, _)| match scope {
-        Scope::All => None,
-        Scope::Bot(name) => Some(name.to_string()),
+        TagScope::All => None,
+        TagScope::Bot(name) => Some(name.to_string()),
     });
-    for bot in named.chain(asks.map(|token| token.to_ascii_lowercase())) {
+    for bot in named.chain(token.map(|token| token.to_ascii_lowercase())) {
         if !bots.contains(&bot) {
             bots.push(bot);
         }
@@ -300,7 +308,7 @@ fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
 /// for a person, and for a token without the site whose token it is.
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
     let id = claim_label(claim, registry, site)?.to_owned();
-    let described = |token: &str| site?.policy.described_crawler(token)?.purpose;
+    let described = |token: &str| site?.policy.crawler_description(token)?.purpose;
     Some(match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
@@ -318,7 +326,7 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
                 makes_no_requests: crawler.markers.is_empty(),
             }
         }
-        Claim::Token(_) => {
+        Claim::PolicyToken(_) => {
             let purpose = described(&id).unwrap_or(Purpose::Other).name();
             CrawlerReport {
                 name: id.clone(),
@@ -334,7 +342,7 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
             purpose: "tool",
             ..CrawlerReport::default()
         },
-        Claim::Other | Claim::Nobody => CrawlerReport {
+        Claim::UnknownBot | Claim::Visitor => CrawlerReport {
             id,
             name: "a bot that no list knows".into(),
             purpose: "other",
@@ -345,23 +353,21 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
 
 /// An action as the site answers it. Does not allocate.
 pub fn action_report(action: Action, site: &Site) -> ActionReport {
-    let answer = match action {
-        Action::Block(answer) | Action::Slow { answer, .. } => {
-            site.answers.get(usize::from(answer))
-        }
-        _ => None,
-    };
-    let status = match action {
-        Action::Pass => None,
-        Action::RobotsTxt | Action::TdmRep => Some(200),
-        Action::License { status } => Some(status),
-        Action::Pause { .. } => Some(503),
-        Action::Block(_) | Action::Slow { .. } => answer.map(|answer| answer.status),
-    };
-    let retry_after = match action {
-        Action::Pause { retry_after } | Action::Slow { retry_after, .. } => Some(retry_after),
-        Action::Block(_) => answer.and_then(|answer| answer.retry_after),
-        _ => None,
+    let answer = |index: u16| site.answers.get(usize::from(index));
+    let status = |index: u16| answer(index).map(|answer| answer.status);
+    let (status, retry_after) = match action {
+        Action::Pass => (None, None),
+        Action::RobotsTxt | Action::TdmRep => (Some(200), None),
+        Action::License { status } => (Some(status), None),
+        Action::Pause { retry_after } => (Some(503), Some(retry_after)),
+        Action::Slow {
+            answer,
+            retry_after,
+        } => (status(answer), Some(retry_after)),
+        Action::Block(index) => (
+            status(index),
+            answer(index).and_then(|answer| answer.retry_after),
+        ),
     };
     ActionReport {
         kind: action.name(),

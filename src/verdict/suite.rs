@@ -1,12 +1,12 @@
-//! [`run_tests`] runs a policy's own `tests:` against its compiled site. Each case that does not
-//! hold becomes a [`Diagnostic`].
+//! [`run_tests`] runs the tests that a site owner wrote into a policy (`tests:`), against the
+//! compiled policy. Each expectation that is not met becomes a [`Diagnostic`].
 
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
-use super::report::{explain_for, report_unclaimed};
-use super::{CachedVersions, Case, Claimant, Facts, HistoryBasis};
+use super::report::{explain_request, explain_unclaimed};
+use super::{CachedVersions, Claimant, HistoryBasis, RequestFacts, RequestToJudge};
 use crate::crawlers::Registry;
-use crate::policy::model::{CachedByTest, KnownIdentity, Policy, PolicyTest};
+use crate::policy::model::{IdentityStatus, Policy, PolicyTest, TestCachedCopy};
 use crate::policy::planned_pause::pauses_around;
 use crate::policy::site::{ParsedVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
@@ -15,28 +15,27 @@ use crate::yaml::{Diagnostic, Located};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Runs every case: a finding for each that does not hold, at its place in the policy. What goes by
-/// the clock is as it is at the moment of the case; without one, as it is before any of it began,
-/// so that a case holds tomorrow as it does today.
+/// Runs all tests of a policy. Returns a finding for each expectation that is not met, at its place
+/// in the policy. A test with `at` sees the pauses and retirements of that moment. A test without
+/// `at` sees none, so its result does not change with the date.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
-    let snapshot = alone(site);
+    let snapshot = single_site_snapshot(site);
     site.policy
         .tests
         .iter()
         .flat_map(|test| {
-            run(
+            run_test(
                 test,
-                &at_its_moment(test, &snapshot, site, registry),
+                &snapshot_at_test(test, &snapshot, site, registry),
                 registry,
             )
         })
         .collect()
 }
 
-/// A snapshot of the site as it is at the moment of a case; a case without a moment is before all
-/// else. The site is compiled anew only if a retirement is at another stage then. Where that fails,
-/// `snapshot`.
-fn at_its_moment<'a>(
+/// The site as it is at the moment of a test (`at`), or before all retirements without one. The
+/// site is compiled again only if a retirement is at another stage then. If that fails, `snapshot`.
+fn snapshot_at_test<'a>(
     test: &PolicyTest,
     snapshot: &'a Snapshot,
     site: &Arc<Site>,
@@ -46,46 +45,36 @@ fn at_its_moment<'a>(
     if site.policy.next_switch(at) == site.next_switch {
         return Cow::Borrowed(snapshot);
     }
-    match compile_with_origin(site.policy.clone(), &site.origin_known(), registry, at) {
-        Ok(then) => Cow::Owned(alone(&Arc::new(then))),
-        // Loading says so at the end of the plan.
+    match compile_with_origin(
+        site.policy.clone(),
+        &site.origin_availability(),
+        registry,
+        at,
+    ) {
+        Ok(then) => Cow::Owned(single_site_snapshot(&Arc::new(then))),
+        // `load_site_at` reports the errors at the end of a plan.
         Err(_) => Cow::Borrowed(snapshot),
     }
 }
 
-/// The explanation of the request of a case, for tests that compare it with the running proxy.
-#[cfg(feature = "internals")]
-pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
-    answer(
-        test,
-        &at_its_moment(test, &alone(site), site, registry),
-        registry,
-    )
-}
-
-/// The host that a case asks for: its own, else the site's first (`www` in place of `*`), else
+/// The host of a test: its own, else the site's first (`www` in place of `*`), else
 /// `site.test` for a site without hosts.
-pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
-    test.host
-        .as_ref()
-        .map(|host| host.value.clone())
-        .or_else(|| {
-            policy
-                .hosts
-                .first()
-                .map(|host| host.to_string().replacen('*', "www", 1))
-        })
-        .unwrap_or_else(|| "site.test".to_owned())
+pub fn test_host(test: &PolicyTest, policy: &Policy) -> String {
+    match (&test.host, policy.hosts.first()) {
+        (Some(host), _) => host.value.clone(),
+        (None, Some(host)) => host.to_string().replacen('*', "www", 1),
+        (None, None) => "site.test".to_owned(),
+    }
 }
 
 /// A snapshot of the site alone.
-fn alone(site: &Arc<Site>) -> Snapshot {
+fn single_site_snapshot(site: &Arc<Site>) -> Snapshot {
     Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 0)
 }
 
-/// The site with the pauses around the moment of a case; a case without a moment has no pauses. A
-/// pause without a beginning is left out, because its end is not known.
-fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
+/// Adds the pauses around the moment of a test; a test without a moment has no pauses. A pause
+/// without a beginning is left out, because its end is not known.
+fn snapshot_with_pauses(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     let entry = snapshot.sites()[0].clone();
     let pauses = pauses_around(&entry.site.policy, test.at);
     Snapshot::new(
@@ -94,14 +83,14 @@ fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     )
 }
 
-/// The explanation of the request of a case, with the identity and the cached copy that the case
-/// says. Without an identity the policy's networks decide; without a copy nothing is known of
-/// copies, so that nothing is a violation. The response is HTML unless the case says otherwise.
-fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
-    let snapshot = &with_pauses_of(test, snapshot);
+/// Explains the request of a test. Without `identity` the policy's networks decide. Without a
+/// cached copy nothing is known of copies, so that no request is a violation. The response is HTML
+/// unless the test says otherwise.
+fn explain_test_in(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
+    let snapshot = &snapshot_with_pauses(test, snapshot);
     let entry = &snapshot.sites()[0];
-    let host = host_of(test, &entry.site.policy);
-    let mut facts = Facts {
+    let host = test_host(test, &entry.site.policy);
+    let mut facts = RequestFacts {
         host: host.as_bytes(),
         target: test.path.as_bytes(),
         method: b"GET",
@@ -116,13 +105,13 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         content_type,
         origin_tags: &[],
     };
-    let Some(claimant) = Claimant::named(snapshot, registry, &facts) else {
-        return report_unclaimed(registry, &facts, &response);
+    let Some(claimant) = Claimant::find_by_name(snapshot, registry, &facts) else {
+        return explain_unclaimed(registry, &facts, &response);
     };
     facts.identity = match test.identity {
-        Some(KnownIdentity::Verified) => Identity::Verified,
-        Some(KnownIdentity::Impostor) => Identity::Impostor,
-        Some(KnownIdentity::Unverified) => Identity::Unverified,
+        Some(IdentityStatus::Verified) => Identity::Verified,
+        Some(IdentityStatus::Impostor) => Identity::Impostor,
+        Some(IdentityStatus::Unverified) => Identity::Unverified,
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let superseded;
@@ -130,16 +119,16 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         basis: HistoryBasis::Observed,
         ..CachedVersions::default()
     };
-    let cached_versions = match &test.held {
+    let cached_versions = match &test.cached {
         None => CachedVersions::default(),
-        Some(CachedByTest::Nothing) => nothing,
-        Some(CachedByTest::InForce) => CachedVersions {
+        Some(TestCachedCopy::Nothing) => nothing,
+        Some(TestCachedCopy::InForce) => CachedVersions {
             was_served: true,
             has_version_in_force: true,
             ..nothing
         },
-        Some(CachedByTest::Superseded(text)) => {
-            let parsed = Arc::new(ParsedVersion::read(Arc::from(text.as_bytes()), registry));
+        Some(TestCachedCopy::Superseded(text)) => {
+            let parsed = Arc::new(ParsedVersion::parse(Arc::from(text.as_bytes()), registry));
             superseded = [SupersededVersion {
                 parsed,
                 since: facts.now,
@@ -153,8 +142,8 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
             }
         }
     };
-    explain_for(
-        &Case {
+    explain_request(
+        &RequestToJudge {
             registry,
             facts,
             claimant,
@@ -164,18 +153,22 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     )
 }
 
-/// The comparison of what a case expects with the explanation that it got.
-struct Comparison<'a> {
+/// Compares what a test expects with the explanation of its request.
+struct TestComparison<'a> {
     test: &'a PolicyTest,
     got: &'a Explanation,
     failures: Vec<Diagnostic>,
 }
 
-impl Comparison<'_> {
-    /// Compares a name or a number as text, and adds a failure where they differ. What the case
-    /// does not expect (`None`) is not compared. `what` names it in the message, `came` is the
-    /// actual value.
-    fn value<T: ToString>(&mut self, expected: &Option<Located<T>>, what: &str, came: &str) {
+impl TestComparison<'_> {
+    /// Compares a name or a number as text, and adds a failure if they differ. Without an
+    /// expectation (`None`) nothing is compared. `what` names the value in the message.
+    fn compare_value<T: ToString>(
+        &mut self,
+        expected: &Option<Located<T>>,
+        what: &str,
+        came: &str,
+    ) {
         let Some(Located { value, span }) = expected else {
             return;
         };
@@ -193,7 +186,7 @@ impl Comparison<'_> {
                     rule.kind, rule.pattern, rule.source
                 )
             });
-        self.fail(
+        self.add_failure(
             Diagnostic::error(
                 "test-failed",
                 *span,
@@ -203,9 +196,15 @@ impl Comparison<'_> {
         );
     }
 
-    /// Compares header lines and their order, and adds a failure where they differ. `what` begins
+    /// Compares header lines and their order, and adds a failure if they differ. `what` begins
     /// the message, `none` is the text for no line.
-    fn lines(&mut self, expected: &[Located<String>], came: &[String], what: &str, none: &str) {
+    fn compare_lines(
+        &mut self,
+        expected: &[Located<String>],
+        came: &[String],
+        what: &str,
+        none: &str,
+    ) {
         if expected.iter().map(|line| &line.value).eq(came) {
             return;
         }
@@ -216,13 +215,13 @@ impl Comparison<'_> {
             format!("`{}`", came.join("` and `"))
         };
         let diagnostic = Diagnostic::error("test-failed", span, format!("{what} {came}"));
-        self.fail(
+        self.add_failure(
             diagnostic.help("write the lines as they are sent, in their order; `[]` for none"),
         );
     }
 
-    /// Adds a failure, with the request of the case as its context.
-    fn fail(&mut self, diagnostic: Diagnostic) {
+    /// Adds a failure, with the request of the test as its context.
+    fn add_failure(&mut self, diagnostic: Diagnostic) {
         let asked = format!(
             "{} asks for {}",
             self.test.agent.value, self.test.path.value
@@ -232,11 +231,11 @@ impl Comparison<'_> {
     }
 }
 
-/// Runs one case: a finding for each expectation that does not hold. Action and status are those of
-/// `mode: enforce`, also where the site only observes; the status of a request that passes is the
-/// origin's. A host that is not the site's is the only finding then.
-fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagnostic> {
-    let got = answer(test, snapshot, registry);
+/// Runs one test and returns a finding for each expectation that is not met. Action and status are
+/// those of `mode: enforce`, also if the site only observes. The status of a request that passes is
+/// the origin's. If the host is not the site's, that is the only finding.
+fn run_test(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagnostic> {
+    let got = explain_test_in(test, snapshot, registry);
     if got.site.is_none() {
         let span = test.host.as_ref().map_or(test.span, |host| host.span);
         return vec![Diagnostic::error(
@@ -248,29 +247,29 @@ fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagn
     // The action depends on the mode; a test of the answer is about the action under `enforce`.
     let action = got.action.would.as_deref().unwrap_or(&got.action);
     let expect = &test.expect;
-    let mut comparison = Comparison {
+    let mut comparison = TestComparison {
         test,
         got: &got,
         failures: Vec::new(),
     };
-    comparison.value(&expect.verdict, "verdict", got.verdict.name());
-    comparison.value(&expect.kind, "kind", got.kind.name());
-    comparison.value(
+    comparison.compare_value(&expect.verdict, "verdict", got.verdict.name());
+    comparison.compare_value(&expect.kind, "kind", got.kind.name());
+    comparison.compare_value(
         &expect.never_fetched,
         "mark `never_fetched`",
         &got.never_fetched.to_string(),
     );
-    comparison.value(&expect.action, "action", action.kind);
-    comparison.value(
+    comparison.compare_value(&expect.action, "action", action.kind);
+    comparison.compare_value(
         &expect.answer_status,
         "status",
         &action.status.unwrap_or(test.status).to_string(),
     );
     if let Some(lines) = &expect.tag {
-        comparison.lines(lines, &got.x_robots_tag, "X-Robots-Tag is", "nothing");
+        comparison.compare_lines(lines, &got.x_robots_tag, "X-Robots-Tag is", "nothing");
     }
     if let Some(lines) = &expect.signals {
-        comparison.lines(lines, &got.signals, "the signals of this response:", "none");
+        comparison.compare_lines(lines, &got.signals, "the signals of this response:", "none");
     }
     comparison.failures
 }

@@ -1,11 +1,12 @@
-//! Verdicts and actions for single requests: rules, tokens, dot segments, and cached versions.
+//! Tests of judging single requests: which rule and which user-agent token count, URLs with dot
+//! segments, the action that follows, and versions of robots.txt in a crawler's cache.
 
 use super::*;
-use crate::crawlers::{Claim, Registry, is_generic, people, words_of_people};
-use crate::policy::model::Audience;
-use crate::policy::site::{ActivePause, ParsedVersion, SupersededVersion};
+use crate::crawlers::{Claim, Registry, is_generic_bot_name, visitor_user_agents, visitor_words};
+use crate::policy::model::PauseAudience;
+use crate::policy::site::{ParsedVersion, PauseWindow, SupersededVersion};
 use crate::policy::{HostHistories, HostHistory, Site, SiteEntry, Snapshot};
-use crate::yaml::{Diagnostics, Severity, Source};
+use crate::yaml::{Diagnostics, Severity, SourceFile};
 use std::sync::Arc;
 
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
@@ -16,9 +17,9 @@ const UNLISTED: &str = "Mozilla/5.0 (compatible; NobodyKnowsBot/1.0; +https://ex
 const DAY: i64 = 86_400;
 
 fn load_text(text: &str) -> (Option<Arc<Site>>, Diagnostics) {
-    load(
+    load_site(
         "shop",
-        &Source {
+        &SourceFile {
             name: "policies/shop.yaml".into(),
             text: text.into(),
         },
@@ -31,9 +32,9 @@ fn site(text: &str) -> Arc<Site> {
     site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
 }
 
-/// A version that was in force until then.
-fn held(site: &Site, superseded_at: Timestamp) -> SupersededVersion {
-    let parsed = Arc::new(ParsedVersion::read(
+/// The robots.txt of a site as a version that was superseded at a moment.
+fn superseded_version(site: &Site, superseded_at: Timestamp) -> SupersededVersion {
+    let parsed = Arc::new(ParsedVersion::parse(
         site.robots_txt.body.clone(),
         Registry::builtin(),
     ));
@@ -44,7 +45,7 @@ fn held(site: &Site, superseded_at: Timestamp) -> SupersededVersion {
     }
 }
 
-/// Errors and warnings.
+/// The ids and lines of errors and warnings.
 fn errors(text: &str) -> Vec<(&'static str, u32)> {
     let findings = load_text(text).1;
     let worth = findings
@@ -56,13 +57,13 @@ fn errors(text: &str) -> Vec<(&'static str, u32)> {
         .collect()
 }
 
-/// A policy with these rules for `*`, under enforce, and more lines.
-fn with(groups: &str, more: &str) -> String {
+/// A policy with these groups and more lines.
+fn policy_with(groups: &str, more: &str) -> String {
     format!("robots:\n  origin: replace\n  groups: [{groups}]\n{more}\n")
 }
 
-fn enforced(groups: &str) -> String {
-    with(groups, "enforcement: { mode: enforce }")
+fn enforced_policy(groups: &str) -> String {
+    policy_with(groups, "enforcement: { mode: enforce }")
 }
 
 struct World {
@@ -71,11 +72,11 @@ struct World {
 }
 
 impl World {
-    fn of(text: &str) -> World {
-        World::with(SiteEntry::new(site(text), Timestamp(0)))
+    fn from_policy(text: &str) -> World {
+        World::from_entry(SiteEntry::new(site(text), Timestamp(0)))
     }
 
-    fn with(entry: SiteEntry) -> World {
+    fn from_entry(entry: SiteEntry) -> World {
         World {
             snapshot: Snapshot::new(vec![entry], 1),
             now: Timestamp(10 * DAY),
@@ -87,7 +88,7 @@ impl World {
         superseded: Vec<SupersededVersion>,
         unknown_until: Option<Timestamp>,
     ) -> World {
-        let world = World::with(entry);
+        let world = World::from_entry(entry);
         let history = HostHistory {
             superseded,
             unknown_until,
@@ -100,8 +101,8 @@ impl World {
         }
     }
 
-    fn ask(&self, user_agent: &str, target: &str) -> Decision {
-        let facts = Facts {
+    fn decide(&self, user_agent: &str, target: &str) -> Decision {
+        let facts = RequestFacts {
             host: b"shop.example",
             target: target.as_bytes(),
             method: b"GET",
@@ -110,20 +111,20 @@ impl World {
             identity: Identity::Unverified,
             now: self.now,
         };
-        let cached_versions = CachedVersions::of_anyone(self.claimant(&facts), self.now);
+        let cached_versions = CachedVersions::for_any_crawler(self.claimant(&facts), self.now);
         decide(
             &self.snapshot,
             Registry::builtin(),
             &facts,
             &cached_versions,
-            &mut Scratch::default(),
+            &mut DecisionScratch::default(),
         )
         .expect("a site has the host")
     }
 
     fn explain(&self, user_agent: &str, target: &str) -> Explanation {
         let (registry, response) = (Registry::builtin(), ResponseFacts::default());
-        let facts = Facts {
+        let facts = RequestFacts {
             host: b"shop.example",
             target: target.as_bytes(),
             method: b"GET",
@@ -135,12 +136,12 @@ impl World {
         explain(&self.snapshot, registry, &facts, &response)
     }
 
-    fn claimant(&self, facts: &Facts<'_>) -> Claimant<'_> {
-        Claimant::of(&self.snapshot, Registry::builtin(), facts).expect("a site has the host")
+    fn claimant(&self, facts: &RequestFacts<'_>) -> Claimant<'_> {
+        Claimant::find(&self.snapshot, Registry::builtin(), facts).expect("a site has the host")
     }
 
-    /// Verdict, kind, what is done, what would be.
-    fn told(
+    /// The names of the verdict, the kind, the action, and the action under enforcement.
+    fn outcome(
         &self,
         user_agent: &str,
         target: &str,
@@ -150,7 +151,7 @@ impl World {
         &'static str,
         Option<&'static str>,
     ) {
-        let decision = self.ask(user_agent, target);
+        let decision = self.decide(user_agent, target);
         (
             decision.verdict.name(),
             decision.kind.name(),
@@ -160,7 +161,7 @@ impl World {
     }
 
     fn tags(&self, target: &str, status: u16, content_type: &str) -> Vec<String> {
-        let decision = self.ask(PERSON, target);
+        let decision = self.decide(PERSON, target);
         let lines = self.snapshot.sites()[0].site.tags.tags(
             &decision.path_rules,
             status,
@@ -170,32 +171,32 @@ impl World {
     }
 }
 
-const REFUSED: (&str, &str, &str, Option<&str>) = ("disallowed", "unproven", "block", None);
+const BLOCKED: (&str, &str, &str, Option<&str>) = ("disallowed", "unproven", "block", None);
 const ALLOWED: (&str, &str, &str, Option<&str>) = ("allowed", "allowed", "pass", None);
 
 #[test]
-fn the_longest_rule_decides_and_an_explicit_allow_stands() {
-    let world = World::of(&enforced(
+fn longest_rule_decides_and_explicit_allow_counts() {
+    let world = World::from_policy(&enforced_policy(
         "{ agents: '*', disallow: [/private/], allow: [/private/help, '//private/'] }",
     ));
-    assert_eq!(world.told(BINGBOT, "/private/a"), REFUSED);
-    assert_eq!(world.told(BINGBOT, "/%70rivate/a"), REFUSED);
-    assert_eq!(world.told(BINGBOT, "/private/help"), ALLOWED);
+    assert_eq!(world.outcome(BINGBOT, "/private/a"), BLOCKED);
+    assert_eq!(world.outcome(BINGBOT, "/%70rivate/a"), BLOCKED);
+    assert_eq!(world.outcome(BINGBOT, "/private/help"), ALLOWED);
     assert_eq!(
-        world.told(BINGBOT, "//private/a"),
+        world.outcome(BINGBOT, "//private/a"),
         ALLOWED,
         "the owner allowed the URL as sent"
     );
     assert_eq!(
-        world.told(BINGBOT, "/robots.txt"),
+        world.outcome(BINGBOT, "/robots.txt"),
         ("allowed", "allowed", "robots_txt", None)
     );
-    assert_eq!(world.told(BINGBOT, "/robots.txt?x=1").2, "robots_txt");
+    assert_eq!(world.outcome(BINGBOT, "/robots.txt?x=1").2, "robots_txt");
 }
 
 #[test]
-fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
-    let world = World::of(&with(
+fn url_that_resolves_to_a_disallowed_one_is_ambiguous() {
+    let world = World::from_policy(&policy_with(
         "{ agents: '*', disallow: [/private/] }",
         "enforcement: { mode: enforce, ambiguous: 404 }",
     ));
@@ -214,12 +215,12 @@ fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
         "/a;%2F..%2F..%2Fprivate/a",
     ] {
         assert_eq!(
-            world.told(BINGBOT, target),
+            world.outcome(BINGBOT, target),
             ("disallowed", "ambiguous", "block", None),
             "{target}"
         );
     }
-    let Action::Block(answer) = world.ask(BINGBOT, "//private/a").action else {
+    let Action::Block(answer) = world.decide(BINGBOT, "//private/a").action else {
         panic!("blocked")
     };
     assert_eq!(
@@ -227,41 +228,41 @@ fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
         404
     );
     assert_eq!(
-        world.told(BINGBOT, "/a?x=/../private/"),
+        world.outcome(BINGBOT, "/a?x=/../private/"),
         ALLOWED,
         "queries are not resolved"
     );
     assert_eq!(
-        world.told(BINGBOT, "/a?x=%2F..%2Fprivate%2F"),
+        world.outcome(BINGBOT, "/a?x=%2F..%2Fprivate%2F"),
         ALLOWED,
         "queries are not resolved"
     );
 
-    let world = World::of(&enforced(
+    let world = World::from_policy(&enforced_policy(
         "{ agents: '*', disallow: [/private/], allow: [/, '/open%2F'] }",
     ));
     assert_eq!(
-        world.told(BINGBOT, "/private%2Fa").1,
+        world.outcome(BINGBOT, "/private%2Fa").1,
         "ambiguous",
         "`Allow: /` says less than the Disallow"
     );
     assert_eq!(
-        world.told(BINGBOT, "/open%2F..%2Fprivate%2Fa").1,
+        world.outcome(BINGBOT, "/open%2F..%2Fprivate%2Fa").1,
         "ambiguous"
     );
-    let world = World::of(&enforced(
+    let world = World::from_policy(&enforced_policy(
         "{ agents: '*', disallow: [/private/], allow: ['/private%2F'] }",
     ));
     assert_eq!(
-        world.told(BINGBOT, "/private%2Fa"),
+        world.outcome(BINGBOT, "/private%2Fa"),
         ALLOWED,
         "the owner allowed the URL as sent"
     );
 }
 
 #[test]
-fn allow_list_holds_for_what_a_path_with_dot_segments_resolves_to() {
-    let world = World::of(&enforced(
+fn allow_list_applies_to_resolved_dot_segments() {
+    let world = World::from_policy(&enforced_policy(
         "{ agents: GPTBot, disallow: [/], allow: [/public/] }",
     ));
     for target in [
@@ -279,7 +280,7 @@ fn allow_list_holds_for_what_a_path_with_dot_segments_resolves_to() {
             "ambiguous"
         };
         assert_eq!(
-            world.told(GPTBOT, target),
+            world.outcome(GPTBOT, target),
             ("disallowed", expected, "block", None),
             "{target}"
         );
@@ -292,19 +293,19 @@ fn allow_list_holds_for_what_a_path_with_dot_segments_resolves_to() {
         "/public/a;x=1",
         "/public/a?/../../b",
     ] {
-        assert_eq!(world.told(GPTBOT, target), ALLOWED, "{target}");
+        assert_eq!(world.outcome(GPTBOT, target), ALLOWED, "{target}");
     }
     assert_eq!(
-        world.told(GPTBOT, "/private/../public/a"),
-        REFUSED,
+        world.outcome(GPTBOT, "/private/../public/a"),
+        BLOCKED,
         "a crawler that goes by the path as sent may not"
     );
 }
 
 #[test]
-fn allow_list_holds_for_a_path_without_its_parameters() {
+fn allow_list_applies_to_path_without_parameters() {
     let rules = "{ agents: GPTBot, disallow: [/], allow: [/public/, /page, '/*.css$', '/*.jsp;v=', '/api;v=1'] }";
-    let world = World::of(&enforced(rules));
+    let world = World::from_policy(&enforced_policy(rules));
     for target in [
         "/private/index.html;x.css",
         "/private/x;.css",
@@ -313,7 +314,7 @@ fn allow_list_holds_for_a_path_without_its_parameters() {
         "/api;v=1",
     ] {
         assert_eq!(
-            world.told(GPTBOT, target),
+            world.outcome(GPTBOT, target),
             ("disallowed", "ambiguous", "block", None),
             "{target}"
         );
@@ -326,22 +327,22 @@ fn allow_list_holds_for_a_path_without_its_parameters() {
         "/private/a.css;.css",
         "/public/a?x;.css",
     ] {
-        assert_eq!(world.told(GPTBOT, target), ALLOWED, "{target}");
+        assert_eq!(world.outcome(GPTBOT, target), ALLOWED, "{target}");
     }
-    let world = World::of(&enforced(
+    let world = World::from_policy(&enforced_policy(
         "{ agents: GPTBot, disallow: [/in/], allow: ['/*.css$'] }",
     ));
     assert_eq!(
-        world.told(GPTBOT, "/in/x;.css").1,
+        world.outcome(GPTBOT, "/in/x;.css").1,
         "ambiguous",
         "however long the Allow is"
     );
-    assert_eq!(world.told(GPTBOT, "/open/x;.css"), ALLOWED);
+    assert_eq!(world.outcome(GPTBOT, "/open/x;.css"), ALLOWED);
 }
 
 #[test]
-fn whatever_resolves_to_robots_txt_is_answered_with_the_file_of_the_site() {
-    let world = World::of(&with(
+fn path_that_resolves_to_robots_txt_gets_the_file() {
+    let world = World::from_policy(&policy_with(
         "{ agents: '*', disallow: [/] }",
         "acknowledge: site_disallowed",
     ));
@@ -353,83 +354,83 @@ fn whatever_resolves_to_robots_txt_is_answered_with_the_file_of_the_site() {
         "/a%2f..%2frobots%2etxt",
     ] {
         assert_eq!(
-            world.told(BINGBOT, target),
+            world.outcome(BINGBOT, target),
             ("allowed", "allowed", "robots_txt", None),
             "{target}"
         );
     }
-    assert_eq!(world.told(BINGBOT, "/a/robots.txt").0, "disallowed");
+    assert_eq!(world.outcome(BINGBOT, "/a/robots.txt").0, "disallowed");
 }
 
 #[test]
-fn a_crawler_follows_the_most_specific_of_its_tokens() {
-    let world = World::of(&enforced(
+fn crawler_follows_its_most_specific_token() {
+    let world = World::from_policy(&enforced_policy(
         "{ agents: '*', disallow: [/star/] }, { agents: Googlebot, disallow: [/google/] }, { agents: Googlebot-Image, disallow: [/image/] }",
     ));
     let image = "Googlebot-Image/1.0";
-    assert_eq!(world.told(image, "/image/"), REFUSED);
-    assert_eq!(world.told(image, "/google/"), ALLOWED);
+    assert_eq!(world.outcome(image, "/image/"), BLOCKED);
+    assert_eq!(world.outcome(image, "/google/"), ALLOWED);
     assert_eq!(
-        world.told("Googlebot-Video/1.0", "/google/"),
-        REFUSED,
+        world.outcome("Googlebot-Video/1.0", "/google/"),
+        BLOCKED,
         "no group of its own: Googlebot's"
     );
     assert_eq!(
-        world.told(GOOGLEBOT, "/star/"),
+        world.outcome(GOOGLEBOT, "/star/"),
         ALLOWED,
         "a named group replaces `*`"
     );
     let applebot = "Mozilla/5.0 (compatible; Applebot/0.1; +http://www.apple.com/go/applebot)";
     assert_eq!(
-        world.told(applebot, "/google/"),
-        REFUSED,
+        world.outcome(applebot, "/google/"),
+        BLOCKED,
         "Applebot follows Googlebot's group"
     );
-    assert_eq!(world.told(BINGBOT, "/star/"), REFUSED);
+    assert_eq!(world.outcome(BINGBOT, "/star/"), BLOCKED);
 }
 
 #[test]
-fn what_does_not_bind_a_crawler_is_not_held_against_it() {
+fn rules_that_do_not_bind_a_crawler_are_no_violation() {
     let adsbot = "AdsBot-Google (+http://www.google.com/adsbot.html)";
-    let star = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
+    let star = World::from_policy(&enforced_policy("{ agents: '*', disallow: [/a/] }"));
     assert_eq!(
-        star.told(adsbot, "/a/"),
+        star.outcome(adsbot, "/a/"),
         ("not_bound", "not_bound", "pass", None)
     );
-    let named = World::of(&enforced(
+    let named = World::from_policy(&enforced_policy(
         "{ agents: '*', disallow: [/a/] }, { agents: AdsBot-Google, disallow: [/a/] }",
     ));
-    assert_eq!(named.told(adsbot, "/a/"), REFUSED);
+    assert_eq!(named.outcome(adsbot, "/a/"), BLOCKED);
     let ignoring = "FeedFetcher-Google; (+http://www.google.com/feedfetcher.html)";
-    assert_eq!(star.told(ignoring, "/a/").0, "not_bound");
-    let named = World::of(&enforced(
+    assert_eq!(star.outcome(ignoring, "/a/").0, "not_bound");
+    let named = World::from_policy(&enforced_policy(
         "{ agents: '*', disallow: [/a/] }, { agents: FeedFetcher-Google, disallow: [/a/] }",
     ));
     assert_eq!(
-        named.told(ignoring, "/a/"),
+        named.outcome(ignoring, "/a/"),
         ("disallowed", "not_bound", "block", None),
         "refused as the owner wished, reported as not bound"
     );
 }
 
 #[test]
-fn modes_go_from_agent_over_purpose_to_site_per_field() {
-    let policy = with(
+fn enforcement_fields_come_from_agent_then_purpose_then_site() {
+    let policy = policy_with(
         "{ agents: '*', disallow: [/a/] }",
         "enforcement:\n  mode: observe\n  disallowed: 404\n  purposes: { training: { mode: enforce }, seo: { mode: off } }\n  agents: { CCBot: { disallowed: { status: 503, retry_after: 1h } }, bingbot: { mode: enforce } }",
     );
-    let world = World::of(&policy);
-    let answer = |user_agent: &str| match world.ask(user_agent, "/a/").action {
+    let world = World::from_policy(&policy);
+    let answer = |user_agent: &str| match world.decide(user_agent, "/a/").action {
         Action::Block(index) => world.snapshot.sites()[0].site.answers[usize::from(index)].clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(
-        world.told(GOOGLEBOT, "/a/"),
+        world.outcome(GOOGLEBOT, "/a/"),
         ("disallowed", "unproven", "pass", Some("block")),
         "observe records what enforce would do"
     );
     assert_eq!(
-        world.told("AhrefsBot/7.0", "/a/"),
+        world.outcome("AhrefsBot/7.0", "/a/"),
         ("disallowed", "unproven", "pass", None),
         "off records nothing"
     );
@@ -442,107 +443,113 @@ fn modes_go_from_agent_over_purpose_to_site_per_field() {
 }
 
 #[test]
-fn people_are_never_judged_and_tools_only_as_far_as_meant() {
-    let world = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
+fn people_are_not_judged_and_tools_only_if_named() {
+    let world = World::from_policy(&enforced_policy("{ agents: '*', disallow: [/a/] }"));
     assert_eq!(
-        world.told(PERSON, "/a/"),
+        world.outcome(PERSON, "/a/"),
         ("not_a_crawler", "not_a_crawler", "pass", None)
     );
-    assert_eq!(world.told("curl/8.0", "/a/").0, "not_a_crawler");
+    assert_eq!(world.outcome("curl/8.0", "/a/").0, "not_a_crawler");
     assert_eq!(
-        world.told(UNLISTED, "/a/"),
+        world.outcome(UNLISTED, "/a/"),
         ("disallowed", "unproven", "pass", Some("block")),
         "only observed"
     );
-    let meant = World::of(&with(
+    let meant = World::from_policy(&policy_with(
         "{ agents: '*', disallow: [/a/] }",
         "enforcement: { mode: enforce, agents: { curl: {} }, purposes: { other: enforce } }",
     ));
-    assert_eq!(meant.told("curl/8.0", "/a/"), REFUSED);
-    assert_eq!(meant.told("Wget/1.21", "/a/").0, "not_a_crawler");
-    assert_eq!(meant.told(UNLISTED, "/a/"), REFUSED);
-    let grouped = World::of(&enforced("{ agents: Wget, disallow: [/a/] }"));
+    assert_eq!(meant.outcome("curl/8.0", "/a/"), BLOCKED);
+    assert_eq!(meant.outcome("Wget/1.21", "/a/").0, "not_a_crawler");
+    assert_eq!(meant.outcome(UNLISTED, "/a/"), BLOCKED);
+    let grouped = World::from_policy(&enforced_policy("{ agents: Wget, disallow: [/a/] }"));
     assert_eq!(
-        grouped.told("Wget/1.21.3", "/a/"),
-        REFUSED,
+        grouped.outcome("Wget/1.21.3", "/a/"),
+        BLOCKED,
         "a group that names a tool means it"
     );
 }
 
 #[test]
-fn a_policy_token_is_published_and_never_enforced() {
+fn token_without_requests_is_published_and_not_enforced() {
     let text = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\ntests:\n  - { agent: Google-Extended, path: /, expect: { verdict: disallowed, action: pass } }\n";
-    let world = World::of(text);
+    let world = World::from_policy(text);
     assert_eq!(
         world
-            .told("Mozilla/5.0 (X11; Linux) Google-Extended/1.0 Safari/1", "/")
+            .outcome("Mozilla/5.0 (X11; Linux) Google-Extended/1.0 Safari/1", "/")
             .0,
         "not_a_crawler"
     );
-    assert!(served(text).contains("User-agent: Google-Extended\nDisallow: /\n"));
+    assert!(served_robots_txt(text).contains("User-agent: Google-Extended\nDisallow: /\n"));
 }
 
 #[test]
-fn tokens_that_only_the_policy_knows_join_identification() {
-    let world = World::of(&enforced(
+fn tokens_of_the_policy_identify_crawlers() {
+    let world = World::from_policy(&enforced_policy(
         "{ agents: '*', allow: [/] }, { agents: IntranetBot, disallow: [/a/] }",
     ));
-    assert_eq!(world.told("IntranetBot/3 (intranet)", "/a/"), REFUSED);
-    assert_eq!(world.told("NotIntranetBot/3", "/a/").0, "allowed");
+    assert_eq!(world.outcome("IntranetBot/3 (intranet)", "/a/"), BLOCKED);
+    assert_eq!(world.outcome("NotIntranetBot/3", "/a/").0, "allowed");
 }
 
 #[test]
-fn request_that_a_cached_version_allows_is_never_refused() {
-    let closed = enforced("{ agents: '*', disallow: [/a/] }");
-    let open = site(&enforced("{ agents: '*', disallow: [/b/] }"));
+fn request_that_a_cached_version_allows_is_not_blocked() {
+    let closed = enforced_policy("{ agents: '*', disallow: [/a/] }");
+    let open = site(&enforced_policy("{ agents: '*', disallow: [/b/] }"));
     let entry = || SiteEntry::new(site(&closed), Timestamp(0));
     let world = |superseded_at: i64| {
-        World::with_history(entry(), vec![held(&open, Timestamp(superseded_at))], None)
+        World::with_history(
+            entry(),
+            vec![superseded_version(&open, Timestamp(superseded_at))],
+            None,
+        )
     };
     assert_eq!(
-        world(10 * DAY - 60).told(BINGBOT, "/a/"),
+        world(10 * DAY - 60).outcome(BINGBOT, "/a/"),
         ("disallowed", "stale_copy", "pass", None)
     );
     assert_eq!(
-        world(9 * DAY).told(BINGBOT, "/a/").1,
+        world(9 * DAY).outcome(BINGBOT, "/a/").1,
         "stale_copy",
         "to the last second of the grace time"
     );
-    assert_eq!(world(9 * DAY - 1).told(BINGBOT, "/a/"), REFUSED);
+    assert_eq!(world(9 * DAY - 1).outcome(BINGBOT, "/a/"), BLOCKED);
     assert_eq!(
-        world(10 * DAY).told(BINGBOT, "//a/").1,
+        world(10 * DAY).outcome(BINGBOT, "//a/").1,
         "stale_copy",
         "the older one is not ambiguous about it"
     );
     let same = World::with_history(
         entry(),
-        vec![held(&site(&closed), Timestamp(10 * DAY))],
+        vec![superseded_version(&site(&closed), Timestamp(10 * DAY))],
         None,
     );
     assert_eq!(
-        same.told(BINGBOT, "/a/"),
-        REFUSED,
+        same.outcome(BINGBOT, "/a/"),
+        BLOCKED,
         "the older one disallows it as well"
     );
     let unknown = World::with_history(entry(), vec![], Some(Timestamp(10 * DAY - 1)));
-    assert_eq!(unknown.told(BINGBOT, "/a/").1, "stale_copy");
+    assert_eq!(unknown.outcome(BINGBOT, "/a/").1, "stale_copy");
 }
 
 #[test]
-fn a_token_is_the_same_crawler_in_another_version() {
-    let before = site(&enforced(
+fn token_is_the_same_crawler_in_another_version() {
+    let before = site(&enforced_policy(
         "{ agents: [FirstBot], disallow: [/x/] }, { agents: [HouseBot], disallow: [/b/] }",
     ));
-    let now = site(&enforced("{ agents: [HouseBot], disallow: [/a/, /b/] }"));
-    let superseded = vec![held(&before, Timestamp(10 * DAY))];
+    let now = site(&enforced_policy(
+        "{ agents: [HouseBot], disallow: [/a/, /b/] }",
+    ));
+    let superseded = vec![superseded_version(&before, Timestamp(10 * DAY))];
     let world = World::with_history(SiteEntry::new(now, Timestamp(0)), superseded, None);
-    assert_eq!(world.told("HouseBot/1.0", "/a/").1, "stale_copy");
-    assert_eq!(world.told("HouseBot/1.0", "/b/"), REFUSED);
+    assert_eq!(world.outcome("HouseBot/1.0", "/a/").1, "stale_copy");
+    assert_eq!(world.outcome("HouseBot/1.0", "/b/"), BLOCKED);
 }
 
 #[test]
-fn a_pause_stops_its_audience_until_its_end() {
-    let pause = |audience, robots_txt| ActivePause {
+fn pause_stops_its_audience_until_its_end() {
+    let pause = |audience, robots_txt| PauseWindow {
         audience,
         from: Timestamp(10 * DAY - 100),
         until: Timestamp(10 * DAY + 50),
@@ -550,33 +557,37 @@ fn a_pause_stops_its_audience_until_its_end() {
         robots_txt_until: robots_txt,
         at_run_time: false,
     };
-    let world = |pause: ActivePause| {
-        let site = site(&enforced("{ agents: '*', disallow: [/a/] }"));
-        World::with(
+    let world = |pause: PauseWindow| {
+        let site = site(&enforced_policy("{ agents: '*', disallow: [/a/] }"));
+        World::from_entry(
             SiteEntry::new(site, Timestamp(0)).with_pauses(vec![pause], Timestamp(10 * DAY)),
         )
     };
-    let crawlers = world(pause(Audience::Crawlers, None));
+    let crawlers = world(pause(PauseAudience::Crawlers, None));
     assert_eq!(
-        crawlers.ask(BINGBOT, "/").action,
+        crawlers.decide(BINGBOT, "/").action,
         Action::Pause { retry_after: 50 },
         "the time left is shorter"
     );
-    assert_eq!(crawlers.ask(UNLISTED, "/").action.name(), "pause");
+    assert_eq!(crawlers.decide(UNLISTED, "/").action.name(), "pause");
     for passing in [
         PERSON,
         "curl/8.0",
         "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)",
     ] {
-        assert_eq!(crawlers.ask(passing, "/").action, Action::Pass, "{passing}");
+        assert_eq!(
+            crawlers.decide(passing, "/").action,
+            Action::Pass,
+            "{passing}"
+        );
     }
     assert_eq!(
-        crawlers.ask(BINGBOT, "/robots.txt").action,
+        crawlers.decide(BINGBOT, "/robots.txt").action,
         Action::RobotsTxt
     );
     assert_eq!(
         crawlers
-            .ask(BINGBOT, "/.well-known/acme-challenge/x")
+            .decide(BINGBOT, "/.well-known/acme-challenge/x")
             .action,
         Action::Pass
     );
@@ -586,22 +597,28 @@ fn a_pause_stops_its_audience_until_its_end() {
         "/.well-known/acme-challenge/x/y",
     ] {
         assert_eq!(
-            crawlers.ask(BINGBOT, beside).action.name(),
+            crawlers.decide(BINGBOT, beside).action.name(),
             "pause",
             "{beside}"
         );
     }
-    let everyone = world(pause(Audience::Everyone, Some(Timestamp(10 * DAY + 10))));
-    assert_eq!(everyone.ask(PERSON, "/").action.name(), "pause");
-    assert_eq!(everyone.ask(BINGBOT, "/robots.txt").action.name(), "pause");
+    let everyone = world(pause(
+        PauseAudience::Everyone,
+        Some(Timestamp(10 * DAY + 10)),
+    ));
+    assert_eq!(everyone.decide(PERSON, "/").action.name(), "pause");
+    assert_eq!(
+        everyone.decide(BINGBOT, "/robots.txt").action.name(),
+        "pause"
+    );
     let over = World {
         now: Timestamp(10 * DAY + 50),
         ..everyone
     };
-    assert_eq!(over.ask(PERSON, "/").action, Action::Pass);
-    let half = world(pause(Audience::Crawlers, Some(Timestamp(10 * DAY))));
+    assert_eq!(over.decide(PERSON, "/").action, Action::Pass);
+    let half = world(pause(PauseAudience::Crawlers, Some(Timestamp(10 * DAY))));
     assert_eq!(
-        half.ask(BINGBOT, "/robots.txt").action,
+        half.decide(BINGBOT, "/robots.txt").action,
         Action::RobotsTxt,
         "its part of the pause is over"
     );
@@ -646,13 +663,13 @@ fn hosts_choose_the_site() {
     assert_eq!(snapshot.site_for_host(long.as_bytes()), Some(3));
 }
 
-fn served(text: &str) -> String {
+fn served_robots_txt(text: &str) -> String {
     String::from_utf8_lossy(&site(text).robots_txt.body).into_owned()
 }
 
 #[test]
 fn purposes_are_published_for_each_of_their_tokens() {
-    let text = served(
+    let text = served_robots_txt(
         "purposes: { training: disallow, archive: allow }\nrobots:\n  origin: replace\n  groups:\n    - { agents: '*', disallow: [/cart/], crawl_delay: 2s }\n    - { agents: CCBot, disallow: [/x/] }\n",
     );
     for group in [
@@ -667,7 +684,7 @@ fn purposes_are_published_for_each_of_their_tokens() {
         !text.to_lowercase().contains("user-agent: bingbot"),
         "search inherits"
     );
-    let open = served(
+    let open = served_robots_txt(
         "purposes: { archive: allow }\nacknowledge: site_disallowed\nrobots: { origin: replace, groups: [{ agents: '*', disallow: ['/', /cart/] }] }\n",
     );
     assert!(
@@ -677,7 +694,7 @@ fn purposes_are_published_for_each_of_their_tokens() {
 }
 
 #[test]
-fn large_file_shares_groups_of_tokens_with_the_same_rules() {
+fn tokens_with_the_same_rules_share_a_group() {
     let paths: Vec<String> = (0..200)
         .map(|index| format!("/some/rather/long/path/number/{index}/"))
         .collect();
@@ -685,7 +702,7 @@ fn large_file_shares_groups_of_tokens_with_the_same_rules() {
         "purposes: {{ archive: allow, seo: allow }}\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}] }}] }}\n",
         paths.join(", ")
     );
-    let body = served(&text);
+    let body = served_robots_txt(&text);
     assert!(body.len() < 64 * 1024, "{} bytes", body.len());
     assert!(
         body.contains("User-agent: AhrefsBot\nUser-agent: "),
@@ -702,7 +719,7 @@ fn large_file_shares_groups_of_tokens_with_the_same_rules() {
     let text = format!(
         "robots: {{ origin: replace, groups: [{{ agents: ['*', {agents}], disallow: [{paths}] }}] }}\n"
     );
-    let body = served(&text);
+    let body = served_robots_txt(&text);
     assert!(body.len() < 64 * 1024, "{} bytes", body.len());
     assert!(
         body.contains("User-agent: *\nDisallow: /some"),
@@ -711,7 +728,7 @@ fn large_file_shares_groups_of_tokens_with_the_same_rules() {
 }
 
 #[test]
-fn a_file_above_500_kib_is_refused() {
+fn robots_txt_above_500_kib_is_an_error() {
     let paths: Vec<String> = (0..6_000)
         .map(|index| format!("/{}{index}", "x".repeat(90)))
         .collect();
@@ -723,24 +740,25 @@ fn a_file_above_500_kib_is_refused() {
 }
 
 #[test]
-fn staging_is_crawlable_and_says_noindex() {
-    let world = World::of(
+fn staging_is_crawlable_and_has_noindex() {
+    let world = World::from_policy(
         "environment: staging\nrobots: { origin: replace, groups: [{ agents: '*', disallow: [/a/] }] }\nindexing: [{ types: application/pdf, tag: noarchive }]\nenforcement: { mode: enforce }\n",
     );
-    assert_eq!(world.told(BINGBOT, "/a/"), ALLOWED);
+    assert_eq!(world.outcome(BINGBOT, "/a/"), ALLOWED);
     assert_eq!(world.tags("/a/", 200, "text/html"), ["noindex"]);
     assert_eq!(
         world.tags("/a/x.pdf", 200, "application/pdf"),
         ["noindex, noarchive"]
     );
-    let closed =
-        served("environment: staging\nstaging_crawl: disallow\nrobots: { origin: replace }\n");
+    let closed = served_robots_txt(
+        "environment: staging\nstaging_crawl: disallow\nrobots: { origin: replace }\n",
+    );
     assert!(closed.contains("User-agent: *\nDisallow: /\n"), "{closed}");
 }
 
 #[test]
 fn tags_follow_path_type_and_status() {
-    let world = World::of(&with(
+    let world = World::from_policy(&policy_with(
         "",
         r#"indexing:
   - { types: [application/pdf], tag: [noindex, noarchive] }
@@ -777,7 +795,7 @@ fn tags_follow_path_type_and_status() {
         ["noindex, max-snippet: 0"]
     );
     assert!(world.tags("/a.pdf", 103, "application/pdf").is_empty());
-    let escaped = World::of(&with(
+    let escaped = World::from_policy(&policy_with(
         "",
         r#"indexing: { path_regex: "^/bücher/.*\\*$", tag: noindex }"#,
     ));
@@ -790,8 +808,8 @@ fn tags_follow_path_type_and_status() {
 }
 
 #[test]
-fn answer_304_gets_the_tags_of_its_200_unless_the_type_decides() {
-    let world = World::of(&with(
+fn response_304_has_the_tags_of_its_200() {
+    let world = World::from_policy(&policy_with(
         "",
         "indexing:\n  - { paths: [/a/], status: [200], tag: noarchive }\n  - { paths: [/a/b/], types: [text/html], tag: nosnippet }",
     ));
@@ -803,7 +821,7 @@ fn answer_304_gets_the_tags_of_its_200_unless_the_type_decides() {
 }
 
 #[test]
-fn interlocks_keep_a_production_site_from_deindexing_itself() {
+fn interlocks_reject_deindexing_of_production_sites() {
     let closed = "robots: { origin: replace, groups: [{ agents: '*', disallow: / }] }\n";
     assert_eq!(errors(closed), [("site-disallowed", 1)]);
     assert!(errors(&format!("{closed}acknowledge: site_disallowed\n")).is_empty());
@@ -824,17 +842,17 @@ fn interlocks_keep_a_production_site_from_deindexing_itself() {
     assert!(errors(&format!("{pause}acknowledge: long_pause\n")).is_empty());
 }
 
-/// Whether only a policy knows a word, which may stand anywhere in it.
-fn is_policys(word: &str) -> bool {
-    Registry::builtin().find(word).is_none() && !is_generic(word.as_bytes())
+/// Whether a policy may use the word as a token.
+fn is_policy_word(word: &str) -> bool {
+    Registry::builtin().find(word).is_none() && !is_generic_bot_name(word.as_bytes())
 }
 
-/// The policy names every word that stands in people's strings, wherever it can name a crawler.
+/// The policies use every word of the user agents of people as a token.
 #[test]
-fn no_person_is_judged_whatever_a_policy_names() {
-    let words = words_of_people()
+fn people_are_not_judged_with_any_policy() {
+    let words = visitor_words()
         .into_iter()
-        .filter(|word| is_policys(word));
+        .filter(|word| is_policy_word(word));
     let words: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
     let (list, enforced) = (words.join(", "), words.join(": enforce, "));
     let described: Vec<String> = words
@@ -843,15 +861,15 @@ fn no_person_is_judged_whatever_a_policy_names() {
         .map(|word| format!("{{ token: {word} }}"))
         .collect();
     for text in [
-        with(
+        policy_with(
             &format!("{{ agents: [\"*\", {list}, bot, spider, crawler], disallow: / }}"),
             "enforcement: { mode: enforce }",
         ),
-        with(
+        policy_with(
             "{ agents: \"*\", disallow: / }",
             &format!("enforcement: {{ mode: enforce, agents: {{ {enforced}: enforce }} }}"),
         ),
-        with(
+        policy_with(
             "{ agents: \"*\", disallow: / }",
             &format!(
                 "enforcement: {{ mode: enforce, purposes: {{ other: enforce, tool: enforce }} }}\ncrawlers: [{}]",
@@ -859,18 +877,18 @@ fn no_person_is_judged_whatever_a_policy_names() {
             ),
         ),
     ] {
-        let world = World::of(&format!("{text}\nacknowledge: site_disallowed\n"));
-        for person in people() {
-            let decision = world.ask(person, "/x/");
+        let world = World::from_policy(&format!("{text}\nacknowledge: site_disallowed\n"));
+        for person in visitor_user_agents() {
+            let decision = world.decide(person, "/x/");
             assert_eq!(
                 (decision.claim, decision.kind, decision.action),
-                (Claim::Nobody, Kind::NotACrawler, Action::Pass),
+                (Claim::Visitor, Kind::NotACrawler, Action::Pass),
                 "{person}"
             );
         }
         assert_ne!(
             world
-                .ask("Mozilla/5.0 (compatible; GPTBot/1.2)", "/x/")
+                .decide("Mozilla/5.0 (compatible; GPTBot/1.2)", "/x/")
                 .kind,
             Kind::NotACrawler
         );
@@ -878,50 +896,53 @@ fn no_person_is_judged_whatever_a_policy_names() {
 }
 
 #[test]
-fn an_acknowledged_marker_blocks_the_app() {
+fn acknowledged_marker_blocks_the_app() {
     let described =
         "crawlers: [{ token: Insta, user_agent: Instagram }]\nenforcement: { mode: enforce }";
-    let policy = with("{ agents: Insta, disallow: / }", described);
+    let policy = policy_with("{ agents: Insta, disallow: / }", described);
     assert_eq!(errors(&policy), [("blocks-people", 4)]);
-    let world = World::of(&format!("{policy}\nacknowledge: [blocks_people]\n"));
-    let apps: Vec<&str> = people()
+    let world = World::from_policy(&format!("{policy}\nacknowledge: [blocks_people]\n"));
+    let apps: Vec<&str> = visitor_user_agents()
         .filter(|person| person.contains("Instagram"))
         .collect();
     assert!(!apps.is_empty());
-    for person in people() {
-        let is_blocked = matches!(world.ask(person, "/x/").action, Action::Block(_));
+    for person in visitor_user_agents() {
+        let is_blocked = matches!(world.decide(person, "/x/").action, Action::Block(_));
         assert_eq!(is_blocked, apps.contains(&person), "{person}");
     }
 }
 
-/// A crawler's older copy may name the browser, too.
+/// An older robots.txt may have a browser as a token, too.
 #[test]
-fn a_superseded_version_names_no_person() {
+fn superseded_version_identifies_no_person() {
     let registry = Registry::builtin();
-    let parsed = ParsedVersion::read(
+    let parsed = ParsedVersion::parse(
         b"User-agent: Safari\nUser-agent: bot\nDisallow: /\n"
             .as_slice()
             .into(),
         registry,
     );
-    for person in people() {
+    for person in visitor_user_agents() {
         assert_eq!(
-            registry.identify_with(person.as_bytes(), &parsed.tokens),
-            Claim::Nobody,
+            registry.identify_on_site(person.as_bytes(), &parsed.tokens),
+            Claim::Visitor,
             "{person}"
         );
     }
     let bot = b"PriceHunter/2.0 (bot; +http://x.example)";
-    assert_eq!(registry.identify_with(bot, &parsed.tokens), Claim::Other);
+    assert_eq!(
+        registry.identify_on_site(bot, &parsed.tokens),
+        Claim::UnknownBot
+    );
 }
 
 #[test]
-fn explain_sees_a_person_where_the_gate_does() {
-    let world = World::of(&with(
+fn explain_identifies_people_as_the_gate_does() {
+    let world = World::from_policy(&policy_with(
         "{ agents: [Spider, Instagram, bot], disallow: / }",
         "enforcement: { mode: enforce }",
     ));
-    for person in people().chain(["Instagram"]) {
+    for person in visitor_user_agents().chain(["Instagram"]) {
         assert!(world.explain(person, "/x/").crawler.is_none(), "{person}");
     }
     assert_eq!(
@@ -934,11 +955,10 @@ fn explain_sees_a_person_where_the_gate_does() {
     );
 }
 
-/// The line passes the check without a warning, blocks the bot, and nobody else who blocked nothing
-/// before.
+/// The line has no warnings, and blocks the bot but no other bot and no person.
 #[test]
-fn the_line_for_an_unlisted_bot_does_what_it_says() {
-    let closed = |more: &str| with("{ agents: '*', disallow: /x/ }", more);
+fn enforce_line_blocks_exactly_the_unknown_bot() {
+    let closed = |more: &str| policy_with("{ agents: '*', disallow: /x/ }", more);
     let others = [
         "OtherHunter/1.0 (bot; +http://y.example)",
         "Mozilla/5.0 (Linux; Android 8.1.0; M bot 51) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/74.0 Mobile Safari/537.36",
@@ -957,7 +977,7 @@ fn the_line_for_an_unlisted_bot_does_what_it_says() {
         ("Opera/1.0 (bot; +http://x.example)", 1),
         ("The Web Reader (bot; +http://x.example)", 1),
     ] {
-        let found = World::of(&closed("enforcement: { mode: enforce }"))
+        let found = World::from_policy(&closed("enforcement: { mode: enforce }"))
             .explain(user_agent, "/x/")
             .to_enforce;
         assert_eq!(found.len(), lines, "{user_agent}: {found:?}");
@@ -968,30 +988,37 @@ fn the_line_for_an_unlisted_bot_does_what_it_says() {
                 "{policy}: {:?}",
                 errors(&policy)
             );
-            let world = World::of(&policy);
+            let world = World::from_policy(&policy);
             assert!(
-                matches!(world.ask(user_agent, "/x/").action, Action::Block(_)),
+                matches!(world.decide(user_agent, "/x/").action, Action::Block(_)),
                 "{policy} {user_agent}"
             );
             let is_for_all = place + 1 == lines;
             assert_eq!(
-                matches!(world.ask(others[0], "/x/").action, Action::Block(_)),
+                matches!(world.decide(others[0], "/x/").action, Action::Block(_)),
                 is_for_all,
                 "{policy}"
             );
-            assert_eq!(world.ask(others[1], "/x/").action, Action::Pass, "{policy}");
+            assert_eq!(
+                world.decide(others[1], "/x/").action,
+                Action::Pass,
+                "{policy}"
+            );
         }
     }
 }
 
 #[test]
-fn lints_say_what_an_owner_may_not_have_meant() {
+fn lints_find_likely_mistakes() {
     assert_eq!(
-        errors(&with("{ agents: archive-org-bot, disallow: [/x/] }", "")),
+        errors(&policy_with(
+            "{ agents: archive-org-bot, disallow: [/x/] }",
+            ""
+        )),
         [("not-a-token", 3)]
     );
     assert_eq!(
-        errors(&with(
+        errors(&policy_with(
             "{ agents: '*', disallow: [/drafts/] }",
             "indexing: [{ paths: [/drafts/], tag: noindex }]"
         )),
@@ -1016,8 +1043,8 @@ fn lints_say_what_an_owner_may_not_have_meant() {
 }
 
 #[test]
-fn a_policy_whose_tests_fail_is_refused_and_says_which() {
-    let text = with(
+fn policy_with_failing_tests_is_rejected() {
+    let text = policy_with(
         "{ agents: '*', disallow: [/a/] }",
         "tests:\n  - { agent: bingbot, path: /a/, expect: allowed }\n  - { agent: bingbot, path: /a/, expect: disallowed }\n  - { agent: bingbot, path: /b, expect: { tag: noindex, action: block } }\n  - { agent: bingbot, path: /b, host: elsewhere.example, expect: allowed }",
     );
@@ -1045,11 +1072,11 @@ fn a_policy_whose_tests_fail_is_refused_and_says_which() {
 }
 
 #[test]
-fn an_explanation_names_the_line_of_the_policy() {
-    let world = World::of(
+fn explanation_has_the_line_of_the_policy() {
+    let world = World::from_policy(
         "purposes:\n  training: disallow\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n",
     );
-    let facts = Facts {
+    let facts = RequestFacts {
         host: b"shop.example",
         target: b"/cart/",
         method: b"GET",
@@ -1089,8 +1116,8 @@ mod decide_tests;
 mod readings_tests;
 
 #[test]
-fn names_without_requests_are_explained_as_such() {
-    let world = World::of("robots: { origin: replace }\n");
+fn explanation_marks_names_without_requests() {
+    let world = World::from_policy("robots: { origin: replace }\n");
     for crawler in Registry::builtin().crawlers() {
         let explanation = world.explain(&crawler.id, "/");
         let makes_none = explanation

@@ -1,7 +1,11 @@
-//! [`Decoder`] and [`Fields`] decode the tree of a YAML file. They read a node, add an error where
-//! the node is wrong, and go on, so that one run shows every mistake of a file.
+//! [`NodeReader`] and [`MapFields`] decode the tree of a YAML file into Rust values. If a node is
+//! wrong, they add an error to the [`Decoder`] and go on, so that one run shows every mistake of a
+//! file.
 
-use super::{Diagnostic, Diagnostics, Document, Located, Mapping, Node, Source, Span, Value};
+use super::{
+    Diagnostic, Diagnostics, Located, Mapping, Node, NodeValue, SourceFile, SourceSpan,
+    YamlDocument,
+};
 use crate::time::Timestamp;
 use std::cell::RefCell;
 use std::ops::{Deref, RangeInclusive};
@@ -10,16 +14,15 @@ use std::str::FromStr;
 use std::time::Duration;
 use strum::VariantNames;
 
-/// Reads a file whose relative paths begin at `directory`. `decode` gets the root of its tree, which
-/// an empty file does not have. There is a value only when no error was found; warnings leave it
-/// usable.
-pub fn read<T>(
-    source: &Source,
+/// Parses and decodes a file. Its relative paths begin at `directory`. `decode` gets the root of the
+/// tree, which an empty file does not have. There is a value only if there was no error.
+pub fn decode_file<T>(
+    source: &SourceFile,
     directory: impl Into<PathBuf>,
-    decode: impl FnOnce(&Decoder, Option<Reader<'_>>) -> Option<T>,
+    decode: impl FnOnce(&Decoder, Option<NodeReader<'_>>) -> Option<T>,
 ) -> (Option<T>, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
-    let document = Document::parse(source, &mut diagnostics);
+    let document = YamlDocument::parse(source, &mut diagnostics);
     let decoder = Decoder {
         directory: directory.into(),
         diagnostics: RefCell::new(diagnostics),
@@ -34,24 +37,24 @@ pub fn read<T>(
     (value.filter(|_| usable), diagnostics)
 }
 
-/// Collects errors while decoding.
+/// The state of decoding one file: the findings so far.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// The directory at which relative paths of the file begin. Empty: the current one.
+    /// The directory at which relative paths of the file begin. Empty for the current one.
     pub directory: PathBuf,
-    /// What was found so far.
+    /// The findings so far.
     pub diagnostics: RefCell<Diagnostics>,
 }
 
-/// A node to be decoded, and the decoder that collects its errors.
+/// A node to decode, and the decoder that collects its errors.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'n> {
+pub struct NodeReader<'n> {
     /// Collects errors.
     pub decoder: &'n Decoder,
     node: &'n Node,
 }
 
-impl Deref for Reader<'_> {
+impl Deref for NodeReader<'_> {
     type Target = Node;
 
     fn deref(&self) -> &Node {
@@ -60,9 +63,9 @@ impl Deref for Reader<'_> {
 }
 
 impl Decoder {
-    /// A node to be decoded.
-    pub fn reader<'n>(&'n self, node: &'n Node) -> Reader<'n> {
-        Reader {
+    /// A reader of a node.
+    pub fn reader<'n>(&'n self, node: &'n Node) -> NodeReader<'n> {
+        NodeReader {
             decoder: self,
             node,
         }
@@ -74,7 +77,7 @@ impl Decoder {
     }
 
     /// Adds an error.
-    pub fn error(&self, id: &'static str, span: Span, message: impl Into<String>) {
+    pub fn error(&self, id: &'static str, span: SourceSpan, message: impl Into<String>) {
         self.push(Diagnostic::error(id, span, message));
     }
 
@@ -82,14 +85,20 @@ impl Decoder {
     pub fn error_with_help(
         &self,
         id: &'static str,
-        span: Span,
+        span: SourceSpan,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
         self.push(Diagnostic::error(id, span, message).help(help));
     }
 
-    fn refuse(&self, id: &'static str, span: Span, message: &str, help: Option<&str>) {
+    fn error_with_optional_help(
+        &self,
+        id: &'static str,
+        span: SourceSpan,
+        message: &str,
+        help: Option<&str>,
+    ) {
         let help = help.map(str::to_owned);
         self.push(Diagnostic {
             help,
@@ -97,12 +106,11 @@ impl Decoder {
         });
     }
 
-    /// Adds the error that something is written a second time, at `span`; `first` is the first
-    /// place.
+    /// Adds the error that something is repeated at `span`; `first` is the first occurrence.
     pub fn duplicate(
         &self,
         id: &'static str,
-        [span, first]: [Span; 2],
+        [span, first]: [SourceSpan; 2],
         message: impl Into<String>,
         help: &str,
     ) {
@@ -113,44 +121,49 @@ impl Decoder {
         );
     }
 
-    /// Decodes the entries of a map with `read`. A key that is not a scalar, or is written twice,
-    /// is an error and left out (of two the second).
-    fn read<T>(
+    /// Decodes the entries of a map with `read`. A key that is not a scalar, or is repeated, is an
+    /// error and left out.
+    fn decode_entries<T>(
         &self,
-        span: Span,
+        span: SourceSpan,
         entries: &[(Node, Node)],
-        read: impl FnOnce(&mut Fields<'_>) -> T,
+        read: impl FnOnce(&mut MapFields<'_>) -> T,
     ) -> T {
-        let mut fields: Vec<(&str, &Node, &Node, bool)> = Vec::with_capacity(entries.len());
+        let mut fields: Vec<MapField<'_>> = Vec::with_capacity(entries.len());
         for (key, value) in entries {
-            let Value::Scalar { text, .. } = &key.value else {
+            let NodeValue::Scalar { text, .. } = &key.value else {
                 self.error("wrong-type", key.span, "the name of a field is wanted here");
                 continue;
             };
-            if let Some((_, first, ..)) = fields.iter().find(|(name, ..)| name == text) {
+            if let Some(first) = fields.iter().find(|field| field.name == text) {
                 self.duplicate(
                     "duplicate-key",
-                    [key.span, first.span],
+                    [key.span, first.key.span],
                     format!("`{text}` is written twice"),
                     "keep one of them; nothing is merged",
                 );
                 continue;
             }
-            fields.push((text, key, value, false));
+            fields.push(MapField {
+                name: text,
+                key,
+                value,
+                is_known: false,
+            });
         }
-        let mut fields = Fields {
+        let mut fields = MapFields {
             span,
             decoder: self,
             fields,
             known: Vec::new(),
         };
         let value = read(&mut fields);
-        fields.finish();
+        fields.report_unknown();
         value
     }
 }
 
-impl<'n> Reader<'n> {
+impl<'n> NodeReader<'n> {
     /// Adds an error about the node.
     pub fn error(&self, id: &'static str, message: impl Into<String>) {
         self.decoder.error(id, self.span, message);
@@ -166,116 +179,119 @@ impl<'n> Reader<'n> {
         self.decoder.error_with_help(id, self.span, message, help);
     }
 
-    /// Adds the error that the node is not what is `wanted`. Always returns `None`, for the caller to
-    /// return.
-    fn wrong_type<T>(self, wanted: &str) -> Option<T> {
+    /// Adds the error that the node has the wrong type. Returns `None` for the caller to return.
+    fn wrong_type_error<T>(self, expected: &str) -> Option<T> {
         let message = if self.is_null() {
-            format!("there is no value here; {wanted} is wanted")
+            format!("there is no value here; {expected} is wanted")
         } else {
-            format!("{wanted} is wanted here, not {}", self.what())
+            format!("{expected} is wanted here, not {}", self.kind_name())
         };
         self.error("wrong-type", message);
         None
     }
 
-    /// The entries of a map, keys and values. For any other node `None` with an error, which names
-    /// what is `wanted`.
-    pub fn entries(self, wanted: &str) -> Option<impl Iterator<Item = (Reader<'n>, Reader<'n>)>> {
+    /// The keys and values of a map; for any other node `None`, with an error.
+    pub fn entries(
+        self,
+        expected: &str,
+    ) -> Option<impl Iterator<Item = (NodeReader<'n>, NodeReader<'n>)>> {
         let decoder = self.decoder;
-        let entries = self.mapping(wanted)?.iter();
+        let entries = self.mapping(expected)?.iter();
         Some(entries.map(|(key, value)| (decoder.reader(key), decoder.reader(value))))
     }
 
-    fn mapping(self, wanted: &str) -> Option<&'n Mapping> {
+    fn mapping(self, expected: &str) -> Option<&'n Mapping> {
         match &self.node.value {
-            Value::Mapping(entries) => Some(entries),
-            _ => self.wrong_type(wanted),
+            NodeValue::Mapping(entries) => Some(entries),
+            _ => self.wrong_type_error(expected),
         }
     }
 
-    /// Decodes a map: `read` takes its fields, and an error is added for each that it does not
-    /// take. `None` only for a node that is no map.
-    pub fn map<T>(self, wanted: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
-        let entries = self.mapping(wanted)?;
-        Some(self.decoder.read(self.span, entries, read))
+    /// Decodes a map with `read`. Each field that `read` does not ask for is an error. `None` only
+    /// for a node that is no map.
+    pub fn decode_map<T>(
+        self,
+        expected: &str,
+        read: impl FnOnce(&mut MapFields<'_>) -> T,
+    ) -> Option<T> {
+        let entries = self.mapping(expected)?;
+        Some(self.decoder.decode_entries(self.span, entries, read))
     }
 
-    /// Decodes a list of maps, or a single one. Items for which `read` returns `None`, and items
-    /// that are no maps, are left out. `wanted` describes the list and each map in messages.
-    pub fn maps<T>(
+    /// Decodes a list of maps, or a single map. Items that are no maps, and those for which `read`
+    /// returns `None`, are left out. `expected` describes the list and a map in messages.
+    pub fn decode_maps<T>(
         self,
-        wanted: [&str; 2],
-        mut read: impl FnMut(&mut Fields<'_>) -> Option<T>,
+        expected: [&str; 2],
+        mut read: impl FnMut(&mut MapFields<'_>) -> Option<T>,
     ) -> Vec<T> {
         let items = match &self.node.value {
-            Value::Sequence(items) => items,
-            Value::Mapping(_) => std::slice::from_ref(self.node),
-            Value::Scalar { .. } => self.wrong_type(wanted[0]).unwrap_or_default(),
+            NodeValue::Sequence(items) => items,
+            NodeValue::Mapping(_) => std::slice::from_ref(self.node),
+            NodeValue::Scalar { .. } => self.wrong_type_error(expected[0]).unwrap_or_default(),
         };
         self.readers(items)
-            .filter_map(|item| item.map(wanted[1], &mut read).flatten())
+            .filter_map(|item| item.decode_map(expected[1], &mut read).flatten())
             .collect()
     }
 
-    /// The text of a scalar, quoted or not; numbers and words are text too. `None` with an error
-    /// for lists, maps and where nothing is written.
-    pub fn text(self, wanted: &str) -> Option<&'n str> {
+    /// The text of a scalar, quoted or not. `None` with an error for lists, maps and null.
+    pub fn text(self, expected: &str) -> Option<&'n str> {
         match &self.node.value {
-            Value::Scalar { text, .. } if !self.is_null() => Some(text),
-            _ => self.wrong_type(wanted),
+            NodeValue::Scalar { text, .. } if !self.is_null() => Some(text),
+            _ => self.wrong_type_error(expected),
         }
     }
 
-    /// Text with its place.
-    pub fn located(self, wanted: &str) -> Option<Located<String>> {
-        self.text(wanted).map(|text| Located {
+    /// The text of a scalar with its span.
+    pub fn located(self, expected: &str) -> Option<Located<String>> {
+        self.text(expected).map(|text| Located {
             value: text.to_owned(),
             span: self.span,
         })
     }
 
-    /// The items of a list; a single scalar is a list of one. A map, and a place where nothing is
-    /// written, is an error and gives none. An empty list is none.
-    pub fn one_or_many(self, wanted: &str) -> impl Iterator<Item = Reader<'n>> {
+    /// The items of a list, or a single scalar as the only item. A map and null are errors and have
+    /// no items.
+    pub fn one_or_many(self, expected: &str) -> impl Iterator<Item = NodeReader<'n>> {
         self.readers(match &self.node.value {
-            Value::Sequence(items) => items,
-            Value::Scalar { .. } if !self.is_null() => std::slice::from_ref(self.node),
-            _ => self.wrong_type(wanted).unwrap_or_default(),
+            NodeValue::Sequence(items) => items,
+            NodeValue::Scalar { .. } if !self.is_null() => std::slice::from_ref(self.node),
+            _ => self.wrong_type_error(expected).unwrap_or_default(),
         })
     }
 
-    fn readers(self, nodes: &'n [Node]) -> impl Iterator<Item = Reader<'n>> {
+    fn readers(self, nodes: &'n [Node]) -> impl Iterator<Item = NodeReader<'n>> {
         nodes.iter().map(move |node| self.decoder.reader(node))
     }
 
     /// The texts of a list, or a single text. Items that are no texts are left out with an error.
-    pub fn texts(self, wanted: &str) -> Vec<Located<String>> {
-        self.one_or_many(wanted)
-            .filter_map(|item| item.located(wanted))
+    pub fn texts(self, expected: &str) -> Vec<Located<String>> {
+        self.one_or_many(expected)
+            .filter_map(|item| item.located(expected))
             .collect()
     }
 
-    /// Those of a list of texts that `check` accepts; it adds an error for the others.
-    pub fn checked(
+    /// The texts of a list that `check` accepts. `check` adds an error for each of the others.
+    pub fn texts_where(
         self,
-        wanted: &str,
+        expected: &str,
         check: impl Fn(&Decoder, &Located<String>) -> bool,
     ) -> Vec<Located<String>> {
-        let mut texts = self.texts(wanted);
+        let mut texts = self.texts(expected);
         texts.retain(|text| check(self.decoder, text));
         texts
     }
 
-    /// The value that `read` makes of a text. Where it makes none, `mistake` is the error: its id,
-    /// the rest of its message after the text, and what to do. `wanted` is for the error about a
-    /// node that is no text.
-    pub fn parsed<T>(
+    /// The value that `read` parses from a text. If it fails, `mistake` is the error: its id, its
+    /// message after the text, and what to do. `expected` describes the text in messages.
+    pub fn parse_with<T>(
         self,
-        wanted: &str,
+        expected: &str,
         read: impl FnOnce(&str) -> Option<T>,
         mistake: (&'static str, &str, &str),
     ) -> Option<T> {
-        let text = self.text(wanted)?;
+        let text = self.text(expected)?;
         let value = read(text);
         if value.is_none() {
             self.error_with_help(mistake.0, format!("`{text}` {}", mistake.1), mistake.2);
@@ -284,14 +300,14 @@ impl<'n> Reader<'n> {
     }
 
     /// [`parsed`](Reader::parsed) for each text of a list.
-    pub fn all_parsed<T>(
+    pub fn parse_all_with<T>(
         self,
-        wanted: &str,
+        expected: &str,
         read: impl Fn(&str) -> Option<T>,
         mistake: (&'static str, &str, &str),
     ) -> Vec<T> {
-        self.one_or_many(wanted)
-            .filter_map(|item| item.parsed(wanted, &read, mistake))
+        self.one_or_many(expected)
+            .filter_map(|item| item.parse_with(expected, &read, mistake))
             .collect()
     }
 
@@ -309,21 +325,24 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// A whole number within bounds; `None` with an error for other text. A number that does not
-    /// fit into `T` is `None` without one, so the bounds must fit.
-    pub fn integer<T: TryFrom<u64>>(self, bounds: RangeInclusive<u64>, wanted: &str) -> Option<T> {
+    /// A whole number within bounds. The bounds must fit into `T`.
+    pub fn integer<T: TryFrom<u64>>(
+        self,
+        bounds: RangeInclusive<u64>,
+        expected: &str,
+    ) -> Option<T> {
         let help = format!("a whole number from {} to {}", bounds.start(), bounds.end());
-        let number = self.parsed(
-            wanted,
+        let number = self.parse_with(
+            expected,
             |text| text.parse().ok().filter(|number| bounds.contains(number)),
-            ("bad-value", &format!("is not {wanted}"), &help),
+            ("bad-value", &format!("is not {expected}"), &help),
         )?;
         T::try_from(number).ok()
     }
 
     /// `10s`, `5m`, `1h`, `14d`, `1h30m`, `250ms`; a bare number is seconds.
     pub fn duration(self) -> Option<Duration> {
-        self.parsed(
+        self.parse_with(
             "a duration",
             parse_duration,
             (
@@ -334,7 +353,7 @@ impl<'n> Reader<'n> {
         )
     }
 
-    /// A duration within bounds. Otherwise `message` is the error, and `help` says what to do.
+    /// A duration within bounds; `message` and `help` are the error if it is outside.
     pub fn duration_within(
         self,
         bounds: RangeInclusive<Duration>,
@@ -344,14 +363,15 @@ impl<'n> Reader<'n> {
         let duration = self.duration()?;
         let is_within = bounds.contains(&duration);
         if !is_within {
-            self.decoder.refuse("bad-value", self.span, message, help);
+            self.decoder
+                .error_with_optional_help("bad-value", self.span, message, help);
         }
         is_within.then_some(duration)
     }
 
-    /// RFC 3339, or a date.
+    /// A time as in RFC 3339, or a date.
     pub fn timestamp(self) -> Option<Timestamp> {
-        self.parsed(
+        self.parse_with(
             "a moment",
             Timestamp::parse,
             (
@@ -362,47 +382,49 @@ impl<'n> Reader<'n> {
         )
     }
 
-    /// The place of a word in a fixed set of words, which is compared with regard to case. `None`
-    /// with an error for another word; its help names the nearest.
-    pub fn one_of(self, words: &[&str], wanted: &str) -> Option<usize> {
-        let text = self.text(wanted)?;
+    /// The index of the word in `words`, case-sensitive. The error for another word suggests the
+    /// nearest.
+    pub fn word_position(self, words: &[&str], expected: &str) -> Option<usize> {
+        let text = self.text(expected)?;
         let place = words.iter().position(|word| *word == text);
         if place.is_none() {
-            let near = nearest(text, words.iter().copied())
+            let near = nearest_word(text, words.iter().copied())
                 .map(|near| format!("did you mean `{near}`? It"));
             let help = format!(
                 "{} is one of: {}",
                 near.as_deref().unwrap_or("it"),
                 words.join(", ")
             );
-            self.error_with_help("bad-value", format!("`{text}` is not {wanted}"), help);
+            self.error_with_help("bad-value", format!("`{text}` is not {expected}"), help);
         }
         place
     }
 
-    /// The value of one of these words.
-    pub fn word<T: Copy>(self, words: &[(&str, T)], wanted: &str) -> Option<T> {
+    /// The value that belongs to the word in `words`.
+    pub fn word<T: Copy>(self, words: &[(&str, T)], expected: &str) -> Option<T> {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        self.one_of(&names, wanted).map(|place| words[place].1)
+        self.word_position(&names, expected)
+            .map(|place| words[place].1)
     }
 
-    /// The name of a variant.
-    pub fn variant<T: VariantNames + FromStr>(self, wanted: &str) -> Option<T> {
-        T::VARIANTS[self.one_of(T::VARIANTS, wanted)?].parse().ok()
+    /// The variant with this name.
+    pub fn variant<T: VariantNames + FromStr>(self, expected: &str) -> Option<T> {
+        T::VARIANTS[self.word_position(T::VARIANTS, expected)?]
+            .parse()
+            .ok()
     }
 }
 
-/// Whether a text has from one to `longest` bytes, and only letters and digits of ASCII and `signs`.
-pub fn is_word(text: &str, longest: usize, signs: &str) -> bool {
-    (1..=longest).contains(&text.len())
+/// Whether a text has one to `max_length` bytes, and only ASCII letters, digits and `extra`.
+pub fn is_plain_word(text: &str, max_length: usize, extra: &str) -> bool {
+    (1..=max_length).contains(&text.len())
         && text
             .chars()
-            .all(|sign| sign.is_ascii_alphanumeric() || signs.contains(sign))
+            .all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
 }
 
-/// Reads a duration: numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`), which are added
-/// up, or a single number of seconds. `None` for other text, parts of a millisecond, and more than
-/// a century.
+/// Parses a duration: the sum of numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`), or a
+/// single number of seconds. `None` for parts of a millisecond and more than a century.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text.is_empty() {
@@ -412,13 +434,13 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
         let (number, after) = rest.split_at(
-            rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.')
+            rest.find(|c: char| !c.is_ascii_digit() && c != '.')
                 .unwrap_or(rest.len()),
         );
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         rest = after;
         let letters = rest
-            .find(|sign: char| !sign.is_ascii_alphabetic())
+            .find(|c: char| !c.is_ascii_alphabetic())
             .unwrap_or(rest.len());
         let unit = &rest[..letters];
         rest = rest[letters..].trim_start();
@@ -436,16 +458,16 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             .parse::<u64>()
             .ok()?
             .checked_mul(milliseconds)?
-            .checked_add(of_unit(fraction, milliseconds)?)?;
+            .checked_add(fraction_to_millis(fraction, milliseconds)?)?;
         total = total.checked_add(Duration::from_millis(part))?;
     }
-    // Moments are i64 seconds; nothing that a person means is longer than a century.
+    // Longer durations are mistakes, and could overflow timestamps.
     (total <= Duration::from_secs(100 * 366 * 86_400)).then_some(total)
 }
 
-/// The milliseconds of a fraction of a unit: `digits` stand behind the point, `unit` is the unit in
-/// milliseconds. `None` where they are not whole, and for more than nine digits.
-fn of_unit(digits: &str, unit: u64) -> Option<u64> {
+/// The milliseconds of a decimal fraction of a unit: `digits` are those behind the point, `unit` is
+/// in milliseconds. `None` if the result is not whole, and for more than nine digits.
+fn fraction_to_millis(digits: &str, unit: u64) -> Option<u64> {
     if digits.len() > 9 {
         return None;
     }
@@ -454,10 +476,13 @@ fn of_unit(digits: &str, unit: u64) -> Option<u64> {
     (parts % whole == 0).then_some(parts / whole)
 }
 
-/// The known word that `written` may have been meant to be: the one with the fewest changes, the
-/// first of equals. `None` where all need more changes than one plus a quarter of their length.
-/// Case does not matter.
-pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+/// The known word that `written` was probably meant to be: the one with the smallest edit distance,
+/// the first of equals, without regard to case. `None` if all distances exceed one plus a quarter of
+/// the word's length.
+pub fn nearest_word<'k>(
+    written: &str,
+    known: impl IntoIterator<Item = &'k str>,
+) -> Option<&'k str> {
     let written = written.to_ascii_lowercase();
     known
         .into_iter()
@@ -472,73 +497,84 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
         .map(|(_, word)| word)
 }
 
-/// The fields of a map, each taken once; what is left at the end is unknown.
+/// A field of a map, and whether the decoder asked for it.
 #[derive(Debug)]
-pub struct Fields<'n> {
-    /// The whole map.
-    pub span: Span,
+struct MapField<'n> {
+    name: &'n str,
+    key: &'n Node,
+    value: &'n Node,
+    is_known: bool,
+}
+
+/// The fields of a map. Fields that the decoder never asks for are reported as unknown.
+#[derive(Debug)]
+pub struct MapFields<'n> {
+    /// The span of the map.
+    pub span: SourceSpan,
     /// Collects errors.
     pub decoder: &'n Decoder,
-    fields: Vec<(&'n str, &'n Node, &'n Node, bool)>,
-    /// The names that were asked for, in that order.
+    fields: Vec<MapField<'n>>,
+    /// The names that were asked for, for messages.
     known: Vec<&'static str>,
 }
 
-impl<'n> Fields<'n> {
-    /// The value of a field, marked as known and taken. It may be taken again.
-    pub fn take(&mut self, name: &'static str) -> Option<Reader<'n>> {
-        self.take_with_key(name).map(|(_, value)| value)
+impl<'n> MapFields<'n> {
+    /// The value of a field.
+    pub fn field(&mut self, name: &'static str) -> Option<NodeReader<'n>> {
+        self.field_with_key(name).map(|(_, value)| value)
     }
 
-    /// The key and the value of a field, marked as known.
-    pub fn take_with_key(&mut self, name: &'static str) -> Option<(Reader<'n>, Reader<'n>)> {
+    /// The key and the value of a field.
+    pub fn field_with_key(
+        &mut self,
+        name: &'static str,
+    ) -> Option<(NodeReader<'n>, NodeReader<'n>)> {
         if !self.known.contains(&name) {
             self.known.push(name);
         }
-        self.take_foreign(name)
+        self.foreign_field(name)
     }
 
-    /// Takes a field of another map that people write into this one. Unlike the others it is not
-    /// listed in messages among the fields of this map.
-    pub fn take_foreign(&mut self, name: &str) -> Option<(Reader<'n>, Reader<'n>)> {
-        let field = self
-            .fields
-            .iter_mut()
-            .find(|(written, ..)| *written == name)?;
-        field.3 = true;
-        Some((self.decoder.reader(field.1), self.decoder.reader(field.2)))
+    /// The key and the value of a field that belongs into another map but may be found here. Messages
+    /// do not list it among the fields of this map.
+    pub fn foreign_field(&mut self, name: &str) -> Option<(NodeReader<'n>, NodeReader<'n>)> {
+        let field = self.fields.iter_mut().find(|field| field.name == name)?;
+        field.is_known = true;
+        Some((
+            self.decoder.reader(field.key),
+            self.decoder.reader(field.value),
+        ))
     }
 
-    /// The value of a field that has to be there. Where it is missing, adds an error about the
-    /// whole map, with `message` and what to do.
-    pub fn required<'h>(
+    /// The value of a required field. If it is missing, `message` and `help` are the error.
+    pub fn required_field<'h>(
         &mut self,
         name: &'static str,
         message: &str,
         help: impl Into<Option<&'h str>>,
-    ) -> Option<Reader<'n>> {
-        let node = self.take(name);
+    ) -> Option<NodeReader<'n>> {
+        let node = self.field(name);
         if node.is_none() {
             self.decoder
-                .refuse("missing-field", self.span, message, help.into());
+                .error_with_optional_help("missing-field", self.span, message, help.into());
         }
         node
     }
 
-    /// The value of a field, as `read` reads it.
+    /// The decoded value of a field.
     pub fn get<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(Reader<'n>) -> Option<T>,
+        read: impl FnOnce(NodeReader<'n>) -> Option<T>,
     ) -> Option<T> {
-        read(self.take(name)?)
+        read(self.field(name)?)
     }
 
-    /// [`get`](Fields::get), with the place of the value.
+    /// The decoded value of a field, with its span.
     pub fn located<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(Reader<'n>) -> Option<T>,
+        read: impl FnOnce(NodeReader<'n>) -> Option<T>,
     ) -> Option<Located<T>> {
         self.get(name, |node| {
             Some(Located {
@@ -548,91 +584,89 @@ impl<'n> Fields<'n> {
         })
     }
 
-    /// A field with a text.
-    pub fn text(&mut self, name: &'static str, wanted: &str) -> Option<Located<String>> {
-        self.get(name, |node| node.located(wanted))
+    /// The text of a field, with its span.
+    pub fn text(&mut self, name: &'static str, expected: &str) -> Option<Located<String>> {
+        self.get(name, |node| node.located(expected))
     }
 
-    /// The value of a field, as `read` reads it; the default where the field is missing.
+    /// The decoded value of a field; the default if the field is missing.
     pub fn get_or_default<T: Default>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(Reader<'n>) -> T,
+        read: impl FnOnce(NodeReader<'n>) -> T,
     ) -> T {
         self.get(name, |node| Some(read(node))).unwrap_or_default()
     }
 
-    /// A map whose fields `read` takes. Where it is left out or is no map, `read` finds no fields,
-    /// so that all have their defaults.
+    /// Decodes a field that is a map. If it is missing or no map, `read` gets an empty map, so that
+    /// all its fields have their defaults.
     pub fn section<T>(
         &mut self,
         name: &'static str,
-        wanted: &str,
-        read: impl FnOnce(&mut Fields<'_>) -> T,
+        expected: &str,
+        read: impl FnOnce(&mut MapFields<'_>) -> T,
     ) -> T {
-        let entries = self.get(name, |node| node.mapping(wanted));
+        let entries = self.get(name, |node| node.mapping(expected));
         self.decoder
-            .read(self.span, entries.map_or(&[], Vec::as_slice), read)
+            .decode_entries(self.span, entries.map_or(&[], Vec::as_slice), read)
     }
 
-    /// Puts the value of a field into `into`. Where the field is missing or wrong, that keeps its
-    /// value.
-    pub fn set<T>(
+    /// Stores the decoded value of a field in `into`, unless the field is missing or wrong.
+    pub fn get_into<T>(
         &mut self,
         name: &'static str,
         into: &mut T,
-        read: impl FnOnce(Reader<'n>) -> Option<T>,
+        read: impl FnOnce(NodeReader<'n>) -> Option<T>,
     ) {
         if let Some(value) = self.get(name, read) {
             *into = value;
         }
     }
 
-    /// A field with one of a fixed set of words.
+    /// The value that belongs to the word of a field.
     pub fn word<T: Copy>(
         &mut self,
         name: &'static str,
         words: &[(&str, T)],
-        wanted: &str,
+        expected: &str,
     ) -> Option<T> {
-        self.get(name, |node| node.word(words, wanted))
+        self.get(name, |node| node.word(words, expected))
     }
 
-    /// A field with the name of a variant.
+    /// The variant that a field names.
     pub fn variant<T: VariantNames + FromStr>(
         &mut self,
         name: &'static str,
-        wanted: &str,
+        expected: &str,
     ) -> Option<T> {
-        self.get(name, |node| node.variant(wanted))
+        self.get(name, |node| node.variant(expected))
     }
 
-    /// A field with a whole number within bounds.
+    /// The whole number of a field, within bounds.
     pub fn integer<T: TryFrom<u64>>(
         &mut self,
         name: &'static str,
         bounds: RangeInclusive<u64>,
-        wanted: &str,
+        expected: &str,
     ) -> Option<T> {
-        self.get(name, |node| node.integer(bounds, wanted))
+        self.get(name, |node| node.integer(bounds, expected))
     }
 
-    /// Whether the map has no other field than this. Fields for which `finish` added an error do
-    /// not count.
+    /// Whether the map has no other field than this, apart from those reported as unknown.
     pub fn has_only(&self, name: &str) -> bool {
-        self.fields.iter().all(|(written, ..)| *written == name)
+        self.fields.iter().all(|field| field.name == name)
     }
 
-    /// Adds errors for the fields that were not taken, and forgets these fields, so that a second
-    /// call adds none. A decoder calls it early to have its errors about the whole map come after
-    /// these.
-    pub fn finish(&mut self) {
-        for (name, key, value, _) in self.fields.extract_if(.., |(.., taken)| !*taken) {
-            let help = match nearest(name, self.known.iter().copied()) {
+    /// Adds an error for each field that was not asked for, and removes it, so that a second call
+    /// adds none. Called early by decoders whose errors about the whole map should come last.
+    pub fn report_unknown(&mut self) {
+        for field in self.fields.extract_if(.., |field| !field.is_known) {
+            let name = field.name;
+            let help = match nearest_word(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 // `{ tag: noindex, noarchive }` splits at the comma: the second half is a key
                 // without a value.
-                None if value.is_null() => {
+                None if field.value.is_null() => {
                     "inside `{ }` a comma begins the next field: put quotes around the value, or write a list"
                         .to_owned()
                 }
@@ -640,7 +674,7 @@ impl<'n> Fields<'n> {
             };
             self.decoder.error_with_help(
                 "unknown-field",
-                key.span,
+                field.key.span,
                 format!("there is no field `{name}` here"),
                 help,
             );

@@ -1,7 +1,7 @@
-//! [`Diagnostic`]: one mistake or warning, with its place and what to do. It is shown as rustc
-//! shows its own, or in one line for logs.
+//! [`Diagnostic`]: a mistake or a warning about a file such as a policy, with its position in the
+//! file and what to do. It is rendered as rustc renders its errors, or in one line for logs.
 
-use super::{Source, Span};
+use super::{SourceFile, SourceSpan};
 use crate::printable::{is_hidden, printable};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -14,23 +14,23 @@ use std::ops::Range;
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; nothing need be done.
+    /// Information; there is nothing to do.
     Note,
-    /// Worth saying; the file is used.
+    /// Probably a mistake; the file is used.
     Warning,
-    /// The file is refused.
+    /// The file is rejected.
     Error,
 }
 
 named!(Severity);
 
-/// Another place that matters, with a word about it.
+/// Another span that matters, with a label.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs)]
 #[non_exhaustive]
-pub struct Related {
+pub struct RelatedSpan {
     #[serde(flatten)]
-    pub span: Span,
+    pub span: SourceSpan,
     pub label: String,
 }
 
@@ -44,19 +44,19 @@ pub struct Diagnostic {
     pub id: &'static str,
     /// One sentence without a full stop, naming what is wrong.
     pub message: String,
-    /// Where; the whole file when absent.
+    /// The span; absent if it is about the whole file.
     #[serde(flatten)]
-    pub span: Option<Span>,
-    /// A few words under the marked place.
+    pub span: Option<SourceSpan>,
+    /// A few words under the marked span.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Other places that matter.
+    /// Other spans that matter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub related: Vec<Related>,
+    pub related: Vec<RelatedSpan>,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// How many more findings of this kind the file has that are not listed.
+    /// The number of further findings of this kind, which are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
 }
@@ -68,8 +68,12 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Diagnostic {
-    /// An error at a place.
-    pub(crate) fn error(id: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+    /// An error at a span.
+    pub(crate) fn error(
+        id: &'static str,
+        span: SourceSpan,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             id,
@@ -82,8 +86,12 @@ impl Diagnostic {
         }
     }
 
-    /// A warning at a place.
-    pub(crate) fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+    /// A warning at a span.
+    pub(crate) fn warning(
+        id: &'static str,
+        span: SourceSpan,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic {
             severity: Severity::Warning,
             ..Diagnostic::error(id, span, message)
@@ -94,52 +102,58 @@ impl Diagnostic {
     pub(crate) fn whole_file(id: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             span: None,
-            ..Diagnostic::error(id, Span::default(), message)
+            ..Diagnostic::error(id, SourceSpan::default(), message)
         }
     }
 
-    /// Says something under the marked place.
+    /// Sets the label under the marked span.
     pub(crate) fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = Some(label.into());
         self
     }
 
-    /// Says what to do.
+    /// Sets what to do.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// Points at another place.
-    pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
-        self.related.push(Related {
+    /// Adds another span with a label.
+    pub(crate) fn related(mut self, span: SourceSpan, label: impl Into<String>) -> Diagnostic {
+        self.related.push(RelatedSpan {
             span,
             label: label.into(),
         });
         self
     }
 
-    /// Shows it as rustc would, with the lines of the file; with colours when `colour`. Characters
-    /// that a terminal might obey are replaced. A place over several lines is marked in the first.
-    pub fn render(&self, source: &Source, colour: bool) -> String {
-        let text = shown(&source.text);
+    /// Renders it as rustc would, with the lines of the file. Control characters are replaced. A span
+    /// over several lines is marked in the first.
+    pub fn render(&self, source: &SourceFile, colour: bool) -> String {
+        let text = without_controls(&source.text);
         let name = printable(source.name.as_bytes());
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
             Severity::Note => Level::NOTE,
         };
-        let title = level.primary_title(shown(&self.message)).id(self.id);
+        let title = level
+            .primary_title(without_controls(&self.message))
+            .id(self.id);
         let mut group = match self.span {
             Some(span) => {
-                let label = self.label.as_deref().map(shown).unwrap_or_default();
+                let label = self
+                    .label
+                    .as_deref()
+                    .map(without_controls)
+                    .unwrap_or_default();
                 let primary = AnnotationKind::Primary
-                    .span(marked(&text, span))
+                    .span(first_line_range(&text, span))
                     .label(label);
                 let related = self.related.iter().map(|related| {
                     AnnotationKind::Context
-                        .span(marked(&text, related.span))
-                        .label(shown(&related.label))
+                        .span(first_line_range(&text, related.span))
+                        .label(without_controls(&related.label))
                 });
                 title.element(
                     Snippet::source(&text)
@@ -151,7 +165,7 @@ impl Diagnostic {
             None => title.element(annotate_snippets::Origin::path(&name)),
         };
         if let Some(help) = self.help_and_more() {
-            group = group.element(Level::HELP.message(shown(&help)));
+            group = group.element(Level::HELP.message(without_controls(&help)));
         }
         let renderer = if colour {
             Renderer::styled()
@@ -164,7 +178,7 @@ impl Diagnostic {
             .to_string()
     }
 
-    /// What to do, and how many more findings there are.
+    /// What to do, and the number of further findings.
     fn help_and_more(&self) -> Option<String> {
         let more =
             (self.more > 0).then(|| format!("and {} more of this kind in the file", self.more));
@@ -175,7 +189,7 @@ impl Diagnostic {
     }
 
     /// `file:line:column: error[id]: message`, for logs and `status`.
-    pub fn one_line(&self, source: &Source) -> String {
+    pub fn one_line(&self, source: &SourceFile) -> String {
         let message = on_one_line(&self.message);
         let name = printable(source.name.as_bytes());
         let severity = self.severity.name();
@@ -191,13 +205,13 @@ impl Diagnostic {
 
     /// [`one_line`](Diagnostic::one_line), with the labels and what to do in parentheses, each
     /// shortened if it is very long.
-    pub(crate) fn with_help(&self, source: &Source) -> String {
+    pub(crate) fn one_line_with_help(&self, source: &SourceFile) -> String {
         let labels = self.related.iter().map(|related| &related.label);
         let beside: Vec<String> = labels
             .chain(&self.label)
             .cloned()
             .chain(self.help_and_more())
-            .map(|text| shortened(on_one_line(&text)))
+            .map(|text| elide_middle(on_one_line(&text)))
             .collect();
         let line = self.one_line(source);
         if beside.is_empty() {
@@ -208,29 +222,27 @@ impl Diagnostic {
     }
 }
 
-/// The text with a blank for each character that could end a line or move a cursor.
+/// The text with a blank for each control character, line breaks included.
 fn on_one_line(text: &str) -> String {
     text.chars()
-        .map(|sign| if is_hidden(sign) { ' ' } else { sign })
+        .map(|c| if is_hidden(c) { ' ' } else { c })
         .collect()
 }
 
-fn shown(text: &str) -> String {
-    text.chars().map(harmless).collect()
+fn without_controls(text: &str) -> String {
+    text.chars().map(replace_hidden).collect()
 }
 
-/// The range to mark in a shown text. A mark over many lines hides what it is about, so it ends
-/// with the first.
-fn marked(text: &str, span: Span) -> Range<usize> {
-    let start = floor(text, span.start);
-    let end = floor(text, span.end.max(start));
+/// The bytes of a span up to the end of its first line, at character boundaries.
+fn first_line_range(text: &str, span: SourceSpan) -> Range<usize> {
+    let start = floor_char_boundary(text, span.start);
+    let end = floor_char_boundary(text, span.end.max(start));
     let newline = text[start..end].find('\n');
     start..newline.map_or(end, |newline| start + newline)
 }
 
-/// A text of more than 500 characters with only its first and its last 250: a pattern mostly stands
-/// in the middle. Other texts stay.
-fn shortened(text: String) -> String {
+/// The first and the last 250 characters of a text that has more than 500.
+fn elide_middle(text: String) -> String {
     const END: usize = 250;
     let length = text.chars().count();
     if length <= 2 * END {
@@ -241,31 +253,30 @@ fn shortened(text: String) -> String {
     format!("{first} [...] {last}")
 }
 
-/// The character, or in place of one that a terminal might obey another of as many bytes, so that
-/// offsets stay right. Line breaks and tabs stay.
-fn harmless(sign: char) -> char {
-    match (sign, sign.len_utf8()) {
-        ('\n' | '\t' | '\r', _) => sign,
-        _ if !is_hidden(sign) => sign,
+/// Replaces a control character by another of as many bytes, so that offsets stay right. Line breaks
+/// and tabs stay.
+fn replace_hidden(c: char) -> char {
+    match (c, c.len_utf8()) {
+        ('\n' | '\t' | '\r', _) => c,
+        _ if !is_hidden(c) => c,
         (_, 1) => '?',
         (_, 2) => '§',
         _ => '\u{fffd}',
     }
 }
 
-/// The offset, or the nearest before it, at which a character begins; at most the length of the
-/// text.
-fn floor(text: &str, offset: usize) -> usize {
+/// The nearest character boundary at or before an offset.
+fn floor_char_boundary(text: &str, offset: usize) -> usize {
     (0..=offset.min(text.len()))
         .rev()
         .find(|&offset| text.is_char_boundary(offset))
         .unwrap_or_default()
 }
 
-/// All findings about one file.
+/// The findings about one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// In the order they were found; `sort` puts them in the order of the file.
+    /// The findings, in the order they were added until they are sorted.
     pub items: Vec<Diagnostic>,
 }
 
@@ -275,15 +286,14 @@ impl Diagnostics {
         self.items.push(diagnostic);
     }
 
-    /// Whether the file is refused.
+    /// Whether there is an error, so that the file is rejected.
     pub fn has_errors(&self) -> bool {
         self.items
             .iter()
             .any(|item| item.severity == Severity::Error)
     }
 
-    /// Puts the findings in the order of the file, those about the whole file first. Findings at
-    /// one place keep their order.
+    /// Sorts the findings by their start in the file, those about the whole file first. Stable.
     pub(crate) fn sort(&mut self) {
         self.items
             .sort_by_key(|item| item.span.map(|span| span.start));

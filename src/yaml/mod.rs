@@ -1,18 +1,20 @@
-//! Reads YAML into a tree with places, decodes its values, and shows mistakes in their place as
-//! rustc does ([`Diagnostic`]). A derived deserializer stops at the first mistake; these decoders
-//! go on and collect all.
+//! A YAML parser that keeps source positions: a parser into a tree, decoders, and [`Diagnostic`]s
+//! that show mistakes as rustc does. Unlike serde's deserializers, the decoders go on after a
+//! mistake and collect all.
 
 mod decode;
 mod diagnostic;
-mod place;
+mod source;
 pub(crate) mod tree;
 
-pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
-pub use place::{Source, Span};
+pub use diagnostic::{Diagnostic, Diagnostics, RelatedSpan, Severity};
+pub use source::{SourceFile, SourceSpan};
 
-pub(crate) use decode::{Decoder, Fields, Reader, is_word, nearest, parse_duration, read};
-pub(crate) use place::{Located, values};
-pub(crate) use tree::{Document, Mapping, Node, Value};
+pub(crate) use decode::{
+    Decoder, MapFields, NodeReader, decode_file, is_plain_word, nearest_word, parse_duration,
+};
+pub(crate) use source::{Located, located_values};
+pub(crate) use tree::{Mapping, Node, NodeValue, YamlDocument};
 
 #[cfg(test)]
 mod tests;

@@ -1,72 +1,72 @@
-//! How YAML is read: places, aliases, limits, and mistakes in the words of a person.
+//! Tests of the YAML parser: positions, aliases, limits, error messages and durations.
 
 use super::*;
 use proptest::prelude::*;
 
-fn source(text: &str) -> Source {
-    Source {
+fn source_file(text: &str) -> SourceFile {
+    SourceFile {
         name: "policies/x.yaml".into(),
         text: text.into(),
     }
 }
 
-fn parse(text: &str) -> (Option<Document>, Diagnostics) {
+fn parse(text: &str) -> (Option<YamlDocument>, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
-    let document = Document::parse(&source(text), &mut diagnostics);
+    let document = YamlDocument::parse(&source_file(text), &mut diagnostics);
     (document, diagnostics)
 }
 
-fn root(text: &str) -> Node {
+fn parse_root(text: &str) -> Node {
     let (document, diagnostics) = parse(text);
     assert!(diagnostics.items.is_empty(), "{diagnostics:?}");
     document.and_then(|document| document.root).expect("a root")
 }
 
-fn entry<'n>(node: &'n Node, name: &str) -> &'n Node {
-    let Value::Mapping(entries) = &node.value else {
+fn entry_value<'n>(node: &'n Node, name: &str) -> &'n Node {
+    let NodeValue::Mapping(entries) = &node.value else {
         panic!("not a map: {node:?}")
     };
     &entries
         .iter()
-        .find(|(key, _)| matches!(&key.value, Value::Scalar { text, .. } if text == name))
+        .find(|(key, _)| matches!(&key.value, NodeValue::Scalar { text, .. } if text == name))
         .expect(name)
         .1
 }
 
-fn slice(text: &str, span: Span) -> &str {
+fn text_at(text: &str, span: SourceSpan) -> &str {
     &text[span.start..span.end]
 }
 
 #[test]
 fn spans_are_bytes_and_columns_are_characters() {
     let text = "# größe\nschlüssel: [ä, bb]\nx: \"ü\"\r\nlast: 1\r\n";
-    let node = root(text);
-    let Value::Sequence(items) = &entry(&node, "schlüssel").value else {
+    let node = parse_root(text);
+    let NodeValue::Sequence(items) = &entry_value(&node, "schlüssel").value else {
         panic!("a list")
     };
-    assert_eq!(slice(text, items[1].span), "bb");
+    assert_eq!(text_at(text, items[1].span), "bb");
     assert_eq!((items[1].span.line, items[1].span.column), (2, 16));
-    assert_eq!(slice(text, entry(&node, "x").span), "\"ü\"");
-    assert_eq!(slice(text, entry(&node, "last").span), "1");
-    assert_eq!(entry(&node, "last").span.line, 4);
+    assert_eq!(text_at(text, entry_value(&node, "x").span), "\"ü\"");
+    assert_eq!(text_at(text, entry_value(&node, "last").span), "1");
+    assert_eq!(entry_value(&node, "last").span.line, 4);
 }
 
 #[test]
-fn a_byte_order_mark_does_not_move_places() {
+fn byte_order_mark_does_not_move_places() {
     let text = "\u{feff}a: b\n";
-    assert_eq!(slice(text, entry(&root(text), "a").span), "b");
+    assert_eq!(text_at(text, entry_value(&parse_root(text), "a").span), "b");
 }
 
 #[test]
 fn aliases_are_copies_and_merge_keys_give_way_to_explicit_ones() {
-    let node = root("base: &base { x: 1, y: 2 }\nuse: { <<: *base, y: 3 }\n");
-    let used = entry(&node, "use");
-    assert!(matches!(&entry(used, "x").value, Value::Scalar { text, .. } if text == "1"));
-    assert!(matches!(&entry(used, "y").value, Value::Scalar { text, .. } if text == "3"));
+    let node = parse_root("base: &base { x: 1, y: 2 }\nuse: { <<: *base, y: 3 }\n");
+    let used = entry_value(&node, "use");
+    assert!(matches!(&entry_value(used, "x").value, NodeValue::Scalar { text, .. } if text == "1"));
+    assert!(matches!(&entry_value(used, "y").value, NodeValue::Scalar { text, .. } if text == "3"));
 }
 
 #[test]
-fn an_alias_bomb_is_refused() {
+fn alias_bomb_is_rejected() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let previous = level - 1;
@@ -84,7 +84,7 @@ fn an_alias_bomb_is_refused() {
 }
 
 #[test]
-fn deep_nesting_and_self_reference_are_refused() {
+fn deep_nesting_and_self_reference_are_rejected() {
     assert_eq!(
         parse(&"[".repeat(10_000)).1.items[0].severity,
         Severity::Error
@@ -93,7 +93,7 @@ fn deep_nesting_and_self_reference_are_refused() {
 }
 
 #[test]
-fn known_traps_have_their_own_words() {
+fn known_yaml_traps_have_own_ids() {
     assert_eq!(parse("paths: [*.pdf]\n").1.items[0].id, "unquoted-star");
     assert_eq!(parse("agents: *\n").1.items[0].id, "unquoted-star");
     let tab = parse("a:\n\tb: 1\n").1;
@@ -113,7 +113,7 @@ fn known_traps_have_their_own_words() {
 }
 
 #[test]
-fn an_empty_file_has_no_root() {
+fn empty_file_has_no_root() {
     for text in ["", "# only a comment\n", "---\n"] {
         let (document, diagnostics) = parse(text);
         assert!(diagnostics.items.is_empty());
@@ -122,9 +122,9 @@ fn an_empty_file_has_no_root() {
 }
 
 #[test]
-fn a_finding_is_shown_as_rustc_would() {
+fn diagnostic_is_rendered_like_rustc() {
     let text = "robots:\n  gruops: []\n";
-    let span = Span {
+    let span = SourceSpan {
         start: 10,
         end: 16,
         line: 2,
@@ -132,7 +132,7 @@ fn a_finding_is_shown_as_rustc_would() {
     };
     let shown = Diagnostic::error("unknown-field", span, "there is no field `gruops` here")
         .help("did you mean `groups`?")
-        .render(&source(text), false);
+        .render(&source_file(text), false);
     assert!(shown.starts_with("error[unknown-field]: "), "{shown}");
     assert!(shown.contains("policies/x.yaml:2:3"), "{shown}");
     assert!(shown.contains("gruops: []"), "{shown}");
@@ -143,7 +143,7 @@ fn a_finding_is_shown_as_rustc_would() {
 #[test]
 fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
     let text = "a: \"\x1b[31mred\u{9b}\"\n";
-    let span = Span {
+    let span = SourceSpan {
         start: 0,
         end: 1,
         line: 1,
@@ -151,7 +151,7 @@ fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
     };
     let shown = Diagnostic::error("bad-value", span, "\x1b[2J")
         .related(span, "\x1b[1m")
-        .render(&source(text), false);
+        .render(&source_file(text), false);
     assert!(
         !shown.contains('\x1b') && !shown.contains('\u{9b}'),
         "{shown:?}"
@@ -161,12 +161,12 @@ fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
 #[test]
 fn every_mistake_of_a_map_is_reported() {
     let text = "one: 1\none: 2\nthre: 3\nfour: maybe\n";
-    let node = root(text);
+    let node = parse_root(text);
     let decoder = Decoder::default();
-    decoder.reader(&node).map("a map", |fields| {
-        fields.take("one");
-        fields.take("three");
-        fields.get("four", Reader::boolean);
+    decoder.reader(&node).decode_map("a map", |fields| {
+        fields.field("one");
+        fields.field("three");
+        fields.get("four", NodeReader::boolean);
     });
     let diagnostics = decoder.diagnostics.into_inner();
     let ids: Vec<_> = diagnostics
@@ -188,16 +188,16 @@ fn every_mistake_of_a_map_is_reported() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC*|[a-z:{}\\[\\], \n\t&*!|>'\"#%@`-]{0,80}") {
+    fn any_text_is_parsed_or_rejected(text in "\\PC*|[a-z:{}\\[\\], \n\t&*!|>'\"#%@`-]{0,80}") {
         let (document, diagnostics) = parse(&text);
         prop_assert_eq!(document.is_none(), diagnostics.has_errors());
         for item in &diagnostics.items {
-            item.render(&source(&text), true);
+            item.render(&source_file(&text), true);
         }
     }
 }
 
-/// What robots.txt files say (`Crawl-delay: 1.5`) can be said.
+/// As in robots.txt files (`Crawl-delay: 1.5`).
 #[test]
 fn durations_have_fractions() {
     let milliseconds =

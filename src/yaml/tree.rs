@@ -1,34 +1,33 @@
-//! [`Document`]: a YAML file as a tree of [`Node`]s, each with its place in the file. Aliases are
-//! resolved, up to a limit, and merge keys are applied. Duplicate keys stay for the decoder, which
-//! reports them.
+//! [`YamlDocument`]: a YAML file as a tree of [`Node`]s with spans. Aliases are expanded, up to a
+//! limit, and merge keys (`<<`) are applied. Duplicate keys stay; the decoder reports them.
 
-use super::place::{Source, Span};
+use super::source::{SourceFile, SourceSpan};
 use super::{Diagnostic, Diagnostics};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 use std::collections::HashMap;
 
-/// Nodes of one file, copies made by aliases included: an alias bomb ends here.
+/// The most nodes of one file, with aliases expanded. It stops alias bombs.
 const MAX_NODES: usize = 200_000;
-/// Nesting of one file; decoding recurses.
+/// The deepest nesting of one file, because decoding is recursive.
 const MAX_DEPTH: usize = 64;
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its value.
-    pub value: Value,
-    /// Its place. For a list or map: from its first to its last entry.
-    pub span: Span,
+    pub value: NodeValue,
+    /// Its span. For a list or map: from its first to its last entry.
+    pub span: SourceSpan,
 }
 
 /// The value of a node. Scalars stay text: the field that they are for decides their type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// A scalar; `plain` when unquoted (so that `yes`, `~` and `12` may be more than text).
+pub enum NodeValue {
+    /// A scalar. Only a plain one may be more than text: `yes`, `~`, `12`.
     Scalar {
         /// The text, escapes resolved.
         text: String,
-        /// Unquoted.
+        /// Whether it is unquoted.
         plain: bool,
     },
     /// A list.
@@ -41,49 +40,52 @@ pub enum Value {
 pub type Mapping = Vec<(Node, Node)>;
 
 impl Node {
-    /// Whether nothing was written: an unquoted empty scalar, `~` or `null`.
+    /// Whether it is null: an unquoted empty scalar, `~` or `null`.
     pub fn is_null(&self) -> bool {
-        matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+        matches!(&self.value, NodeValue::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
     /// Whether it is a map.
     pub fn is_map(&self) -> bool {
-        matches!(self.value, Value::Mapping(_))
+        matches!(self.value, NodeValue::Mapping(_))
     }
 
     /// Whether it is a list or a map without entries.
     pub fn is_empty(&self) -> bool {
         match &self.value {
-            Value::Scalar { .. } => false,
-            Value::Sequence(items) => items.is_empty(),
-            Value::Mapping(entries) => entries.is_empty(),
+            NodeValue::Scalar { .. } => false,
+            NodeValue::Sequence(items) => items.is_empty(),
+            NodeValue::Mapping(entries) => entries.is_empty(),
         }
     }
 
     /// The kind of node, for messages: `a list`, `a map`, `a single value`, `nothing`.
-    pub fn what(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match &self.value {
             _ if self.is_null() => "nothing",
-            Value::Scalar { .. } => "a single value",
-            Value::Sequence(_) => "a list",
-            Value::Mapping(_) => "a map",
+            NodeValue::Scalar { .. } => "a single value",
+            NodeValue::Sequence(_) => "a list",
+            NodeValue::Mapping(_) => "a map",
         }
     }
 
-    /// How many nodes it has, and how many levels; keys have no levels.
-    fn extent(&self) -> (usize, usize) {
+    /// The numbers of its nodes and of its levels; keys have no levels.
+    fn size_and_depth(&self) -> (usize, usize) {
         let mut nodes = 1;
         let mut levels = 1;
         let below: Vec<&Node> = match &self.value {
-            Value::Scalar { .. } => Vec::new(),
-            Value::Sequence(items) => items.iter().collect(),
-            Value::Mapping(entries) => {
-                nodes += entries.iter().map(|(key, _)| key.extent().0).sum::<usize>();
+            NodeValue::Scalar { .. } => Vec::new(),
+            NodeValue::Sequence(items) => items.iter().collect(),
+            NodeValue::Mapping(entries) => {
+                nodes += entries
+                    .iter()
+                    .map(|(key, _)| key.size_and_depth().0)
+                    .sum::<usize>();
                 entries.iter().map(|(_, value)| value).collect()
             }
         };
         for node in below {
-            let (more, deeper) = node.extent();
+            let (more, deeper) = node.size_and_depth();
             nodes += more;
             levels = levels.max(deeper + 1);
         }
@@ -93,15 +95,15 @@ impl Node {
 
 /// A file as a tree; `root` is `None` for an empty file.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct YamlDocument {
     /// The root node.
     pub root: Option<Node>,
 }
 
-impl Document {
-    /// Reads a file. An error (of syntax, size, depth, aliases, or a second document) goes to
-    /// `diagnostics`, and there is no document. A byte order mark at the beginning is skipped.
-    pub fn parse(source: &Source, diagnostics: &mut Diagnostics) -> Option<Document> {
+impl YamlDocument {
+    /// Parses a file. An error (of syntax, size, depth, aliases, or a second document) is added to
+    /// `diagnostics`. A byte order mark at the beginning is skipped.
+    pub fn parse(source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<YamlDocument> {
         // A byte order mark is allowed at the start (YAML 1.2 section 5.2); the parser's positions
         // do not count it.
         let (text, offset) = match source.text.strip_prefix('\u{feff}') {
@@ -110,52 +112,51 @@ impl Document {
         };
         let bytes =
             (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte as u32).collect());
-        let mut builder = Builder {
+        let mut builder = TreeBuilder {
             text,
             offset,
             bytes,
-            ..Builder::default()
+            ..TreeBuilder::default()
         };
         builder
             .build()
-            .map(|root| Document { root })
+            .map(|root| YamlDocument { root })
             .map_err(|error| diagnostics.push(*error))
             .ok()
     }
 }
 
-/// A list or map that is still open.
-struct Open {
+/// A list or map whose end was not parsed yet.
+struct OpenCollection {
     anchor: usize,
-    span: Span,
-    value: Value,
+    span: SourceSpan,
+    value: NodeValue,
     key: Option<Node>,
 }
 
 #[derive(Default)]
-struct Builder<'t> {
+struct TreeBuilder<'t> {
     text: &'t str,
     offset: usize,
     /// Byte offset of every character: the parser counts characters.
     bytes: Option<Vec<u32>>,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
     root: Option<Node>,
     documents: usize,
 }
 
-type Failure = Box<Diagnostic>;
+type ParseError = Box<Diagnostic>;
 
-impl Builder<'_> {
-    /// Reads the whole text. Stops at the first error. The root is `None` where nothing is written
-    /// but perhaps `null`.
-    fn build(&mut self) -> Result<Option<Node>, Failure> {
+impl TreeBuilder<'_> {
+    /// Parses the whole text, up to the first error. The root is `None` for an empty file or `null`.
+    fn build(&mut self) -> Result<Option<Node>, ParseError> {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
             let (event, place) =
                 event.map_err(|error| self.syntax_error(error.marker(), error.info()))?;
-            let span = self.span(&place.start, &place.end);
+            let span = self.span_between(&place.start, &place.end);
             match event {
                 Event::DocumentStart(_) => {
                     self.documents += 1;
@@ -172,45 +173,45 @@ impl Builder<'_> {
                 }
                 Event::Scalar(text, style, anchor, _) => {
                     let node = Node {
-                        value: Value::Scalar {
+                        value: NodeValue::Scalar {
                             text: text.into_owned(),
                             plain: style == ScalarStyle::Plain,
                         },
                         span,
                     };
-                    self.close(node, anchor)?;
+                    self.attach(node, anchor)?;
                 }
                 Event::SequenceStart(anchor, _) => {
-                    self.begin(anchor, span, Value::Sequence(Vec::new()))?
+                    self.open_collection(anchor, span, NodeValue::Sequence(Vec::new()))?
                 }
                 Event::MappingStart(anchor, _) => {
-                    self.begin(anchor, span, Value::Mapping(Vec::new()))?
+                    self.open_collection(anchor, span, NodeValue::Mapping(Vec::new()))?
                 }
                 Event::SequenceEnd | Event::MappingEnd => {
                     if let Some(open) = self.open.pop() {
-                        let span = whole(open.span, &open.value, span);
-                        let value = merged(open.value, span)?;
-                        self.close(Node { value, span }, open.anchor)?;
+                        let span = collection_span(open.span, &open.value, span);
+                        let value = apply_merge_keys(open.value, span)?;
+                        self.attach(Node { value, span }, open.anchor)?;
                     }
                 }
                 Event::Alias(anchor) => {
-                    // An alias to an enclosing node is not in the table yet: such a tree would have
-                    // no end.
+                    // An alias to an enclosing node is not in the table yet: such a tree would be
+                    // infinite.
                     let message = "this alias refers to a value that it is part of";
                     let target = self
                         .anchors
                         .get(&anchor)
                         .ok_or_else(|| Diagnostic::error("recursive-alias", span, message))?;
-                    let (nodes, levels) = target.extent();
+                    let (nodes, levels) = target.size_and_depth();
                     if self.open.len() + levels > MAX_DEPTH {
-                        return Err(too_deep(span));
+                        return Err(too_deep_error(span));
                     }
                     let node = Node {
                         span,
                         ..target.clone()
                     };
                     self.nodes += nodes;
-                    self.close(node, 0)?;
+                    self.attach(node, 0)?;
                 }
                 Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
             }
@@ -218,12 +219,17 @@ impl Builder<'_> {
         Ok(self.root.take().filter(|root| !root.is_null()))
     }
 
-    /// Opens a list or map. An error where that would be nested too deep.
-    fn begin(&mut self, anchor: usize, span: Span, value: Value) -> Result<(), Failure> {
+    /// Opens a list or map. An error if it is nested too deep.
+    fn open_collection(
+        &mut self,
+        anchor: usize,
+        span: SourceSpan,
+        value: NodeValue,
+    ) -> Result<(), ParseError> {
         if self.open.len() >= MAX_DEPTH {
-            return Err(too_deep(span));
+            return Err(too_deep_error(span));
         }
-        self.open.push(Open {
+        self.open.push(OpenCollection {
             anchor,
             span,
             value,
@@ -232,10 +238,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs: into the list or map that is open, there as a key or
-    /// as the value of the last key, else as the root. Remembers it by its anchor (0 is none). An
-    /// error beyond `MAX_NODES`.
-    fn close(&mut self, node: Node, anchor: usize) -> Result<(), Failure> {
+    /// Adds a finished node to the open list or map, there as a key or as the value of the last key,
+    /// else as the root. Stores it under its anchor (0 for none). An error beyond `MAX_NODES`.
+    fn attach(&mut self, node: Node, anchor: usize) -> Result<(), ParseError> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             let message = format!("the file holds more than {MAX_NODES} values, aliases expanded");
@@ -250,20 +255,20 @@ impl Builder<'_> {
         match self.open.last_mut() {
             None => self.root = Some(node),
             Some(open) => match &mut open.value {
-                Value::Sequence(items) => items.push(node),
-                Value::Mapping(entries) => match open.key.take() {
+                NodeValue::Sequence(items) => items.push(node),
+                NodeValue::Mapping(entries) => match open.key.take() {
                     None => open.key = Some(node),
                     Some(key) => entries.push((key, node)),
                 },
-                Value::Scalar { .. } => {}
+                NodeValue::Scalar { .. } => {}
             },
         }
         Ok(())
     }
 
-    /// The byte offset in the file of a character, which the parser counts without the byte order
-    /// mark.
-    fn byte(&self, character: usize) -> usize {
+    /// The byte offset of a character of the file. The parser counts characters without the byte
+    /// order mark.
+    fn byte_offset(&self, character: usize) -> usize {
         let within = match &self.bytes {
             None => character.min(self.text.len()),
             Some(bytes) => bytes
@@ -273,17 +278,17 @@ impl Builder<'_> {
         within + self.offset
     }
 
-    fn span(&self, start: &Marker, end: &Marker) -> Span {
-        Span {
-            start: self.byte(start.index()),
-            end: self.byte(end.index()),
-            line: count(start.line()),
-            column: count(start.col() + 1),
+    fn span_between(&self, start: &Marker, end: &Marker) -> SourceSpan {
+        SourceSpan {
+            start: self.byte_offset(start.index()),
+            end: self.byte_offset(end.index()),
+            line: saturating_u32(start.line()),
+            column: saturating_u32(start.col() + 1),
         }
     }
 
-    /// The last character that is not blank: where a file that ends too early is marked.
-    fn last(&self) -> Span {
+    /// The span of the last character that is not blank, to mark a file that ends too early.
+    fn last_char_span(&self) -> SourceSpan {
         let written = self.text.trim_end();
         let start = written.char_indices().last().map_or(0, |(start, _)| start);
         let line_start = written[..start]
@@ -291,20 +296,20 @@ impl Builder<'_> {
             .map_or(0, |newline| newline + 1);
         let line = 1 + written[..start].matches('\n').count();
         let column = 1 + written[line_start..start].chars().count();
-        Span {
+        SourceSpan {
             start: start + self.offset,
             end: written.len() + self.offset,
-            line: count(line),
-            column: count(column),
+            line: saturating_u32(line),
+            column: saturating_u32(column),
         }
     }
 
-    /// The error for what the parser (`info`) says at a place. Common mistakes get help: an
-    /// unquoted `*`, a tab, a character that cannot begin a value, a colon in a value.
+    /// The error for the parser's message `info`. Common mistakes get help: an unquoted `*`, a tab, a
+    /// character that cannot begin a value, a colon in a value.
     fn syntax_error(&self, marker: &Marker, info: &str) -> Diagnostic {
-        let mut span = self.span(marker, marker);
+        let mut span = self.span_between(marker, marker);
         if span.start >= self.text.trim_end().len() + self.offset {
-            span = self.last();
+            span = self.last_char_span();
         }
         let line = self
             .text
@@ -322,7 +327,10 @@ impl Builder<'_> {
         let value = line
             .split_once(": ")
             .map_or(written, |(_, value)| value.trim_start());
-        if has_star(value) || has_star(written) || info.contains("anchor") && line.contains('*') {
+        if has_unquoted_star(value)
+            || has_unquoted_star(written)
+            || info.contains("anchor") && line.contains('*')
+        {
             return Diagnostic::error("unquoted-star", span, "an unquoted `*` begins a YAML alias")
                 .label(info.to_owned())
                 .help("put quotes around it: \"*\", \"*.pdf\"");
@@ -341,11 +349,11 @@ impl Builder<'_> {
     }
 }
 
-fn count(number: usize) -> u32 {
+fn saturating_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-fn too_deep(span: Span) -> Failure {
+fn too_deep_error(span: SourceSpan) -> ParseError {
     Diagnostic::error(
         "too-deep",
         span,
@@ -354,48 +362,47 @@ fn too_deep(span: Span) -> Failure {
     .into()
 }
 
-/// The place of a list or map that the parser began at `start` and ended at `end`. A block
-/// collection's own events mark only where it begins, so its last entry ends it.
-fn whole(start: Span, value: &Value, end: Span) -> Span {
+/// The span of a list or map, from the spans of its start and end events. The end event of a block
+/// collection is empty, so the span ends with the last entry.
+fn collection_span(start: SourceSpan, value: &NodeValue, end: SourceSpan) -> SourceSpan {
     let last = match value {
-        Value::Sequence(items) => items.last().map(|item| item.span.end),
-        Value::Mapping(entries) => entries
+        NodeValue::Sequence(items) => items.last().map(|item| item.span.end),
+        NodeValue::Mapping(entries) => entries
             .last()
             .map(|(key, value)| value.span.end.max(key.span.end)),
-        Value::Scalar { .. } => None,
+        NodeValue::Scalar { .. } => None,
     };
     let flow_end = (end.end > end.start).then_some(end.end);
-    Span {
+    SourceSpan {
         end: flow_end.or(last).unwrap_or(start.end).max(start.start),
         ..start
     }
 }
 
-fn has_star(text: &str) -> bool {
+fn has_unquoted_star(text: &str) -> bool {
     text.starts_with('*') || text.contains("[*") || text.contains(", *")
 }
 
 fn is_merge_key(key: &Node) -> bool {
-    matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<")
+    matches!(&key.value, NodeValue::Scalar { text, plain: true } if text == "<<")
 }
 
-/// Applies `<<` (the merge key of YAML 1.1, which people use with anchors): keys of the map itself
-/// win, then earlier sources. An error, from `<<` to the end of `span`, where a source is no map.
-/// Lists stay.
-fn merged(value: Value, span: Span) -> Result<Value, Failure> {
-    let Value::Mapping(entries) = value else {
+/// Applies `<<`, the merge key of YAML 1.1: keys of the map itself win, then those of earlier
+/// sources. An error, from `<<` to the end of `span`, if a source is no map. Lists stay.
+fn apply_merge_keys(value: NodeValue, span: SourceSpan) -> Result<NodeValue, ParseError> {
+    let NodeValue::Mapping(entries) = value else {
         return Ok(value);
     };
     let (merges, mut own): (Mapping, Mapping) =
         entries.into_iter().partition(|(key, _)| is_merge_key(key));
     for (key, value) in merges {
         let sources = match value.value {
-            Value::Sequence(items) => items,
+            NodeValue::Sequence(items) => items,
             _ => vec![value],
         };
         for source in sources {
-            let Value::Mapping(entries) = source.value else {
-                let span = Span {
+            let NodeValue::Mapping(entries) = source.value else {
+                let span = SourceSpan {
                     end: span.end,
                     ..key.span
                 };
@@ -413,5 +420,5 @@ fn merged(value: Value, span: Span) -> Result<Value, Failure> {
             }
         }
     }
-    Ok(Value::Mapping(own))
+    Ok(NodeValue::Mapping(own))
 }

@@ -1,37 +1,38 @@
-//! The page of a crawler: whether its name is proven, and its requests over time, by site and by
-//! kind (such as `allowed` or `violation`). For unlisted bots it lists the names that they give
-//! themselves.
+//! The dashboard's page of one crawler: whether its name is verified, and its requests over time,
+//! by site and by kind (such as `allowed` or `violation`). The page of unknown bots lists the names
+//! that they give themselves.
 
-use super::counted;
-use super::layout::{self, Layout, Link};
-use super::{Dashboard, Page, PageError};
-use crate::admin::query::Query;
+use super::counts;
+use super::layout::{self, PageLayout, PageLink};
+use super::{Dashboard, PageError, PageResult};
+use crate::admin::query::QueryParameters;
 use crate::crawlers::Crawler;
-use crate::record::{ByIdentity, RecordedKind};
-use crate::report::charts::Bar;
-use crate::report::{CrawlerRow, Numbers, Period, claims_nothing, crawler_name, known};
+use crate::record::{CountsByIdentity, RecordedKind};
+use crate::report::charts::PeriodBar;
+use crate::report::{
+    CrawlerRow, NumbersRow, ReportPeriod, crawler_name, is_unprovable_label, registry_crawler,
+};
 use crate::state::history::HistoryError;
-use crate::verdict::{IdentityOutcome, Kind, KnownIdentity};
+use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
 use askama::Template;
 
-/// Names of unlisted bots that are shown.
-const NAMES: usize = 100;
+const MAX_NAMES: usize = 100;
 
 #[derive(Template)]
 #[template(path = "crawler.html")]
 struct CrawlerPage<'a> {
-    layout: Layout,
+    layout: PageLayout,
     id: &'a str,
     name: &'a str,
     known: Option<&'a Crawler>,
-    period: Period,
-    choices: Vec<Link>,
-    bars: Vec<Bar>,
-    totals: ByIdentity,
+    period: ReportPeriod,
+    choices: Vec<PageLink>,
+    bars: Vec<PeriodBar>,
+    totals: CountsByIdentity,
     /// By identity: on all sites, then on each.
-    numbers: Vec<Numbers>,
+    numbers: Vec<NumbersRow>,
     /// Identities and kinds of requests.
-    kinds: Vec<(KnownIdentity, RecordedKind, u64)>,
+    kinds: Vec<(IdentityStatus, RecordedKind, u64)>,
     /// Requests from outside of all lists of the operator, where reverse DNS is not asked; by whole
     /// days.
     suspected: u64,
@@ -41,50 +42,54 @@ struct CrawlerPage<'a> {
 }
 
 impl Dashboard {
-    /// The page of the crawler that `id` of the query names, about the last `days` (30 without it).
-    /// Unknown if neither the registry nor the history of this time has the crawler.
-    pub(super) fn crawler(&self, query: &str) -> Page {
-        let query = Query::read(query, &["id", "days"])?;
+    /// The page of the crawler `id`, about the last `days` (30 by default). Not found if neither the
+    /// registry nor the history has the crawler.
+    pub(super) fn crawler_page(&self, query: &str) -> PageResult {
+        let query = QueryParameters::parse(query, &["id", "days"])?;
         let id = query.get("id").unwrap_or_default();
-        let known = known(id);
-        let period = super::period(&query, self.now())?;
-        let (history, whose) = counted::counts(&self.operations, &period)?;
-        let series = history.series("", id, period.from, period.step)?;
+        let known = registry_crawler(id);
+        let period = super::query_period(&query, self.now())?;
+        let (history, counts_note) = counts::period_history(&self.operations, &period)?;
+        let series = history.counts_over_time("", id, period.from, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();
         if id.is_empty() || !is_known {
             let problem =
                 format!("crawlgate knows no crawler {id}, and the history has none in this period");
-            return Err(PageError::Unknown(problem));
+            return Err(PageError::NotFound(problem));
         }
-        let mut totals = ByIdentity::default();
+        let mut totals = CountsByIdentity::default();
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
-        let with_outcome = |outcome| {
-            let crawlers = history.with_outcome(outcome, period.from)?.into_iter();
+        let crawlers_with_outcome = |outcome| {
+            let crawlers = history
+                .crawlers_with_outcome(outcome, period.from)?
+                .into_iter();
             let mut of_crawler = crawlers.filter(|(crawler, _)| crawler == id);
             let requests = of_crawler.next().map_or(0, |(_, requests)| requests);
             Ok::<u64, HistoryError>(requests)
         };
-        let suspected = with_outcome(IdentityOutcome::Suspected)?;
-        let suspended = with_outcome(IdentityOutcome::Suspended)?;
+        let suspected = crawlers_with_outcome(IdentityOutcome::Suspected)?;
+        let suspended = crawlers_with_outcome(IdentityOutcome::Suspended)?;
         let name = crawler_name(id);
-        let mut numbers = numbers("", id, &totals);
-        for (site, counts) in history.sites(id, period.from, period.step)? {
-            numbers.extend(self::numbers(&site, id, &counts));
+        let mut numbers = identity_rows("", id, &totals);
+        for (site, counts) in history.counts_by_site(id, period.from, period.step)? {
+            numbers.extend(self::identity_rows(&site, id, &counts));
         }
         let page = CrawlerPage {
-            layout: self.layout(name, "/crawler").counted(whose),
+            layout: self
+                .page_layout(name, "/crawler")
+                .with_counts_note(counts_note),
             id,
             name,
             known,
-            choices: super::choices(&period, &layout::crawler_link(id)),
+            choices: super::period_links(&period, &layout::crawler_link(id)),
             suspected,
             suspended,
             bars: period.bars(&series),
             numbers,
-            kinds: kinds(&totals),
+            kinds: kind_counts(&totals),
             totals,
             unlisted: if id == "other" {
-                history.unlisted(period.from, NAMES)?
+                history.unlisted_bots(period.from, MAX_NAMES)?
             } else {
                 Vec::new()
             },
@@ -95,7 +100,7 @@ impl Dashboard {
 }
 
 /// The rows of a crawler on one site, or (an empty `site`) on all, by identity.
-fn numbers(site: &str, id: &str, counts: &ByIdentity) -> Vec<Numbers> {
+fn identity_rows(site: &str, id: &str, counts: &CountsByIdentity) -> Vec<NumbersRow> {
     let (label, href) = match site {
         "" => ("all sites", String::new()),
         site => (site, layout::site_link(site)),
@@ -103,7 +108,7 @@ fn numbers(site: &str, id: &str, counts: &ByIdentity) -> Vec<Numbers> {
     let mut numbers = Vec::new();
     for (identity, counts) in counts.iter() {
         if counts.requests() > 0 {
-            numbers.push(Numbers {
+            numbers.push(NumbersRow {
                 label: label.to_owned(),
                 href: href.clone(),
                 row: CrawlerRow::new(id, identity.into(), *counts),
@@ -113,12 +118,12 @@ fn numbers(site: &str, id: &str, counts: &ByIdentity) -> Vec<Numbers> {
     numbers
 }
 
-/// The requests by identity and kind: triples of identity, kind and count.
-pub(super) fn kinds(counts: &ByIdentity) -> Vec<(KnownIdentity, RecordedKind, u64)> {
+/// The requests by identity and kind.
+pub(super) fn kind_counts(counts: &CountsByIdentity) -> Vec<(IdentityStatus, RecordedKind, u64)> {
     let mut kinds = Vec::new();
     for (identity, counts) in counts.iter() {
-        for kind in RecordedKind::all() {
-            let count = counts.of_kind(kind);
+        for kind in RecordedKind::iter_all() {
+            let count = counts.requests_of_kind(kind);
             if count > 0 && kind != RecordedKind::Of(Kind::NotACrawler) {
                 kinds.push((identity, kind, count));
             }

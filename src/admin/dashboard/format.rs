@@ -1,28 +1,18 @@
-//! Formats numbers, times and texts for the pages of the dashboard: [`minute`], [`words`] and
-//! [`message`].
+//! Small text helpers for the pages of the dashboard. [`thousands`] formats numbers,
+//! [`spaced_words`] turns identifiers into words, and [`split_code_spans`] splits a message so that
+//! the text in backticks is shown as code.
 
 pub use crate::numbers::thousands;
 
 use std::fmt::Display;
 
-/// The day and the minute of a moment: `2026-11-22 10:00`.
-pub fn minute(moment: impl Display) -> String {
-    moment
-        .to_string()
-        .chars()
-        .take(16)
-        .map(|sign| if sign == 'T' { ' ' } else { sign })
-        .collect()
-}
-
-/// A kind, an action or a verdict in words: metrics write `_` between them.
-pub fn words(name: &str) -> String {
+/// A kind, an action or a verdict in words: `_` becomes a blank.
+pub fn spaced_words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// The parts of a message between its backticks, so that every second one is code. The numbers that
-/// the system gives its errors are left out.
-pub fn message(text: impl Display) -> Vec<String> {
+/// Splits a message at its backticks, so that every second part is code. Drops `(os error N)`.
+pub fn split_code_spans(text: impl Display) -> Vec<String> {
     let mut text = text.to_string();
     while let Some((before, rest)) = text.split_once(" (os error ")
         && let Some((_, after)) = rest.split_once(')')

@@ -1,21 +1,21 @@
-//! The page of health: the problems that need attention, then the state of policies, origins and
-//! their queues, instances, certificates, the proof of crawlers' identities, and the published
-//! lists that this proof uses.
+//! The dashboard's page of health: the problems that need attention, then the state of policies,
+//! origins and their queues, instances, certificates, and the verification of crawlers with the
+//! published lists (of networks or keys) that it uses.
 
-use super::layout::Layout;
-use super::{Dashboard, Page};
-use crate::admin::query::Query;
+use super::layout::PageLayout;
+use super::{Dashboard, PageResult};
+use crate::admin::query::QueryParameters;
 use crate::admin::status::InstanceStatus;
 use crate::identity::{ListFailure, ListIndex, PublishedLists};
 use crate::ledger::{EVERY_SITE, ListHealth};
-use crate::peers::Standing;
+use crate::peers::MemberState;
 use askama::Template;
 use std::collections::BTreeMap;
 
 #[derive(Template)]
 #[template(path = "health.html")]
 struct HealthPage<'a> {
-    layout: Layout,
+    layout: PageLayout,
     status: InstanceStatus,
     lists: &'a PublishedLists,
     /// Whether this crawlgate fetches the lists.
@@ -25,8 +25,8 @@ struct HealthPage<'a> {
 }
 
 impl Dashboard {
-    pub(super) fn health(&self, query: &str) -> Page {
-        Query::read(query, &[])?;
+    pub(super) fn health_page(&self, query: &str) -> PageResult {
+        QueryParameters::parse(query, &[])?;
         let mut status = self.operations.status();
         if let Some(store) = &mut status.store {
             store
@@ -36,7 +36,7 @@ impl Dashboard {
         }
         let lists = &self.operations.instance.proofs.lists;
         let page = HealthPage {
-            layout: Layout::new("Health", "/health", status.problems.len()),
+            layout: PageLayout::new("Health", "/health", status.problems.len()),
             status,
             failures: lists.failures(),
             lists,

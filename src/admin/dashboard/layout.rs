@@ -1,7 +1,6 @@
-//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). Links to
-//! pages are those of the report.
+//! [`PageLayout`]: the frame of every page of the dashboard, with title, navigation and version.
 
-pub use crate::report::links::{crawler_link, policy_line, samples_link, site_link};
+pub use crate::report::links::{crawler_link, policy_line_link, site_link, violations_link};
 
 /// The pages in the navigation.
 const PAGES: [(&str, &str); 3] = [
@@ -12,27 +11,26 @@ const PAGES: [(&str, &str); 3] = [
 
 /// The frame of a page.
 #[derive(Debug)]
-pub struct Layout {
+pub struct PageLayout {
     pub title: String,
-    pub pages: Vec<Link>,
+    pub pages: Vec<PageLink>,
     pub version: &'static str,
-    /// Whose counts the page shows, where there are several instances.
-    pub counted: String,
+    /// The sentence about the included instances; may be empty.
+    pub counts_note: String,
 }
 
 /// A link to a page, in the navigation or to another period.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct PageLink {
     pub href: String,
     pub name: String,
     pub is_current: bool,
 }
 
-impl Layout {
-    /// The frame of the page at a path, which the navigation marks. With `problems` (how many need
-    /// attention) the link to the page of health shows their number.
-    pub fn new(title: &str, path: &'static str, problems: usize) -> Layout {
-        let mut pages = PAGES.map(|(href, name)| Link {
+impl PageLayout {
+    /// The frame of the page at `path`. The link to the page of health shows the number of problems.
+    pub fn new(title: &str, path: &'static str, problems: usize) -> PageLayout {
+        let mut pages = PAGES.map(|(href, name)| PageLink {
             href: href.to_owned(),
             name: name.to_owned(),
             is_current: href == path,
@@ -41,16 +39,19 @@ impl Layout {
             let [.., health] = &mut pages;
             health.name.push_str(&format!(" ({problems})"));
         }
-        Layout {
+        PageLayout {
             title: title.to_owned(),
             pages: pages.into(),
             version: env!("CARGO_PKG_VERSION"),
-            counted: String::new(),
+            counts_note: String::new(),
         }
     }
 
-    /// Adds the sentence that says whose counts the page shows.
-    pub fn counted(self, counted: String) -> Layout {
-        Layout { counted, ..self }
+    /// Sets the sentence about the included instances.
+    pub fn with_counts_note(self, counts_note: String) -> PageLayout {
+        PageLayout {
+            counts_note,
+            ..self
+        }
     }
 }

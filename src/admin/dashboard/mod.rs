@@ -1,9 +1,9 @@
-//! [`Dashboard`]: pages for people on the admin listener, read-only and without script. It makes
-//! them from [`Operations`] (the present state) and from the history (stored counts and samples of
-//! requests). The first page is the [`Report`](crate::report::Report), which `report` prints as
+//! [`Dashboard`]: the web pages of the admin listener, read-only and without script. They show the
+//! present state ([`Operations`]) and the history (stored request counts and samples of requests).
+//! The first page is the [`Report`](crate::report::Report), which the command `report` prints as
 //! well. The templates escape texts from outside.
 
-mod counted;
+mod counts;
 mod crawler;
 mod format;
 mod health;
@@ -15,37 +15,37 @@ mod violations;
 pub use overview::live_report;
 
 use super::Operations;
-use super::query::{Query, QueryError};
-use crate::record::Counts;
-use crate::report::{CrawlerRow, Period};
+use super::query::{QueryError, QueryParameters};
+use crate::record::RequestCounts;
+use crate::report::{CrawlerRow, ReportPeriod};
 use crate::state::history::HistoryError;
 use crate::time::Timestamp;
-use crate::verdict::KnownIdentity;
-use layout::{Layout, Link};
+use crate::verdict::IdentityStatus;
+use layout::{PageLayout, PageLink};
 use std::sync::Arc;
 
-/// The style of all pages; the page of a report has the first two parts.
+/// The style of all pages. `report --html` has the first two parts.
 const STYLE: &str = concat!(
     include_str!("../../look.css"),
     include_str!("../../report/report.css"),
     include_str!("dashboard.css")
 );
 
-/// Days that a page may be about.
-const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
+const DAY_CHOICES: [i64; 5] = [1, 7, 30, 90, 400];
 
-/// The period that `days` of a query asks for; 30 days without it. Fails unless the number is one
-/// of `DAYS`.
-fn period(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
-    Ok(Period::days(query.one_of("days", DAYS)?.unwrap_or(30), now))
+/// The period of `days` in a query, 30 by default. Fails unless the number is one of the choices.
+fn query_period(query: &QueryParameters<'_>, now: Timestamp) -> Result<ReportPeriod, QueryError> {
+    Ok(ReportPeriod::last_days(
+        query.get_one_of("days", DAY_CHOICES)?.unwrap_or(30),
+        now,
+    ))
 }
 
-/// The links of a page to itself for each number of days that may be chosen. That of the period is
-/// marked as current.
-fn choices(period: &Period, page: &str) -> Vec<Link> {
-    let chosen = period.whole_days(&DAYS);
+/// The links of a page to itself, one for each choice of days. The one of `period` is current.
+fn period_links(period: &ReportPeriod, page: &str) -> Vec<PageLink> {
+    let chosen = period.whole_days(&DAY_CHOICES);
     let separator = if page.contains('?') { '&' } else { '?' };
-    let choices = DAYS.map(|days| Link {
+    let choices = DAY_CHOICES.map(|days| PageLink {
         href: format!("{page}{separator}days={days}"),
         name: if days == 1 {
             "24 hours".to_owned()
@@ -57,18 +57,18 @@ fn choices(period: &Period, page: &str) -> Vec<Link> {
     choices.into()
 }
 
-/// What is proven of a crawler's name, in words; empty for a name that claims nothing.
-fn identity_words(id: &str, identity: KnownIdentity) -> &'static str {
-    CrawlerRow::new(id, identity.into(), Counts::default()).identity_words()
+/// The identity of a crawler in words; empty where it cannot be proven.
+fn identity_words(id: &str, identity: IdentityStatus) -> &'static str {
+    CrawlerRow::new(id, identity.into(), RequestCounts::default()).identity_words()
 }
 
-/// The sources of the pages.
+/// Renders the pages.
 pub struct Dashboard {
     operations: Arc<Operations>,
 }
 
-/// A page as HTML, or why there is none.
-type Page = Result<String, PageError>;
+/// A page as HTML.
+type PageResult = Result<String, PageError>;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +78,7 @@ pub enum PageError {
     Query(#[from] QueryError),
     /// There is no such site or crawler.
     #[error("{0}")]
-    Unknown(String),
+    NotFound(String),
     /// The history cannot be read.
     #[error("{0}; the page that needs no history is /health")]
     History(#[from] HistoryError),
@@ -88,24 +88,23 @@ pub enum PageError {
 }
 
 impl Dashboard {
-    /// Pages from what the operations know and the history has.
+    /// Pages of these operations and their history.
     pub fn new(operations: Arc<Operations>) -> Dashboard {
         Dashboard { operations }
     }
 
-    /// The page at a path, or the style of the pages: its media type and its content. `None` where
-    /// there is none.
-    pub fn answer(
+    /// The media type and content of a path: a page, or the style sheet. `None` for other paths.
+    pub fn render_path(
         &self,
         path: &str,
         query: &str,
     ) -> Option<Result<(&'static str, String), PageError>> {
         let page = match path {
-            "/" => self.overview(query),
-            "/site" => self.site(query),
-            "/crawler" => self.crawler(query),
-            "/violations" => self.violations(query),
-            "/health" => self.health(query),
+            "/" => self.overview_page(query),
+            "/site" => self.site_page(query),
+            "/crawler" => self.crawler_page(query),
+            "/violations" => self.violations_page(query),
+            "/health" => self.health_page(query),
             "/style.css" => return Some(Ok(("text/css; charset=utf-8", STYLE.into()))),
             _ => return None,
         };
@@ -116,8 +115,8 @@ impl Dashboard {
         self.operations.moment().now
     }
 
-    fn layout(&self, title: &str, path: &'static str) -> Layout {
+    fn page_layout(&self, title: &str, path: &'static str) -> PageLayout {
         let problems = self.operations.status().problems.len();
-        Layout::new(title, path, problems)
+        PageLayout::new(title, path, problems)
     }
 }

@@ -1,55 +1,59 @@
-//! The overview: the [`Report`] of the running crawlgate as the first page, with the lines to write
-//! so that a crawler is blocked. `crawlgate report` asks for the same report.
+//! The dashboard's first page: the [`Report`] of the running crawlgate about which crawlers break
+//! the rules. It adds the policy lines that would block those crawlers. The command
+//! `crawlgate report` shows the same report.
 
-use super::counted::counts;
-use super::layout::{Layout, Link};
-use super::{Dashboard, Page, PageError, choices, period};
+use super::counts::period_history;
+use super::layout::{PageLayout, PageLink};
+use super::{Dashboard, PageError, PageResult, period_links, query_period};
 use crate::admin::Operations;
 use crate::admin::problem::Problem;
-use crate::admin::query::Query;
+use crate::admin::query::QueryParameters;
 use crate::crawlers::{Claim, Registry};
-use crate::policy::model::{Mode, Unverified};
+use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
 use crate::policy::{SiteEntry, Snapshot};
-use crate::report::{ClientIdentity, Content, CrawlerRow, Part, Period, Report, ToBlock};
+use crate::report::{
+    BlockInstruction, ClientIdentity, CrawlerRow, Report, ReportContent, ReportPeriod,
+    ReportSection,
+};
 use crate::state::history::HistoryError;
-use crate::verdict::{claim_of, crawler_name};
+use crate::verdict::{claim_from_agent, crawler_name};
 use askama::Template;
 use std::collections::BTreeMap;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct OverviewPage<'a> {
-    layout: Layout,
-    content: Content<'a>,
-    choices: Vec<Link>,
-    sites: Vec<Link>,
+    layout: PageLayout,
+    content: ReportContent<'a>,
+    choices: Vec<PageLink>,
+    sites: Vec<PageLink>,
     /// The mode of the site, where the page is about one.
     mode: Option<String>,
     problems: Vec<Problem>,
-    /// What the page covers.
+    /// The beginning and the end of the report, for people.
     covers: String,
 }
 
 impl Dashboard {
-    /// The first page, about the last `days` and the `site` of the query; without them about as
-    /// many days as there are, and all sites.
-    pub(super) fn overview(&self, query: &str) -> Page {
-        let query = Query::read(query, &["days", "site"])?;
+    /// The overview of the last `days` and of one `site`; by default of a fitting period and all
+    /// sites.
+    pub(super) fn overview_page(&self, query: &str) -> PageResult {
+        let query = QueryParameters::parse(query, &["days", "site"])?;
         let site = query.get("site").unwrap_or_default();
         let period = match query.get("days") {
-            Some(_) => Some(period(&query, self.now())?),
+            Some(_) => Some(query_period(&query, self.now())?),
             None => None,
         };
         let report = live_report(&self.operations, period, site)?;
         let status = self.operations.status();
         let known = || status.policies.sites.iter().map(|site| site.site.as_str());
         if !site.is_empty() && !known().any(|name| name == site) {
-            return Err(PageError::Unknown(format!("there is no site {site}")));
+            return Err(PageError::NotFound(format!("there is no site {site}")));
         }
         let mut sites = Vec::new();
         if known().count() > 1 {
-            sites.push(site_choice("", "all sites", site));
-            sites.extend(known().map(|name| site_choice(name, name, site)));
+            sites.push(site_overview_link("", "all sites", site));
+            sites.extend(known().map(|name| site_overview_link(name, name, site)));
         }
         let one = match (site, &status.policies.sites[..]) {
             ("", [only]) => Some(only),
@@ -59,17 +63,19 @@ impl Dashboard {
         let shown = period.unwrap_or(fitting_period(&self.operations)?);
         let base = match site {
             "" => "/".to_owned(),
-            site => site_choice(site, site, site).href,
+            site => site_overview_link(site, site, site).href,
         };
         let covers = match (report.from, report.to) {
-            (Some(from), Some(to)) => format!("{} to {}", from.for_people(), to.for_people()),
+            (Some(from), Some(to)) => {
+                format!("{} to {}", from.human_readable(), to.human_readable())
+            }
             _ => String::new(),
         };
         let page = OverviewPage {
-            layout: Layout::new("Overview", "/", status.problems.len())
-                .counted(report.instances.clone()),
-            content: Content::new(&report, true),
-            choices: choices(&shown, &base),
+            layout: PageLayout::new("Overview", "/", status.problems.len())
+                .with_counts_note(report.instances.clone()),
+            content: ReportContent::new(&report, true),
+            choices: period_links(&shown, &base),
             sites,
             mode,
             problems: status.problems,
@@ -79,24 +85,26 @@ impl Dashboard {
     }
 }
 
-/// The period that is shown, if none is asked for: about as many days as there are.
-fn fitting_period(operations: &Operations) -> Result<Period, HistoryError> {
+/// The shortest period that has the whole history, up to 30 days.
+fn fitting_period(operations: &Operations) -> Result<ReportPeriod, HistoryError> {
     let first_day = operations.upkeep.history().first_day()?;
-    Ok(Period::fitting(first_day, operations.moment().now))
+    Ok(ReportPeriod::since_first_day(
+        first_day,
+        operations.moment().now,
+    ))
 }
 
-/// The report of a period and a site (empty: all), with everything that was requested until now.
-/// Without a period it is about as many days as there are.
+/// The report of a period and a site (empty: all), up to now. Without a period it is a fitting one.
 ///
 /// # Errors
 /// The history cannot be read.
 pub fn live_report(
     operations: &Operations,
-    period: Option<Period>,
+    period: Option<ReportPeriod>,
     site: &str,
 ) -> Result<Report, HistoryError> {
     let period = period.map_or_else(|| fitting_period(operations), Ok)?;
-    let (history, instances) = counts(operations, &period)?;
+    let (history, instances) = period_history(operations, &period)?;
     let mut report = Report::from_history(&history, period, site)?;
     report.instances = instances;
     let modes: BTreeMap<String, String> = operations
@@ -111,53 +119,53 @@ pub fn live_report(
     }
     let snapshot = operations.instance.sites.snapshot();
     for row in &mut report.crawlers {
-        // The latest example may be older than the policy: a day keeps the first ones.
-        if row.part == Part::BreaksRules && enforces(row, &snapshot) {
+        // The example may be older than the policy, because only the first samples of a day are kept.
+        if row.part == ReportSection::BreaksRules && is_enforced(row, &snapshot) {
             row.is_blocked = Some(true);
         }
-        row.to_block = to_block(row, &snapshot);
+        row.to_block = block_instruction(row, &snapshot);
     }
     Ok(report)
 }
 
 /// A link to the overview of a site.
-fn site_choice(site: &str, name: &str, current: &str) -> Link {
+fn site_overview_link(site: &str, name: &str, current: &str) -> PageLink {
     let mut query = form_urlencoded::Serializer::new("/?".to_owned());
     let href = match site {
         "" => "/".to_owned(),
         site => query.append_pair("site", site).finish(),
     };
-    Link {
+    PageLink {
         href,
         name: name.to_owned(),
         is_current: site == current,
     }
 }
 
-/// Whether the policy in force blocks requests against the rules of a row that has some.
-fn enforces(row: &CrawlerRow, snapshot: &Snapshot) -> bool {
+/// Whether the policy in force blocks requests against the rules by the crawler of a row.
+fn is_enforced(row: &CrawlerRow, snapshot: &Snapshot) -> bool {
     let site = row.example.as_ref().map(|example| example.site.as_str());
-    let Some(entry) = site.and_then(|site| snapshot.entry_named(site)) else {
+    let Some(entry) = site.and_then(|site| snapshot.entry_by_name(site)) else {
         return false;
     };
     let claim = if row.is_unknown_bots() {
-        Claim::Other
+        Claim::UnknownBot
     } else {
-        claim_of(&row.id, Registry::builtin(), Some(&entry.site))
+        claim_from_agent(&row.id, Registry::builtin(), Some(&entry.site))
     };
     let rules = entry.site.crawler_rules(claim);
     let is_verified = row.identity == Some(ClientIdentity::Verified);
-    let may_be_blocked = is_verified || rules.unverified != Unverified::Observe;
-    rules.mode == Mode::Enforce && !rules.unlisted && may_be_blocked
+    let may_be_blocked = is_verified || rules.unverified != UnverifiedTreatment::Observe;
+    rules.mode == EnforcementMode::Enforce && !rules.unlisted && may_be_blocked
 }
 
-/// What to write so that a crawler which breaks the rules and passes is blocked. `None` if it is
-/// blocked, if only its missing proof lets it pass, or if its site has no policy.
-fn to_block(row: &CrawlerRow, snapshot: &Snapshot) -> Option<ToBlock> {
-    if row.part != Part::BreaksRules || row.is_blocked != Some(false) {
+/// The policy line that would block a crawler which breaks the rules. `None` if it is blocked
+/// already, if it passes only because it is not verified, or if its site has no policy.
+fn block_instruction(row: &CrawlerRow, snapshot: &Snapshot) -> Option<BlockInstruction> {
+    if row.part != ReportSection::BreaksRules || row.is_blocked != Some(false) {
         return None;
     }
-    let entry = snapshot.entry_named(&row.example.as_ref()?.site)?;
+    let entry = snapshot.entry_by_name(&row.example.as_ref()?.site)?;
     let site = &*entry.site;
     let policy = &site.policy;
     let enforcement = &policy.enforcement;
@@ -172,8 +180,8 @@ fn to_block(row: &CrawlerRow, snapshot: &Snapshot) -> Option<ToBlock> {
         )
     } else {
         let registry = Registry::builtin();
-        let claim = claim_of(&row.id, registry, Some(site));
-        if site.crawler_rules(claim).mode == Mode::Enforce {
+        let claim = claim_from_agent(&row.id, registry, Some(site));
+        if site.crawler_rules(claim).mode == EnforcementMode::Enforce {
             return None;
         }
         let first = enforcement.agents.first();
@@ -198,7 +206,7 @@ fn to_block(row: &CrawlerRow, snapshot: &Snapshot) -> Option<ToBlock> {
             format!("enforcement: {{ {list}: {{ {setting} }} }}"),
         ),
     };
-    Some(ToBlock { place, under, line })
+    Some(BlockInstruction { place, under, line })
 }
 
 /// The line of the policy on which its `enforcement` begins.

@@ -1,34 +1,34 @@
-//! The page of a site: what crawlers did there, its robots.txt with the policy line behind each
-//! line, its X-Robots-Tag rules, findings and tests, and the commands that pause it. It shows the
-//! policy with numbered lines, to which other pages link.
+//! The dashboard's page of one site: what crawlers did there, and the robots.txt with the policy
+//! line behind each of its lines. Below are the X-Robots-Tag rules, findings, tests, and the policy
+//! file with numbered lines, to which other pages link.
 
-use super::layout::{Layout, Link, site_link};
+use super::layout::{PageLayout, PageLink, site_link};
 use super::overview::live_report;
-use super::{Dashboard, Page, PageError};
-use crate::admin::query::Query;
+use super::{Dashboard, PageError, PageResult};
+use crate::admin::query::QueryParameters;
 use crate::policy::Site;
-use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
+use crate::policy::model::{IndexingRule, ResponseConditions, StatusCondition};
 use crate::policy::site::RuleSource;
 use crate::printable::join;
-use crate::report::Content;
+use crate::report::ReportContent;
 use crate::sites::SiteStatus;
-use crate::verdict::source_place;
-use crate::yaml::values;
+use crate::verdict::source_location;
+use crate::yaml::located_values;
 use askama::Template;
 
 #[derive(Template)]
 #[template(path = "site.html")]
 struct SitePage<'a> {
-    layout: Layout,
+    layout: PageLayout,
     status: SiteStatus,
-    choices: Vec<Link>,
-    content: Content<'a>,
-    robots_txt: Vec<ServedLine>,
+    choices: Vec<PageLink>,
+    content: ReportContent<'a>,
+    robots_txt: Vec<ServedRobotsLine>,
     /// The site, where it is in force.
     site: Option<&'a Site>,
 }
 
-struct ServedLine {
+struct ServedRobotsLine {
     text: String,
     source: String,
     /// The line of the policy.
@@ -36,16 +36,15 @@ struct ServedLine {
 }
 
 impl Dashboard {
-    /// The page of the site that `name` of the query names, about the last `days` (30 without it).
-    /// Unknown if no such site is in force, no policy file has the name, and the history has no
-    /// requests of it in this time.
-    pub(super) fn site(&self, query: &str) -> Page {
-        let query = Query::read(query, &["name", "days"])?;
+    /// The page of the site `name`, about the last `days` (30 by default). Not found if the site is
+    /// not in force, has no policy file, and has no requests in the history.
+    pub(super) fn site_page(&self, query: &str) -> PageResult {
+        let query = QueryParameters::parse(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
-        let period = super::period(&query, self.now())?;
+        let period = super::query_period(&query, self.now())?;
         let report = live_report(&self.operations, Some(period), name)?;
         let snapshot = self.operations.instance.sites.snapshot();
-        let entry = snapshot.entry_named(name);
+        let entry = snapshot.entry_by_name(name);
         let status = self
             .operations
             .status()
@@ -54,17 +53,19 @@ impl Dashboard {
             .into_iter()
             .find(|site| site.site == name);
         if name.is_empty() || (entry.is_none() && status.is_none() && report.crawlers.is_empty()) {
-            return Err(PageError::Unknown(format!(
+            return Err(PageError::NotFound(format!(
                 "there is no site {name}, and the history has none in this period"
             )));
         }
         let site = entry.map(|entry| &*entry.site);
         let status = status.unwrap_or_default();
         let page = SitePage {
-            layout: self.layout(name, "/site").counted(report.instances.clone()),
-            choices: super::choices(&period, &site_link(name)),
-            content: Content::new(&report, true).below_title(),
-            robots_txt: site.map(served).unwrap_or_default(),
+            layout: self
+                .page_layout(name, "/site")
+                .with_counts_note(report.instances.clone()),
+            choices: super::period_links(&period, &site_link(name)),
+            content: ReportContent::new(&report, true).as_subsection(),
+            robots_txt: site.map(served_lines).unwrap_or_default(),
             site,
             status,
         };
@@ -72,10 +73,10 @@ impl Dashboard {
     }
 }
 
-/// The lines of robots.txt as served, each with the place in the policy that it comes from. Places
-/// are known of the first `User-agent` line of a group and of rules. The n-th group and rule of the
-/// text are those of the compiled document; a line that is not the expected rule has no place.
-fn served(site: &Site) -> Vec<ServedLine> {
+/// The lines of robots.txt as served, with their places in the policy. Rules and the first
+/// `User-agent` line of a group have a place. The n-th rule of the n-th group in the text is that of
+/// the compiled document; a line that is not the expected rule has no place.
+fn served_lines(site: &Site) -> Vec<ServedRobotsLine> {
     let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
     let mut group = None::<usize>;
     let mut rule = 0;
@@ -105,8 +106,10 @@ fn served(site: &Site) -> Vec<ServedLine> {
                 rule += 1;
             }
         }
-        let (source, line_of_policy) = source.map(|source| place(source, site)).unwrap_or_default();
-        lines.push(ServedLine {
+        let (source, line_of_policy) = source
+            .map(|source| source_place_words(source, site))
+            .unwrap_or_default();
+        lines.push(ServedRobotsLine {
             text: line.to_owned(),
             source,
             line: line_of_policy,
@@ -115,23 +118,22 @@ fn served(site: &Site) -> Vec<ServedLine> {
     lines
 }
 
-/// The place that a rule comes from, in words, and its line if it is in the policy file.
-fn place(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
+/// The source of a rule in words, and its line if it is in the policy file.
+fn source_place_words(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
     let (what, line) = match source {
         RuleSource::Policy(span) => ("policy", span.line),
         RuleSource::Purpose(span) => ("policy: purposes", span.line),
         RuleSource::Staging => return ("environment: staging".to_owned(), None),
-        RuleSource::Origin(_) => return (source_place(source, site).0, None),
+        RuleSource::Origin(_) => return (source_location(source, site).0, None),
     };
     (format!("{what}, line {line}"), Some(line))
 }
 
-/// In words, the responses that a rule for tags is about: its conditions, and those of `unless`
-/// with "not". Without conditions `every response`.
-fn responses(rule: &IndexingRule) -> String {
-    let mut conditions = said(&rule.when);
+/// The conditions of a rule for tags, in words.
+fn response_words(rule: &IndexingRule) -> String {
+    let mut conditions = condition_words(&rule.when);
     if let Some(unless) = &rule.unless {
-        conditions.push(format!("not ({})", said(unless).join(", ")));
+        conditions.push(format!("not ({})", condition_words(unless).join(", ")));
     }
     if conditions.is_empty() {
         "every response".to_owned()
@@ -140,8 +142,8 @@ fn responses(rule: &IndexingRule) -> String {
     }
 }
 
-/// The conditions that are set, each as its name and its values.
-fn said(conditions: &Conditions) -> Vec<String> {
+/// The name and values of each condition that is set.
+fn condition_words(conditions: &ResponseConditions) -> Vec<String> {
     let status = conditions
         .status
         .iter()
@@ -150,7 +152,7 @@ fn said(conditions: &Conditions) -> Vec<String> {
             StatusCondition::Class(class) => format!("{class}xx"),
         });
     [
-        ("paths", values(&conditions.paths).join(" ")),
+        ("paths", located_values(&conditions.paths).join(" ")),
         (
             "path_regex",
             conditions
@@ -159,7 +161,7 @@ fn said(conditions: &Conditions) -> Vec<String> {
                 .map(|regex| regex.value.clone())
                 .unwrap_or_default(),
         ),
-        ("types", values(&conditions.types).join(" ")),
+        ("types", located_values(&conditions.types).join(" ")),
         ("status", join(status, " ")),
     ]
     .into_iter()

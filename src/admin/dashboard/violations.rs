@@ -1,15 +1,15 @@
-//! The page of violations: for each crawler how many requests broke a rule, by kind, then examples
-//! of them with the policy line that decided. Impostors have a section of their own. A query for
-//! another kind shows that kind alone.
+//! The dashboard's page of violations: for each crawler, how many requests broke a rule, by kind,
+//! and examples with the policy line that decided. Clients that pretend to be a crawler have a
+//! section of their own. A query for one kind shows only that kind.
 
-use super::counted::{self, by_crawler};
-use super::crawler::kinds;
-use super::layout::{Layout, Link, samples_link};
-use super::{Dashboard, Page};
-use crate::admin::query::Query;
-use crate::record::{ByIdentity, Field, RecordedKind, Row};
+use super::counts::{counts_by_crawler, period_history};
+use super::crawler::kind_counts;
+use super::layout::{PageLayout, PageLink, violations_link};
+use super::{Dashboard, PageResult};
+use crate::admin::query::QueryParameters;
+use crate::record::{CountsByIdentity, RecordField, RecordRow, RecordedKind};
 use crate::state::history::{SampleFilter, SampleGroup};
-use crate::verdict::{Kind, KnownIdentity};
+use crate::verdict::{IdentityStatus, Kind};
 use askama::Template;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,95 +17,96 @@ use std::slice;
 use strum::VariantArray;
 
 /// Rows of each table.
-const GROUPS: usize = 200;
-const SAMPLES: usize = 100;
-/// What a query may select.
-const SELECTED: [&str; 5] = ["site", "crawler", "kind", "rule", "identity"];
+const MAX_GROUPS: usize = 200;
+const MAX_SAMPLES: usize = 100;
+/// The parameters that filter.
+const FILTER_NAMES: [&str; 5] = ["site", "crawler", "kind", "rule", "identity"];
 /// The kinds of requests that broke a rule.
-const BROKE: [Kind; 3] = [Kind::Violation, Kind::TooFast, Kind::Trapped];
+const RULE_BREAKING_KINDS: [Kind; 3] = [Kind::Violation, Kind::TooFast, Kind::Trapped];
 
 #[derive(Template)]
 #[template(path = "violations.html")]
 struct ViolationsPage {
-    layout: Layout,
-    choices: Vec<Link>,
-    /// The selected values, each with a link that drops it.
+    layout: PageLayout,
+    choices: Vec<PageLink>,
+    /// The filters, each with a link that removes it.
     selected: Vec<(String, String)>,
     site: String,
-    /// Those that have anything to show.
-    sections: Vec<Section>,
+    /// The sections that are not empty.
+    sections: Vec<ViolationSection>,
 }
 
-/// Requests of some kinds.
-struct Section {
+/// The requests of some kinds.
+struct ViolationSection {
     kinds: &'static [Kind],
-    /// All requests, the most frequent first.
-    requests: Vec<Requests>,
-    /// One more than is shown, so that the page knows whether there are more.
+    /// The most frequent first.
+    requests: Vec<RequestCount>,
+    /// One more than is shown, so that the page can say that there are more.
     groups: Vec<SampleGroup>,
-    samples: Vec<Row>,
+    samples: Vec<RecordRow>,
 }
 
-/// How many requests of a kind came under a name.
-struct Requests {
+/// The number of requests of a kind by a crawler and identity.
+struct RequestCount {
     crawler: String,
-    identity: KnownIdentity,
+    identity: IdentityStatus,
     kind: RecordedKind,
     count: u64,
 }
 
-/// The text of a field, harmless for a page.
-pub(super) fn printable(sample: &Row, field: Field) -> String {
+/// The text of a field, without control characters.
+pub(super) fn printable_field(sample: &RecordRow, field: RecordField) -> String {
     crate::printable::printable(sample.text(field).as_bytes())
 }
 
 impl Dashboard {
-    /// The page of violations, of the period and the values (site, crawler, kind, rule, identity)
-    /// that the query selects.
-    pub(super) fn violations(&self, query: &str) -> Page {
-        let query = Query::read(
+    /// The page of violations, filtered by site, crawler, kind, rule and identity.
+    pub(super) fn violations_page(&self, query: &str) -> PageResult {
+        let query = QueryParameters::parse(
             query,
             &["site", "crawler", "kind", "rule", "identity", "days"],
         )?;
-        let period = super::period(&query, self.now())?;
+        let period = super::query_period(&query, self.now())?;
         let mut filter = SampleFilter {
             site: query.get("site"),
             crawler: query.get("crawler"),
             rule: query.get("rule"),
-            identity: query.one_of("identity", KnownIdentity::VARIANTS)?.copied(),
+            identity: query
+                .get_one_of("identity", IdentityStatus::VARIANTS)?
+                .copied(),
             ..SampleFilter::default()
         };
-        let (history, whose) = counted::counts(&self.operations, &period)?;
+        let (history, counts_note) = period_history(&self.operations, &period)?;
         let site = filter.site.unwrap_or_default();
-        // The history does not count by rule.
+        // The history has no counts by rule.
         let counts = match filter.rule {
             Some(_) => BTreeMap::new(),
-            None => by_crawler(&history, site, &period)?,
+            None => counts_by_crawler(&history, site, &period)?,
         };
-        let kinds = match query.one_of("kind", Kind::VARIANTS)? {
+        let kinds = match query.get_one_of("kind", Kind::VARIANTS)? {
             Some(kind) => vec![slice::from_ref(kind)],
-            None => vec![&BROKE[..], &[Kind::Impostor]],
+            None => vec![&RULE_BREAKING_KINDS[..], &[Kind::Impostor]],
         };
         let mut sections = Vec::new();
         for kinds in kinds {
             filter.kinds = kinds;
-            sections.push(Section {
+            sections.push(ViolationSection {
                 kinds,
-                requests: requests(&filter, &counts),
+                requests: request_counts(&filter, &counts),
                 groups: self.operations.upkeep.history().sample_groups(
                     &filter,
                     period.from,
-                    GROUPS + 1,
+                    MAX_GROUPS + 1,
                 )?,
-                samples: self
-                    .operations
-                    .upkeep
-                    .history()
-                    .samples(&filter, period.from, SAMPLES)?,
+                samples: self.operations.upkeep.history().samples(
+                    &filter,
+                    period.from,
+                    MAX_SAMPLES,
+                )?,
             });
         }
         sections.retain(|section| !section.requests.is_empty() || !section.samples.is_empty());
-        let chosen: Vec<(&str, &str)> = SELECTED
+        let chosen: Vec<(&str, &str)> = FILTER_NAMES
             .iter()
             .filter_map(|name| query.get(name).map(|value| (*name, value)))
             .collect();
@@ -114,11 +115,13 @@ impl Dashboard {
             let mut others = chosen.clone();
             others.retain(|(other, _)| other != name);
             let shown = crate::printable::printable(value.as_bytes());
-            selected.push((shown, samples_link(&others)));
+            selected.push((shown, violations_link(&others)));
         }
         let page = ViolationsPage {
-            layout: self.layout("Violations", "/violations").counted(whose),
-            choices: super::choices(&period, &samples_link(&chosen)),
+            layout: self
+                .page_layout("Violations", "/violations")
+                .with_counts_note(counts_note),
+            choices: super::period_links(&period, &violations_link(&chosen)),
             selected,
             site: site.to_owned(),
             sections,
@@ -127,12 +130,15 @@ impl Dashboard {
     }
 }
 
-/// The requests of the counts that the filter selects, the most frequent first.
-fn requests(filter: &SampleFilter<'_>, counts: &BTreeMap<String, ByIdentity>) -> Vec<Requests> {
+/// The counts that the filter selects, the most frequent first.
+fn request_counts(
+    filter: &SampleFilter<'_>,
+    counts: &BTreeMap<String, CountsByIdentity>,
+) -> Vec<RequestCount> {
     let mut requests = Vec::new();
     for (crawler, by_identity) in counts {
-        for (identity, kind, count) in kinds(by_identity) {
-            requests.push(Requests {
+        for (identity, kind, count) in kind_counts(by_identity) {
+            requests.push(RequestCount {
                 crawler: crawler.clone(),
                 identity,
                 kind,

@@ -1,20 +1,23 @@
-//! `check --format github`: each finding as a workflow command, which GitHub shows beside the line
-//! of a change
-//! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>).
-//!
-//! GitHub obeys commands in the log of a job, and anybody may propose a policy. So text of a policy
-//! is printed only inside of crawlgate's own commands, and escaped.
+//! `check --format github`: prints each finding about a policy as a workflow command of GitHub
+//! Actions, so that GitHub shows it beside the line of a pull request
+//! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>). GitHub
+//! obeys such commands wherever they are in a job's log, and anybody may propose a policy. So text
+//! of a policy is printed only inside of crawlgate's own commands, and escaped.
 
-use super::{Checked, Repository, end_column, explanation};
-use crate::yaml::{Diagnostic, Severity, Source, Span};
+use super::{CheckResults, Repository, end_column, explanation_lines};
+use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan};
 use std::io::{self, Write};
 
-/// Prints the findings, notes only with `notes`, and then the problems of certificates as workflow
-/// commands, which GitHub shows as annotations. Problems of certificates have no place in a file.
-pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
-    let repository = Repository::here();
-    for (source, finding) in checked.listed(notes) {
-        writeln!(out, "{}", command(source, finding, &repository))?;
+/// Prints the findings, and then the problems of certificates, which have no place in a file. Notes
+/// are printed only with `notes`.
+pub fn print_annotations(
+    out: &mut impl Write,
+    checked: &CheckResults,
+    notes: bool,
+) -> io::Result<()> {
+    let repository = Repository::from_environment();
+    for (source, finding) in checked.findings(notes) {
+        writeln!(out, "{}", workflow_command(source, finding, &repository))?;
     }
     for problem in &checked.certificates {
         let command = if problem.id.is_error() {
@@ -25,46 +28,46 @@ pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result
         writeln!(
             out,
             "::{command} title=crawlgate certificate::{}",
-            data(&problem.message)
+            escape_data(&problem.message)
         )?;
     }
     Ok(())
 }
 
-/// A finding as a workflow command: `error`, `warning` or `notice` with its id, file and place (the
-/// first line of the place only), its message and explanation.
-fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> String {
+/// A finding as a workflow command `error`, `warning` or `notice`. Only the first line of its place
+/// is marked.
+fn workflow_command(source: &SourceFile, finding: &Diagnostic, repository: &Repository) -> String {
     let command = match finding.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Note => "notice",
     };
-    let file = property(&repository.name(&source.name));
+    let file = escape_property(&repository.relative_name(&source.name));
     let place = finding.span.map_or_else(String::new, |span| {
-        let Span { line, column, .. } = span;
+        let SourceSpan { line, column, .. } = span;
         let end = end_column(source, span);
         format!(",line={line},endLine={line},col={column},endColumn={end}")
     });
     let text = format!(
         "{}\n{}",
         finding.one_line(source),
-        explanation(finding).join("\n")
+        explanation_lines(finding).join("\n")
     );
     format!(
         "::{command} title=crawlgate {},file={file}{place}::{}",
         finding.id,
-        data(text.trim_end())
+        escape_data(text.trim_end())
     )
 }
 
-/// Text after a command.
-fn data(text: &str) -> String {
+/// Escapes the text after a command.
+fn escape_data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// Text as the value of a property.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+/// Escapes the value of a property.
+fn escape_property(text: &str) -> String {
+    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,13 +1,13 @@
-//! `check --format json`: the findings, and the sites that the policies describe, as JSON
-//! ([`Report`]).
+//! `check --format json`: prints the findings about the policies, and the sites without errors, as
+//! JSON ([`CheckReport`]).
 
-use super::{Checked, SiteReport};
+use super::{CheckResults, SiteReport};
 use crate::telemetry::CertificateProblem;
 use crate::yaml::Diagnostic;
 use serde::Serialize;
 
 #[derive(Serialize)]
-pub struct Report<'a> {
+pub struct CheckReport<'a> {
     sites: Vec<SiteReport<'a>>,
     findings: Vec<FindingInFile<'a>>,
     errors: usize,
@@ -25,22 +25,23 @@ struct FindingInFile<'a> {
     finding: &'a Diagnostic,
 }
 
-/// Everything that was found.
-pub fn report(checked: &Checked) -> Report<'_> {
-    let Checked {
+pub fn build_report(checked: &CheckResults) -> CheckReport<'_> {
+    let CheckResults {
         origins, counts, ..
     } = checked;
-    let sites = super::policies::sites(&checked.loaded);
-    let findings = checked.listed(true).map(|(source, finding)| FindingInFile {
-        file: &source.name,
-        finding,
-    });
-    Report {
+    let sites = super::policies::valid_sites(&checked.loaded);
+    let findings = checked
+        .findings(true)
+        .map(|(source, finding)| FindingInFile {
+            file: &source.name,
+            finding,
+        });
+    CheckReport {
         sites: sites.map(|site| SiteReport::new(site, origins)).collect(),
         findings: findings.collect(),
         errors: counts.errors,
         warnings: counts.warnings,
-        notes: counts.notes(),
+        notes: counts.note_count(),
         certificates: &checked.certificates,
     }
 }

@@ -1,29 +1,29 @@
-//! `check` for a person: prints the findings, then each valid site with its robots.txt, then a
-//! summary.
+//! `check --format text`: prints the findings about the policies, then each valid site with its
+//! robots.txt, then a summary.
 
-use super::{Checked, SiteReport, mode_name};
+use super::{CheckResults, SiteReport, mode_name};
 use crate::cli::import;
 use crate::numbers::plural;
 use crate::policy::Site;
-use crate::verdict::LINE_FOR_ALL;
+use crate::verdict::ENFORCE_ALL_LINE;
 use askama::Template;
 use std::io::{self, Write};
 
-/// Prints the findings, then the good sites, then a summary.
-pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
+/// Prints the findings, the valid sites and the summary.
+pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -> io::Result<()> {
     print_findings(out, checked, notes)?;
-    if !notes && checked.counts.notes() > 0 {
-        writeln!(out, "{}\n", checked.counts.notes_line())?;
+    if !notes && checked.counts.note_count() > 0 {
+        writeln!(out, "{}\n", checked.counts.notes_summary())?;
     }
-    for site in super::policies::sites(&checked.loaded) {
+    for site in super::policies::valid_sites(&checked.loaded) {
         let report = SiteReport::new(site, &checked.origins);
         writeln!(out, "{}", SiteText { site, report })?;
     }
-    writeln!(out, "{}", summary(checked))
+    writeln!(out, "{}", summary_line(checked))
 }
 
-/// Prints the findings alone.
-pub fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
+/// Prints only the findings.
+pub fn print_findings(out: &mut impl Write, checked: &CheckResults, notes: bool) -> io::Result<()> {
     for problem in &checked.certificates {
         let severity = if problem.id.is_error() {
             "error"
@@ -32,15 +32,15 @@ pub fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> i
         };
         writeln!(out, "{severity}: {}\n", problem.message)?;
     }
-    let colour = crate::cli::colour(&io::stdout());
-    checked.listed(notes).try_for_each(|(source, finding)| {
+    let colour = crate::cli::supports_colour(&io::stdout());
+    checked.findings(notes).try_for_each(|(source, finding)| {
         writeln!(out, "{}\n", finding.render(source, colour).trim_end())
     })
 }
 
-/// How many files are good, and how many findings there are.
-pub fn summary(checked: &Checked) -> String {
-    let Checked {
+/// The number of valid files and of findings.
+pub fn summary_line(checked: &CheckResults) -> String {
+    let CheckResults {
         found,
         loaded,
         counts,
@@ -61,7 +61,7 @@ pub fn summary(checked: &Checked) -> String {
     }
 }
 
-/// A good site: what it is for, what it does, and its robots.txt.
+/// A valid site with its robots.txt, as text.
 #[derive(Template)]
 #[template(path = "check_site.txt")]
 struct SiteText<'a> {
@@ -70,17 +70,17 @@ struct SiteText<'a> {
 }
 
 impl SiteText<'_> {
-    /// The first host, where no client asks for any of them.
+    /// The first host, if none of them is a public name.
     fn unreachable_host(&self) -> Option<&String> {
         let hosts = &self.report.hosts;
         let first = hosts.first()?;
         hosts
             .iter()
-            .all(|host| import::is_local(host))
+            .all(|host| import::is_local_host(host))
             .then_some(first)
     }
 
-    /// The site's mode, and the crawlers and purposes with another one.
+    /// The site's mode, and the crawlers and purposes with their own mode.
     fn mode(&self) -> String {
         let enforcement = &self.site.policy.enforcement;
         let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();

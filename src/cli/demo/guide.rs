@@ -1,7 +1,7 @@
-//! The guide that `demo` prints after the start: commands to try, with the ports that the demo
-//! listens on. The template is `guide.txt`.
+//! The text that the command `demo` prints after the start: commands to try, with the ports that
+//! the demo listens on. The template is `guide.txt`.
 
-use crate::server::Bound;
+use crate::server::BoundAddresses;
 use askama::Template;
 use std::env;
 use std::io::Write as _;
@@ -9,28 +9,27 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 /// Prints the guide on standard output.
-pub fn print(bound: &Bound, policies: &Path, control: &Path, access_log: &Path) {
-    let text = text(bound, policies, control, access_log, &program());
+pub fn print_guide(bound: &BoundAddresses, policies: &Path, control: &Path, access_log: &Path) {
+    let text = render_guide(bound, policies, control, access_log, &program_word());
     // A closed output is no reason to stop serving.
     let _ = std::io::stdout().write_all(text.as_bytes());
     let _ = std::io::stdout().flush();
 }
 
-/// How this program was called, for commands that are pasted: its bare name if it was found in the
-/// path, else the path of the binary, relative to the current directory where it is below.
-fn program() -> String {
+/// The program as a word of the shell: its bare name if the shell found it in the path, else the
+/// path of the binary, relative to the current directory if it is below.
+fn program_word() -> String {
     let called = env::args_os().next().unwrap_or_default();
     if !called.to_string_lossy().contains('/') {
         return "crawlgate".into();
     }
     let path = env::current_exe().unwrap_or_else(|_| called.into());
     let here = env::current_dir().unwrap_or_default();
-    quoted(path.strip_prefix(&here).unwrap_or(&path))
+    shell_quote(path.strip_prefix(&here).unwrap_or(&path))
 }
 
-/// A path as a word of the shell: in single quotes if it has characters that the shell may
-/// interpret.
-fn quoted(path: &Path) -> String {
+/// A path as a word of the shell, in single quotes if it needs them.
+fn shell_quote(path: &Path) -> String {
     let text = path.display().to_string();
     let mut signs = text.chars();
     let is_plain = signs.all(|sign| sign.is_ascii_alphanumeric() || "-_./+@%:=".contains(sign));
@@ -43,7 +42,7 @@ fn quoted(path: &Path) -> String {
 
 #[derive(Template)]
 #[template(path = "guide.txt")]
-struct Guide<'a> {
+struct GuideText<'a> {
     url: &'a str,
     /// The host of the site, with its port.
     site: &'a str,
@@ -56,27 +55,26 @@ struct Guide<'a> {
     access_log: String,
 }
 
-/// The guide: commands to paste, with the first URL that the demo serves and its paths as words of
-/// the shell. For https the commands do not check the certificate. Metrics, status and access log
-/// are left out where there is no admin listener. `program` is how crawlgate was called.
-fn text(
-    bound: &Bound,
+/// Renders the commands to paste, with the first URL of the demo. For https they do not check the
+/// certificate. Without an admin listener there are no metrics, status and access log.
+fn render_guide(
+    bound: &BoundAddresses,
     policies: &Path,
     control: &Path,
     access_log: &Path,
     program: &str,
 ) -> String {
     let url = bound.urls().next().unwrap_or_default();
-    let mut guide = Guide {
+    let mut guide = GuideText {
         url: &url,
         site: url.split("://").nth(1).unwrap_or_default(),
         curl: "curl",
         wget: "wget",
         program,
-        policies: quoted(policies),
-        control: quoted(control),
+        policies: shell_quote(policies),
+        control: shell_quote(control),
         admin: bound.admin,
-        access_log: quoted(access_log),
+        access_log: shell_quote(access_log),
     };
     // The certificate of the demo is self-signed.
     if url.starts_with("https:") {
@@ -91,18 +89,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_speak_the_protocol_of_the_demo() {
+    fn commands_use_protocol_of_the_demo() {
         for (is_tls, command) in [
             (false, "curl -i -A GPTBot http://127.0.0.1:1/"),
             (true, "curl -k -i -A GPTBot https://127.0.0.1:1/"),
         ] {
-            let bound = Bound {
+            let bound = BoundAddresses {
                 listen: vec![(is_tls, SocketAddr::from(([127, 0, 0, 1], 1)))],
                 decisions: Vec::new(),
                 admin: None,
             };
             let place = Path::new("/tmp/place");
-            let text = text(&bound, place, place, place, "crawlgate");
+            let text = render_guide(&bound, place, place, place, "crawlgate");
             assert!(
                 text.contains(command) && text.contains("--host 127.0.0.1:1 "),
                 "{text}"

@@ -1,14 +1,14 @@
-//! `demo`: runs the proxy in front of a built-in sample site, with the example policy, and prints
-//! what to try.
+//! The command `demo`: runs the proxy in front of a built-in sample site, with the example policy,
+//! and prints commands to try.
 
 mod guide;
 mod origin;
 mod site;
 
 use super::{Failure, Result, run};
-use crate::server::Beginning;
+use crate::server::StartMode;
 use crate::settings::{
-    CertificateFiles, ListenSettings, LogDestination, Logs, OriginSettings, ServerAddress,
+    CertificateFiles, ListenSettings, LogDestination, LogSettings, OriginSettings, ServerAddress,
     Settings, TlsSettings,
 };
 use std::fs;
@@ -30,20 +30,19 @@ pub struct Arguments {
     /// The policy directory [default: ./policies in a checkout, else a copy of the example policy]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
-    /// For development: a file that sets the clock, like `lived 25h` or `set -2h`
+    /// For development: a file that sets the clock, like `elapsed 25h` or `set -2h`
     #[arg(long, value_name = "FILE", hide = true)]
     clock: Option<PathBuf>,
 }
 
-/// Starts the sample site and the proxy in front of it, and runs until the process is stopped. All
-/// files are in a temporary directory, which is removed at the end.
+/// Runs the sample site and the proxy in front of it until the process is stopped. All files are in
+/// a temporary directory, which is removed at the end.
 pub fn run(arguments: &Arguments) -> Result {
-    let origin = origin::start()?;
-    // Removed with everything in it when the demo ends.
+    let origin = origin::start_origin()?;
     let temporary = tempfile::Builder::new()
         .prefix("crawlgate-demo-")
         .tempdir()?;
-    let policies = policies(arguments, temporary.path())?;
+    let policies = policy_directory(arguments, temporary.path())?;
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
     let server = ServerAddress {
@@ -52,17 +51,17 @@ pub fn run(arguments: &Arguments) -> Result {
         port: origin.port(),
         socket: None,
     };
-    let settings = run::settled(Settings {
-        listen: vec![listener(arguments, temporary.path())?],
-        origins: vec![OriginSettings::of([server])],
+    let settings = run::prepare_settings(Settings {
+        listen: vec![listen_settings(arguments, temporary.path())?],
+        origins: vec![OriginSettings::with_servers([server])],
         policies: policies.clone(),
         policies_may_be_missing: false,
-        admin: Some(arguments.admin.unwrap_or_else(|| preferred(9090))),
+        admin: Some(arguments.admin.unwrap_or_else(|| preferred_address(9090))),
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),
-        logs: Logs {
+        logs: LogSettings {
             access: LogDestination::File(access_log.clone()),
-            ..Logs::default()
+            ..LogSettings::default()
         },
         strict: true,
         // The site is new with the demo: no crawler can have a copy of another robots.txt.
@@ -70,24 +69,24 @@ pub fn run(arguments: &Arguments) -> Result {
         clock: arguments.clock.clone(),
         ..Settings::default()
     })?;
-    let outcome = run::serve(settings, Beginning::Alone, |bound| {
-        guide::print(bound, &policies, &control, &access_log)
+    let outcome = run::run_server(settings, StartMode::Alone, |bound| {
+        guide::print_guide(bound, &policies, &control, &access_log)
     });
-    // Not left to drop: an error here would go unnoticed and leave files behind.
+    // Dropping it would hide errors.
     temporary.close()?;
     outcome
 }
 
-/// The listener: at the address of the flag, else at port 8080 (8443 with `--tls`) or a free one.
-/// With `--tls` a certificate is made in the temporary directory.
-fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
+/// The listener at the address of the flag, else at port 8080 (8443 with `--tls`) or a free one.
+/// With `--tls`, creates a certificate.
+fn listen_settings(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
     let address = arguments
         .listen
-        .unwrap_or_else(|| preferred(if arguments.tls { 8443 } else { 8080 }));
+        .unwrap_or_else(|| preferred_address(if arguments.tls { 8443 } else { 8080 }));
     let mut settings = ListenSettings::from(address);
     if arguments.tls {
         settings.tls = Some(TlsSettings {
-            certificates: vec![certificate(temporary)?],
+            certificates: vec![create_certificate(temporary)?],
             acme: None,
             allows_tls12: true,
             hsts: None,
@@ -96,11 +95,11 @@ fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
     Ok(settings)
 }
 
-/// Makes a self-signed certificate for this machine, and writes it to this directory.
-fn certificate(directory: &Path) -> Result<CertificateFiles> {
+/// Writes a self-signed certificate for this machine into the directory.
+fn create_certificate(directory: &Path) -> Result<CertificateFiles> {
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let made = rcgen::generate_simple_self_signed(names)
-        .map_err(|error| Failure::CouldNot(format!("cannot make a certificate: {error}")))?;
+        .map_err(|error| Failure::Runtime(format!("cannot make a certificate: {error}")))?;
     let files = CertificateFiles {
         certificate: directory.join("demo.pem"),
         key: directory.join("demo.key"),
@@ -110,9 +109,9 @@ fn certificate(directory: &Path) -> Result<CertificateFiles> {
     Ok(files)
 }
 
-/// The policy directory to serve from: the one that was named, else `policies` of a checkout, else
-/// a copy of the example policy in the temporary directory, which can be edited.
-fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> {
+/// The policy directory: that of the flag, else `policies` of a checkout, else a new directory with
+/// a copy of the example policy.
+fn policy_directory(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> {
     if let Some(directory) = &arguments.policies {
         return Ok(directory.clone());
     }
@@ -126,8 +125,8 @@ fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> {
     Ok(copy)
 }
 
-/// This port of this machine, or port 0 (any free one) if it is taken at this moment.
-fn preferred(port: u16) -> SocketAddr {
+/// This port on loopback, or port 0 (any free one) if it is taken.
+fn preferred_address(port: u16) -> SocketAddr {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match TcpListener::bind(address) {
         Ok(_) => address,

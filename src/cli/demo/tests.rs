@@ -1,11 +1,11 @@
-//! Tests that the server of the sample site answers as a small web server does.
+//! Tests of the built-in web server that serves the sample site of the command `demo`.
 
 use super::{origin, site};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-fn ask(request: &str) -> String {
-    let address = origin::start().expect("a free port");
+fn send_to_origin(request: &str) -> String {
+    let address = origin::start_origin().expect("a free port");
     let mut stream = TcpStream::connect(address).expect("the origin listens");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = Vec::new();
@@ -16,9 +16,9 @@ fn ask(request: &str) -> String {
 }
 
 #[test]
-fn every_link_of_the_site_leads_somewhere() {
+fn every_link_of_site_has_a_file() {
     let mut followed = 0;
-    for page in site::PAGES
+    for page in site::SITE_FILES
         .iter()
         .filter(|page| page.content_type().starts_with("text/html"))
     {
@@ -28,7 +28,7 @@ fn every_link_of_the_site_leads_somewhere() {
             .flat_map(|mark| text.split(mark).skip(1))
         {
             let link = link.split('"').next().unwrap_or("").replace("&amp;", "&");
-            assert!(site::find(&link).is_some(), "{link} on {}", page.path);
+            assert!(site::find_file(&link).is_some(), "{link} on {}", page.path);
             followed += 1;
         }
     }
@@ -36,8 +36,8 @@ fn every_link_of_the_site_leads_somewhere() {
 }
 
 #[test]
-fn targets_are_resolved_as_many_servers_do() {
-    let path = |target| site::find(target).map(|page| page.path);
+fn targets_are_normalised_like_common_servers() {
+    let path = |target| site::find_file(target).map(|page| page.path);
     assert_eq!(
         path("/members/minutes.html?x=1"),
         Some("/members/minutes.html")
@@ -56,8 +56,8 @@ fn targets_are_resolved_as_many_servers_do() {
 }
 
 #[test]
-fn a_connection_serves_several_requests() {
-    let answer = ask(
+fn connection_serves_several_requests() {
+    let answer = send_to_origin(
         "HEAD /reports/annual-report.pdf HTTP/1.1\r\nHost: a\r\n\r\n\
                       POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc\
                       GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
@@ -78,12 +78,15 @@ fn a_connection_serves_several_requests() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn malformed_request_gets_400() {
     for request in [
         "GET\r\n\r\n",
         "GET x HTTP/1.1\r\n\r\n",
         "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
     ] {
-        assert!(ask(request).starts_with("HTTP/1.1 400 "), "{request}");
+        assert!(
+            send_to_origin(request).starts_with("HTTP/1.1 400 "),
+            "{request}"
+        );
     }
 }

@@ -1,32 +1,29 @@
-//! [`run`]: `tester --batch`. It answers one question in each line of standard input, `file TAB
-//! token TAB url`, with one line, `allow|deny TAB line`. It keeps the robots.txt files parsed, so
-//! millions of questions are answered fast.
+//! `tester --batch`: tests many URLs against robots.txt files. For each line
+//! `file TAB token TAB url` of standard input, [`run_batch`] prints a line `allow|deny TAB line`.
+//! It caches parsed robots.txt files, so that it can answer millions of lines fast.
 
 use super::Result;
 use crate::crawlers::Registry;
-use crate::files::{MAX_BYTES, read_argument};
-use crate::robots::{Dialect, File, Reading};
+use crate::files::{MAX_FILE_BYTES, read_argument};
+use crate::robots::{Dialect, DialectRules, RobotsFile};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// Octets of files that are kept prepared; beyond it, all are forgotten and read again when asked
-/// about.
-const KEPT: usize = 256 * 1024 * 1024;
+/// When the cached files are larger, all are dropped.
+const MAX_CACHED_BYTES: usize = 256 * 1024 * 1024;
 
-/// Bytes of a line.
 const MAX_LINE: u64 = 1024 * 1024;
 
-/// Answers each line of standard input. A line that is not a question, and a file that cannot be
-/// read, get `error` and the reason in place of the verdict, so that lines in and out stay side by
-/// side.
-pub fn run(dialect: Dialect) -> Result {
+/// Answers each line of standard input with one line. A malformed line and an unreadable file get
+/// `error` and the reason.
+pub fn run_batch(dialect: Dialect) -> Result {
     let mut questions = io::stdin().lock();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let spaced = Registry::builtin().tokens_with_blanks();
-    let mut files = Files::default();
-    let mut progress = crate::cli::progress::Progress::new();
+    let mut files = ParsedFiles::default();
+    let mut progress = crate::cli::progress::ProgressLine::new();
     let mut lines = 0_u64;
     let mut line = Vec::new();
     loop {
@@ -44,12 +41,12 @@ pub fn run(dialect: Dialect) -> Result {
             questions.skip_until(b'\n')?;
         }
         let question = line.strip_suffix(b"\n").unwrap_or(&line);
-        // Written on Windows; no URL ends so.
+        // From Windows: no URL ends with it.
         let question = question.strip_suffix(b"\r").unwrap_or(question);
-        let mut parts = question.splitn(3, |octet| *octet == b'\t');
+        let mut parts = question.splitn(3, |byte| *byte == b'\t');
         match (parts.next(), parts.next(), parts.next()) {
             (Some(file), Some(token), Some(url)) if is_whole => {
-                match files.reading(file, dialect, &spaced) {
+                match files.get_or_read(file, dialect, &spaced) {
                     Ok(reading) => {
                         let verdict = reading.verdict(token, url);
                         let word = if verdict.allowed { "allow" } else { "deny" };
@@ -62,48 +59,49 @@ pub fn run(dialect: Dialect) -> Result {
             _ => writeln!(out, "error\ta line is: file TAB token TAB url")?,
         }
         lines += 1;
-        // The clock is asked now and then only.
+        // Reading the clock for each line would be slow.
         if lines.is_multiple_of(1024) {
-            progress.tell(|seconds| far(lines, seconds));
+            progress.update(|seconds| progress_line(lines, seconds));
         }
     }
     out.flush()?;
-    progress.say(|seconds| far(lines, seconds) + "\n");
+    progress.write(|seconds| progress_line(lines, seconds) + "\n");
     Ok(())
 }
 
 /// The line of progress.
-fn far(lines: u64, seconds: f64) -> String {
+fn progress_line(lines: u64, seconds: f64) -> String {
     format!("{lines} lines, {:.0} a second", lines as f64 / seconds)
 }
 
-/// Files prepared for verdicts, by path.
+/// Caches parsed files by path.
 #[derive(Default)]
-struct Files {
-    readings: HashMap<Vec<u8>, io::Result<Reading>>,
-    octets: usize,
+struct ParsedFiles {
+    readings: HashMap<Vec<u8>, io::Result<DialectRules>>,
+    bytes: usize,
 }
 
-impl Files {
-    /// The file at a path, read in this dialect, or why it cannot be read. Keeps the result; beyond
-    /// `KEPT` bytes all are forgotten first. `spaced` are the tokens with blanks.
-    fn reading(
+impl ParsedFiles {
+    /// The file at a path, parsed in this dialect, or the error. Caches both. `spaced` are the tokens
+    /// with blanks.
+    fn get_or_read(
         &mut self,
         path: &[u8],
         dialect: Dialect,
         spaced: &[&str],
-    ) -> Result<&Reading, &io::Error> {
+    ) -> Result<&DialectRules, &io::Error> {
         // Not `entry`, which would copy the path of every question.
         if !self.readings.contains_key(path) {
-            if self.octets > KEPT {
+            if self.bytes > MAX_CACHED_BYTES {
                 self.readings.clear();
-                self.octets = 0;
+                self.bytes = 0;
             }
-            let reading = read_argument(OsStr::from_bytes(path).as_ref(), MAX_BYTES).map(|bytes| {
-                self.octets += bytes.len();
-                Reading::new(&File::parse(bytes), dialect, spaced)
-            });
-            self.octets += path.len();
+            let reading =
+                read_argument(OsStr::from_bytes(path).as_ref(), MAX_FILE_BYTES).map(|bytes| {
+                    self.bytes += bytes.len();
+                    DialectRules::new(&RobotsFile::parse(bytes), dialect, spaced)
+                });
+            self.bytes += path.len();
             self.readings.insert(path.to_vec(), reading);
         }
         self.readings[path].as_ref()

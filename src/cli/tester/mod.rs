@@ -1,21 +1,22 @@
-//! `tester`: shows for any robots.txt whether a crawler may fetch a URL, and the line that decides.
+//! The command `tester`: shows for any robots.txt whether a crawler may fetch a URL, and the line
+//! that decides. [`TestedAgent`] is a crawler to test for, and [`UrlVerdict`] the result for a URL.
 
-mod asked;
 mod batch;
+mod tested_agent;
 mod url_verdict;
 
-use super::{Failure, Result, cannot, fine, show};
+use super::{Failure, Result, file_failure, findings_unless, print_result};
 use crate::crawlers::{Registry, SiteMarkers};
-use crate::files::{MAX_BYTES, read_argument, read_up_to};
-use crate::origin::{Fetched, fetch};
+use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
+use crate::origin::{FetchedRobots, fetch_robots};
 use crate::policy::ParsedVersion;
-use crate::policy::lint::meant_tokens;
+use crate::policy::lint::meant_tokens_help;
 use crate::printable::{printable, printable_path};
-use crate::robots::{Dialect, File, Reading, Shape};
-use crate::sites::policy_directory::{Unread, leads_out};
-use asked::Asked;
+use crate::robots::{Dialect, DialectRules, FileFormat, RobotsFile};
+use crate::sites::policy_directory::{UnreadableReason, is_link_outside};
 use std::io::Write;
 use std::path::Path;
+use tested_agent::TestedAgent;
 use url_verdict::UrlVerdict;
 
 /// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
@@ -61,19 +62,18 @@ Examples:
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
 
 impl Arguments {
-    /// The dialect of the answers about a crawler: that of the flag, else that of the known
-    /// crawler, else the default.
-    fn dialect_for(&self, asked: &Asked<'_>) -> Dialect {
-        let own = asked.crawler.map(|crawler| crawler.reading);
+    /// The dialect for a crawler: that of the flag, else that of the registry, else the default.
+    fn dialect_for(&self, tested_agent: &TestedAgent<'_>) -> Dialect {
+        let own = tested_agent.crawler.map(|crawler| crawler.reading);
         self.dialect.or(own).unwrap_or_default()
     }
 }
 
-/// Answers each URL for each crawler and prints the answers, or runs `--batch`. Where a URL gives
-/// no file, its status decides. Fails (exit code 1) if a URL is denied.
+/// Prints the verdict on each URL for each crawler, or runs `--batch`. If the robots.txt is a URL
+/// that gives no file, its status decides. Fails (exit code 1) if a URL is denied.
 pub fn run(arguments: &Arguments) -> Result {
     if arguments.batch {
-        return batch::run(arguments.dialect.unwrap_or_default());
+        return batch::run_batch(arguments.dialect.unwrap_or_default());
     }
     let Some(source) = &arguments.file else {
         return Err(Failure::Usage("a FILE is missing".into()));
@@ -90,72 +90,78 @@ pub fn run(arguments: &Arguments) -> Result {
     arguments.urls.iter().try_for_each(|url| check_url(url))?;
     let registry = Registry::builtin();
     warn_of_other_hosts(source, &arguments.urls);
-    let (name, file) = match read(source)? {
-        Fetched::File { bytes, location } => {
-            let file = File::parse(bytes);
+    let (name, file) = match fetch_source(source)? {
+        FetchedRobots::File { bytes, location } => {
+            let file = RobotsFile::parse(bytes);
             warn_unless_robots_txt(&location, &file);
             (location, file)
         }
         none => {
             let markers = SiteMarkers::default();
-            let asked = asked(arguments, registry, &markers)?;
-            return answer_by_status(arguments, &asked, source, &none);
+            let tested_agent = parse_agents(arguments, registry, &markers)?;
+            return print_status_verdicts(arguments, &tested_agent, source, &none);
         }
     };
-    let named = ParsedVersion::read(file.bytes().clone(), registry).tokens;
-    let asked = asked(arguments, registry, &named)?;
-    for agent in asked
+    let named = ParsedVersion::parse(file.bytes().clone(), registry).tokens;
+    let tested_agent = parse_agents(arguments, registry, &named)?;
+    for agent in tested_agent
         .iter()
-        .filter(|asked| asked.crawler.is_none() && !asked.is_user_agent)
+        .filter(|tested_agent| tested_agent.crawler.is_none() && !tested_agent.is_user_agent)
     {
-        if let Some(meant) = meant_tokens(agent.written, registry) {
-            super::say(&format!(
+        if let Some(meant) = meant_tokens_help(agent.written, registry) {
+            super::print_message(&format!(
                 "note: no crawler looks for `{}`; {meant}",
                 agent.written
             ));
         }
     }
     let spaced = registry.tokens_with_blanks();
-    let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
+    let readings =
+        Dialect::ALL.map(|dialect| (dialect, DialectRules::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
-    for asked in &asked {
-        let dialect = arguments.dialect_for(asked);
+    for tested_agent in &tested_agent {
+        let dialect = arguments.dialect_for(tested_agent);
         for url in &arguments.urls {
-            answers.push(UrlVerdict::new(&file, &readings, dialect, asked, url));
+            answers.push(UrlVerdict::from_file(
+                &file,
+                &readings,
+                dialect,
+                tested_agent,
+                url,
+            ));
         }
     }
     if arguments.json {
         super::print_json(&answers)?;
     } else {
-        let colour = super::colour(&std::io::stdout());
-        let mut out = super::out(colour);
+        let colour = super::supports_colour(&std::io::stdout());
+        let mut out = super::stdout_printer(colour);
         for (place, answer) in answers.iter().enumerate() {
             out.write_all(if place > 0 { b"\n" } else { b"" })?;
             answer.write(&mut out, &name, &file, colour)?;
         }
         out.flush()?;
     }
-    fine(answers.iter().all(|answer| answer.allowed))
+    findings_unless(answers.iter().all(|answer| answer.allowed))
 }
 
-/// The crawlers of all `--agent` flags, by their tokens alone with `--literal`. `named` are the
-/// tokens of the file that the registry does not know.
-fn asked<'a>(
+/// Parses all `--agent` flags. `named` are the tokens of the file that the registry does not know.
+fn parse_agents<'a>(
     arguments: &'a Arguments,
     registry: &'a Registry,
     named: &'a SiteMarkers,
-) -> Result<Vec<Asked<'a>>> {
+) -> Result<Vec<TestedAgent<'a>>> {
     let agents = arguments.agents.iter().map(String::as_str);
     if arguments.literal {
-        Ok(agents.map(Asked::literal).collect())
+        Ok(agents.map(TestedAgent::from_token).collect())
     } else {
         agents
-            .map(|agent| Asked::new(agent, registry, named))
+            .map(|agent| TestedAgent::from_flag(agent, registry, named))
             .collect()
     }
 }
 
-/// Fails for what is neither a path nor a URL: it would be answered as another path than was meant.
+/// Fails for a text that is neither a path nor a URL.
 fn check_url(url: &str) -> Result {
     if url.starts_with('/') || url.contains("://") {
         return Ok(());
@@ -172,40 +178,40 @@ fn check_url(url: &str) -> Result {
     }))
 }
 
-/// Warns of URLs of other hosts than that of the robots.txt, if it comes from a URL: its rules are
-/// about its own host (RFC 9309 section 2.3).
+/// If the robots.txt comes from a URL, warns about test URLs of other hosts, for which it does not
+/// apply (RFC 9309 section 2.3).
 fn warn_of_other_hosts(source: &str, urls: &[String]) {
-    let Some(own) = host_of(source) else { return };
+    let Some(own) = url_host(source) else { return };
     for other in urls
         .iter()
-        .filter_map(|url| host_of(url))
+        .filter_map(|url| url_host(url))
         .filter(|other| *other != own)
     {
-        super::say(&format!(
+        super::print_message(&format!(
             "warning: this robots.txt is that of {own}, and says nothing about {other}; the answer is for the same path on \
              {own}. Test with the file of {other}"
         ));
     }
 }
 
-/// Prints the answers where `source` gave a status and no file: everything is allowed for
-/// `Unavailable`, and denied for `Unreachable`, but never for a person. Says which agents are a
-/// person's. Fails if a URL is denied. Does nothing if there is a file.
-fn answer_by_status(
+/// Prints the verdicts if `source` gave a status and no file: everything is allowed for
+/// `Unavailable` and for visitors, and denied for `Unreachable`. Fails if a URL is denied. Does
+/// nothing if there is a file.
+fn print_status_verdicts(
     arguments: &Arguments,
-    asked: &[Asked<'_>],
+    tested_agent: &[TestedAgent<'_>],
     source: &str,
-    fetched: &Fetched,
+    fetched: &FetchedRobots,
 ) -> Result {
-    let (Fetched::Unavailable(status) | Fetched::Unreachable(status)) = fetched else {
+    let (FetchedRobots::Unavailable(status) | FetchedRobots::Unreachable(status)) = fetched else {
         return Ok(());
     };
-    let allowed = matches!(fetched, Fetched::Unavailable(_));
+    let allowed = matches!(fetched, FetchedRobots::Unavailable(_));
     let mut answers = Vec::new();
-    for asked in asked {
-        let dialect = arguments.dialect_for(asked);
+    for tested_agent in tested_agent {
+        let dialect = arguments.dialect_for(tested_agent);
         for url in &arguments.urls {
-            answers.push(UrlVerdict::by_status(asked, url, dialect, allowed));
+            answers.push(UrlVerdict::from_status(tested_agent, url, dialect, allowed));
         }
     }
     let meaning = if allowed {
@@ -213,38 +219,40 @@ fn answer_by_status(
     } else {
         "crawlers treat that as a closed site: everything is denied"
     };
-    // For the RFC 429 is one of the answers that mean no rules.
+    // By the RFC, 429 means that there are no rules.
     let by = if *status == 429 {
         "Google, How Google interprets the robots.txt specification"
     } else {
         "RFC 9309 section 2.3.1"
     };
     let mut text = format!("{source} answered {status}; {meaning} ({by}).");
-    for person in asked.iter().filter(|asked| asked.is_person) {
+    for person in tested_agent
+        .iter()
+        .filter(|tested_agent| tested_agent.is_person)
+    {
         text += &format!(
             "\n`{}` is a person's: no rule is for people.",
             person.written
         );
     }
-    show(arguments.json, &answers, text)?;
-    fine(answers.iter().all(|answer| answer.allowed))
+    print_result(arguments.json, &answers, text)?;
+    findings_unless(answers.iter().all(|answer| answer.allowed))
 }
 
-/// A robots.txt as it was read.
-pub struct RobotsTxt {
-    /// What to call it in messages.
+/// A robots.txt with its name.
+pub struct NamedRobotsTxt {
+    /// The name for messages.
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Fails for a robots.txt that is a link out of its directory, where it may be what somebody
-/// proposes.
-pub fn refuse_link_out(path: &Path) -> Result {
-    if leads_out(path) {
-        Err(Failure::CouldNot(format!(
+/// Fails for a robots.txt that is a link out of its directory: anybody may propose one.
+pub fn check_no_link_out(path: &Path) -> Result {
+    if is_link_outside(path) {
+        Err(Failure::Runtime(format!(
             "{} {}",
             printable_path(path),
-            Unread::LeadsOut
+            UnreadableReason::LinkOutside
         )))
     } else {
         Ok(())
@@ -252,42 +260,43 @@ pub fn refuse_link_out(path: &Path) -> Result {
 }
 
 /// Reads a robots.txt from a path, standard input (`-`) or a URL. Fails if the URL gives only a
-/// status: there is no file to `purpose`, a verb for that message (`check`, `import`).
-pub fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
-    file_of(read(source)?, source, purpose)
+/// status. `purpose` is a verb for that message (`check`, `import`).
+pub fn read_robots_txt(source: &str, purpose: &str) -> Result<NamedRobotsTxt> {
+    require_file(fetch_source(source)?, source, purpose)
 }
 
-/// The file that was fetched. Fails if `source` gave only a status: there is no file to `purpose`,
-/// a verb for that message.
-fn file_of(fetched: Fetched, source: &str, purpose: &str) -> Result<RobotsTxt> {
+/// Fails if `source` gave only a status. `purpose` is a verb for that message.
+fn require_file(fetched: FetchedRobots, source: &str, purpose: &str) -> Result<NamedRobotsTxt> {
     match fetched {
-        Fetched::File { bytes, location } => Ok(RobotsTxt {
+        FetchedRobots::File { bytes, location } => Ok(NamedRobotsTxt {
             name: location,
             bytes,
         }),
-        Fetched::Unavailable(status) | Fetched::Unreachable(status) => Err(Failure::CouldNot(
-            format!("{source} answered {status}; there is no file to {purpose}"),
-        )),
+        FetchedRobots::Unavailable(status) | FetchedRobots::Unreachable(status) => {
+            Err(Failure::Runtime(format!(
+                "{source} answered {status}; there is no file to {purpose}"
+            )))
+        }
     }
 }
 
-/// The rules that an argument names. A site that answers that it has no file has no rules, and the
-/// file is empty (RFC 9309 section 2.3.1.3). Warns of a file that is no robots.txt.
-pub fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
-    let file = match read(source)? {
-        Fetched::Unavailable(_) => RobotsTxt {
+/// Like [`read_robots_txt`], but a site without the file gives an empty one (RFC 9309 section
+/// 2.3.1.3). Warns about a file that is not a robots.txt.
+pub fn read_rules(source: &str, purpose: &str) -> Result<NamedRobotsTxt> {
+    let file = match fetch_source(source)? {
+        FetchedRobots::Unavailable(_) => NamedRobotsTxt {
             name: source.to_owned(),
             bytes: Vec::new(),
         },
-        fetched => file_of(fetched, source, purpose)?,
+        fetched => require_file(fetched, source, purpose)?,
     };
-    warn_unless_robots_txt(&file.name, &File::parse(&*file.bytes));
+    warn_unless_robots_txt(&file.name, &RobotsFile::parse(&*file.bytes));
     Ok(file)
 }
 
-/// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no
-/// rules in it. An empty file, or one with comments alone, gives no warning.
-fn warn_unless_robots_txt(name: &str, file: &File) {
+/// Warns about a file without any line of a robots.txt, such as a log or a page, unless it is empty
+/// or has only comments.
+fn warn_unless_robots_txt(name: &str, file: &RobotsFile) {
     let Some(line) = file
         .lines()
         .iter()
@@ -295,34 +304,34 @@ fn warn_unless_robots_txt(name: &str, file: &File) {
     else {
         return;
     };
-    if file.shape() == Shape::Text && !file.is_page(true) {
+    if file.shape() == FileFormat::Text && !file.is_html_page(true) {
         return;
     }
     let text: String = file.text(&line.text).chars().take(60).collect();
-    super::say(&format!(
+    super::print_message(&format!(
         "warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`"
     ));
 }
 
-/// Reads a file, standard input (`-`), or an http(s) URL, which may have only a status.
-fn read(source: &str) -> Result<Fetched> {
+/// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status.
+fn fetch_source(source: &str) -> Result<FetchedRobots> {
     if source.starts_with("http://") || source.starts_with("https://") {
-        return Ok(fetch(source)?);
+        return Ok(fetch_robots(source)?);
     }
     let (name, bytes) = if source == "-" {
-        let bytes = read_up_to(std::io::stdin().lock(), MAX_BYTES);
+        let bytes = read_up_to(std::io::stdin().lock(), MAX_FILE_BYTES);
         ("standard input", bytes)
     } else {
-        (source, read_argument(source.as_ref(), MAX_BYTES))
+        (source, read_argument(source.as_ref(), MAX_FILE_BYTES))
     };
-    Ok(Fetched::File {
+    Ok(FetchedRobots::File {
         location: printable(name.as_bytes()),
-        bytes: bytes.map_err(cannot("read", name.as_ref()))?,
+        bytes: bytes.map_err(file_failure("read", name.as_ref()))?,
     })
 }
 
 /// The host of an http(s) URL in lower case, with its port if it has one; `None` of anything else.
-pub fn host_of(url: &str) -> Option<String> {
+pub fn url_host(url: &str) -> Option<String> {
     let rest = url
         .strip_prefix("https://")
         .or_else(|| url.strip_prefix("http://"))?;

@@ -1,10 +1,10 @@
-//! [`UrlVerdict`]: one answer of the tester, that is whether a crawler may fetch a URL, by which
-//! group of rules, and the deciding line with the lines around it. Where crawlgate and Google's
-//! library read the file differently, the answer also has the other verdict.
+//! [`UrlVerdict`]: the result of the command `tester` for one URL: whether the crawler may fetch
+//! it, the group of robots.txt that applies, and the deciding line with the lines around it. If RFC
+//! 9309 and Google's parser disagree, both verdicts are in it.
 
-use super::asked::Asked;
+use super::tested_agent::TestedAgent;
 use crate::crawlers::Purpose;
-use crate::robots::{Bound, Dialect, File, Reading};
+use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile};
 use askama::Template;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -12,13 +12,13 @@ use std::io::{self, Write};
 /// Lines shown before and after the one that decides.
 const CONTEXT: usize = 1;
 /// Characters of a line that are shown.
-const SHOWN: usize = 160;
+const MAX_SHOWN_CHARS: usize = 160;
 
 /// The verdict on one URL for one crawler.
 #[derive(Serialize)]
 pub struct UrlVerdict<'a> {
     agent: &'a str,
-    /// The id of the known crawler that it was taken for.
+    /// The id of the crawler in the registry.
     crawler: Option<&'a str>,
     url: &'a str,
     dialect: &'static str,
@@ -31,44 +31,43 @@ pub struct UrlVerdict<'a> {
     /// `named`, `star`, `nothing` when no group is for the crawler, `not_bound` when its operator
     /// says that `*` does not bind it, or `person`.
     group: &'static str,
-    /// The token that the group names; null where no group names the crawler.
+    /// The token of the group; null if no group names the crawler.
     token: Option<&'a str>,
     /// The User-agent lines that bind the crawler.
     group_lines: Vec<usize>,
-    /// What the other dialect says, where it says something else.
-    differs: Option<Other>,
+    /// The verdict of the other dialect, if it differs.
+    differs: Option<OtherVerdict>,
     #[serde(skip)]
-    asked: &'a Asked<'a>,
+    tested_agent: &'a TestedAgent<'a>,
 }
 
 /// The verdict of the other dialect.
 #[derive(Serialize)]
-struct Other {
+struct OtherVerdict {
     dialect: &'static str,
     allowed: bool,
     line: Option<usize>,
 }
 
 impl<'a> UrlVerdict<'a> {
-    /// The verdict of a file, read in `dialect`, for a crawler and a URL. `readings` are both
-    /// readings of the file. `differs` is set only if the other one gives another verdict, not only
-    /// another line.
-    pub fn new(
-        file: &File,
-        readings: &[(Dialect, Reading); 2],
+    /// The verdict of a file in `dialect`. `readings` has the file in both dialects. `differs` is set
+    /// only for another verdict, not for another line.
+    pub fn from_file(
+        file: &RobotsFile,
+        readings: &[(Dialect, DialectRules); 2],
         dialect: Dialect,
-        asked: &'a Asked<'a>,
+        tested_agent: &'a TestedAgent<'a>,
         url: &'a str,
     ) -> UrlVerdict<'a> {
-        let mut verdict = UrlVerdict::by_status(asked, url, dialect, true);
+        let mut verdict = UrlVerdict::from_status(tested_agent, url, dialect, true);
         for (other, reading) in readings {
-            let followed = asked.followed(reading);
+            let followed = tested_agent.followed_token(reading);
             let (allowed, line) = followed.map_or((true, None), |(token, _)| {
                 let found = reading.verdict(token.as_bytes(), url.as_bytes());
                 (found.allowed, found.line)
             });
             if *other != dialect {
-                verdict.differs = Some(Other {
+                verdict.differs = Some(OtherVerdict {
                     dialect: other.name(),
                     allowed,
                     line,
@@ -79,12 +78,12 @@ impl<'a> UrlVerdict<'a> {
             verdict.line = line;
             verdict.rule = line
                 .and_then(|line| file.line(line))
-                .map(|line| shown(file, line));
+                .map(|line| printable_line(file, line));
             (verdict.group, verdict.token) = match followed {
-                Some((token, Bound::Named)) => ("named", Some(token)),
-                Some((_, Bound::Star)) => ("star", None),
-                Some((_, Bound::Nothing)) => ("nothing", None),
-                None if asked.is_person => ("person", None),
+                Some((token, GroupMatch::Named)) => ("named", Some(token)),
+                Some((_, GroupMatch::Star)) => ("star", None),
+                Some((_, GroupMatch::Nothing)) => ("nothing", None),
+                None if tested_agent.is_person => ("person", None),
                 None => ("not_bound", None),
             };
             verdict.group_lines = followed
@@ -97,42 +96,45 @@ impl<'a> UrlVerdict<'a> {
         verdict
     }
 
-    /// The verdict where a status stands in place of a file: the same for every URL. People are
-    /// always allowed.
-    pub fn by_status(
-        asked: &'a Asked<'a>,
+    /// The verdict for a status in place of a file. Visitors are always allowed.
+    pub fn from_status(
+        tested_agent: &'a TestedAgent<'a>,
         url: &'a str,
         dialect: Dialect,
         allowed: bool,
     ) -> UrlVerdict<'a> {
         UrlVerdict {
-            agent: asked.written,
-            crawler: asked.crawler.map(|crawler| crawler.id.as_str()),
+            agent: tested_agent.written,
+            crawler: tested_agent.crawler.map(|crawler| crawler.id.as_str()),
             url,
             dialect: dialect.name(),
-            allowed: allowed || asked.is_person,
+            allowed: allowed || tested_agent.is_person,
             line: None,
             rule: None,
-            group: if asked.is_person { "person" } else { "nothing" },
+            group: if tested_agent.is_person {
+                "person"
+            } else {
+                "nothing"
+            },
             token: None,
             group_lines: Vec::new(),
             differs: None,
-            asked,
+            tested_agent,
         }
     }
 
-    /// Writes the verdict for a person.
+    /// Writes the verdict as text.
     pub fn write(
         &self,
         out: &mut impl Write,
         name: &str,
-        file: &File,
+        file: &RobotsFile,
         colour: bool,
     ) -> io::Result<()> {
         let mut text = VerdictText {
             verdict: self,
-            asked: self.asked,
-            agent: printable(self.asked.name()),
+            tested_agent: self.tested_agent,
+            agent: printable_excerpt(self.tested_agent.display_name()),
             name,
             file,
             colour: "",
@@ -150,31 +152,31 @@ impl<'a> UrlVerdict<'a> {
     }
 }
 
-/// A verdict for a person.
+/// A verdict as text.
 #[derive(Template)]
 #[template(path = "url_verdict.txt")]
 struct VerdictText<'a> {
     verdict: &'a UrlVerdict<'a>,
-    asked: &'a Asked<'a>,
+    tested_agent: &'a TestedAgent<'a>,
     agent: String,
     /// The name of the file.
     name: &'a str,
-    file: &'a File,
+    file: &'a RobotsFile,
     colour: &'a str,
     colour_end: &'a str,
 }
 
 impl VerdictText<'_> {
     /// The User-agent lines of the group, with the name of the file.
-    fn places(&self) -> String {
+    fn group_places(&self) -> String {
         let lines = self.verdict.group_lines.iter();
         crate::printable::join(lines.map(|line| format!("{}:{line}", self.name)), ", ")
     }
 
     /// The line with its neighbours, and the User-agent line of its group.
-    fn context(&self, line: usize) -> Vec<String> {
+    fn context_lines(&self, line: usize) -> Vec<String> {
         let near = line.saturating_sub(CONTEXT).max(1)..=line + CONTEXT;
-        // The nearest list of agents above: a token may have several groups.
+        // The nearest User-agent line above: a token may have several groups.
         let agents = self.verdict.group_lines.iter().copied();
         let agent = agents.filter(|agent| *agent < line).max();
         let numbers: Vec<usize> = agent
@@ -193,7 +195,7 @@ impl VerdictText<'_> {
                 text.push(format!("  {:>width$} ...", ""));
             }
             let mark = if number == line { '>' } else { ' ' };
-            let shown = shown(self.file, shown_line);
+            let shown = printable_line(self.file, shown_line);
             text.push(format!("{mark} {number:>width$} | {shown}"));
             before = Some(number);
         }
@@ -201,21 +203,20 @@ impl VerdictText<'_> {
     }
 }
 
-/// The verdict in a word.
-fn word(allowed: bool) -> &'static str {
+fn allow_or_deny(allowed: bool) -> &'static str {
     if allowed { "allow" } else { "deny" }
 }
 
 /// The numbers of the User-agent lines that bind the crawler, one for each group that it obeys.
-fn group_lines(reading: &Reading, token: &str, bound: Bound) -> Vec<usize> {
-    let (_, groups) = reading.binding(token.as_bytes());
+fn group_lines(reading: &DialectRules, token: &str, bound: GroupMatch) -> Vec<usize> {
+    let (_, groups) = reading.groups_for(token.as_bytes());
     let mut lines = Vec::new();
     for group in groups
         .iter()
         .filter_map(|&group| reading.groups().get(group))
     {
         let binding = group.agents.iter().find(|agent| match bound {
-            Bound::Star => agent.star,
+            GroupMatch::Star => agent.star,
             _ => !agent.star && agent.token.eq_ignore_ascii_case(token),
         });
         lines.extend(binding.map(|agent| agent.line));
@@ -223,16 +224,20 @@ fn group_lines(reading: &Reading, token: &str, bound: Bound) -> Vec<usize> {
     lines
 }
 
-/// The text of a line of the file, as a terminal can be shown it (`printable`).
-fn shown(file: &File, line: &crate::robots::Line) -> String {
-    printable(&file.text(&line.text))
+/// The text of a line, without control characters.
+fn printable_line(file: &RobotsFile, line: &crate::robots::RobotsLine) -> String {
+    printable_excerpt(&file.text(&line.text))
 }
 
-/// A text that a terminal can be shown, cut after `SHOWN` characters.
-fn printable(text: &str) -> String {
-    let mut out: String =
-        crate::printable::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
-    if text.chars().nth(SHOWN).is_some() {
+/// The beginning of a text, without control characters.
+fn printable_excerpt(text: &str) -> String {
+    let mut out: String = crate::printable::printable(
+        text.chars()
+            .take(MAX_SHOWN_CHARS)
+            .collect::<String>()
+            .as_bytes(),
+    );
+    if text.chars().nth(MAX_SHOWN_CHARS).is_some() {
         out.push_str("...");
     }
     out

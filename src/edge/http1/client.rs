@@ -1,17 +1,17 @@
-//! [`Http1Client`]: the client's side of a request that the lane (`lane`) forwards, over HTTP/1.1.
-//! It reads the body of the request, frames the response, and gathers small writes into larger
-//! ones.
+//! [`Http1Client`]: the client's side of a forwarded request over HTTP/1.1 (it implements
+//! [`ClientSide`]). It reads the body of the request from the client, and writes the response with
+//! its framing (length or chunks).
 
 use crate::answers::Answer;
-use crate::edge::buffered::GATHERED;
-use crate::edge::chunks::{BadChunk, Rest};
-use crate::edge::connection::{Connection, LINGER_LIMIT};
+use crate::edge::body_decoder::{BodyDecoder, MalformedChunk};
+use crate::edge::buffered_stream::WRITE_BUFFER_BYTES;
+use crate::edge::client_stream::{ClientStream, LINGER_TIMEOUT};
 use crate::edge::date::with_date;
-use crate::edge::head::fields_of;
-use crate::edge::lane::{
-    BadTrailers, BodyError, Client, ClientHead, LaneRequest, Outgoing, ResponseFraming,
-    ResponseHead, read_trailers, write_chunk,
+use crate::edge::forwarder::{
+    BodyError, ClientSide, FieldLines, MalformedTrailers, OriginRequest, RequestBuffer,
+    ResponseFraming, ResponseHead, read_trailers, write_chunk,
 };
+use crate::edge::http1_head::parse_answer_fields;
 use crate::requests;
 use http::{HeaderMap, StatusCode};
 use httparse::Header;
@@ -23,62 +23,63 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// Octets of a body that are read at a time.
-const READ: usize = 32 * 1024;
+/// Bytes of a body that are read at a time.
+const BODY_READ_BYTES: usize = 32 * 1024;
 
-/// Octets of a body that may be left after the response. If more are left, the connection ends.
-const LEFT: u64 = 64 * 1024;
+/// The most bytes of a request's body that are discarded after the response. If more are left, the
+/// connection ends.
+const MAX_UNREAD_BODY: u64 = 64 * 1024;
 
-/// Reads a piece of the body from the client and adds it to the request, without chunk framing; at
-/// the end of a body in chunks also the trailers. Ready at once if the body is over. A connection
-/// that ends before the body is an error.
-fn poll_read(
-    rest: &mut Rest,
-    connection: &mut Connection,
-    request: &mut Outgoing,
+/// Reads a part of the body from the client and adds it to the request, without chunk framing, and
+/// at its end the trailers. Ready at once if the body is over. A connection that ends before the
+/// body is an error.
+fn poll_read_body(
+    rest: &mut BodyDecoder,
+    connection: &mut ClientStream,
+    request: &mut RequestBuffer,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), BodyError>> {
-    if rest.is_over() {
+    if rest.is_finished() {
         return Poll::Ready(Ok(()));
     }
-    if connection.stream.seen().is_empty() {
-        if let Rest::Length(left) = rest {
-            let most = usize::try_from(*left).unwrap_or(usize::MAX);
-            let mut room = [const { MaybeUninit::uninit() }; READ];
-            let mut buffer = ReadBuf::uninit(&mut room);
-            *left -= some(ready!(connection.stream.poll_read_unseen(
-                most,
+    if connection.stream.read_buffer().is_empty() {
+        if let BodyDecoder::Length(left) = rest {
+            let limit = usize::try_from(*left).unwrap_or(usize::MAX);
+            let mut memory = [const { MaybeUninit::uninit() }; BODY_READ_BYTES];
+            let mut buffer = ReadBuf::uninit(&mut memory);
+            *left -= check_not_eof(ready!(connection.stream.poll_read_direct(
+                limit,
                 context,
                 &mut buffer
             ))?)? as u64;
-            request.add(buffer.filled());
+            request.push_body(buffer.filled());
             return Poll::Ready(Ok(()));
         }
-        some(ready!(connection.stream.poll_see(context))?)?;
+        check_not_eof(ready!(connection.stream.poll_fill(context))?)?;
     }
-    let seen = connection.stream.seen();
+    let input = connection.stream.read_buffer();
     let mut read = 0;
-    while read < seen.len() && !rest.is_over() {
+    while read < input.len() && !rest.is_finished() {
         let (data, count) = rest
-            .piece(&seen[read..])
-            .map_err(|BadChunk| BodyError::Malformed)?;
-        request.add(data);
+            .next_data(&input[read..])
+            .map_err(|MalformedChunk| BodyError::Malformed)?;
+        request.push_body(data);
         read += count;
     }
     connection.stream.discard(read);
-    if rest.is_over() {
+    if rest.is_finished() {
         let added = read_trailers(rest.trailers(), |trailers| {
             for trailer in trailers {
                 request.add_trailer(trailer.name, trailer.value);
             }
         });
-        added.map_err(|BadTrailers| BodyError::Malformed)?;
+        added.map_err(|MalformedTrailers| BodyError::Malformed)?;
     }
     Poll::Ready(Ok(()))
 }
 
-/// The number of octets that were read. 0 is the end of the connection, and an error.
-fn some(count: usize) -> io::Result<usize> {
+/// Returns the number of bytes that were read. 0, the end of the connection, is an error.
+fn check_not_eof(count: usize) -> io::Result<usize> {
     if count == 0 {
         Err(io::ErrorKind::UnexpectedEof.into())
     } else {
@@ -86,14 +87,15 @@ fn some(count: usize) -> io::Result<usize> {
     }
 }
 
+/// A client of HTTP/1.1, during one request.
 pub struct Http1Client<'c> {
-    connection: &'c mut Connection,
-    /// The request as it came.
+    connection: &'c mut ClientStream,
+    /// The head of the request as it came.
     head: &'c [u8],
-    body: Rest,
-    /// Whether it sends the body only after a 100.
-    expects: bool,
-    leaving: &'c ShutdownWatch,
+    body: BodyDecoder,
+    /// Whether the client sends the body only after a 100.
+    expects_continue: bool,
+    draining: &'c ShutdownWatch,
     /// Whether the response has no length.
     sends_chunks: bool,
     keeps_alive: bool,
@@ -101,111 +103,113 @@ pub struct Http1Client<'c> {
 
 impl<'c> Http1Client<'c> {
     pub fn new(
-        connection: &'c mut Connection,
+        connection: &'c mut ClientStream,
         head: &'c [u8],
-        request: &LaneRequest,
-        leaving: &'c ShutdownWatch,
+        request: &OriginRequest,
+        draining: &'c ShutdownWatch,
     ) -> Http1Client<'c> {
         Http1Client {
             connection,
             head,
             body: request.body.into(),
-            expects: request.expects,
-            leaving,
+            expects_continue: request.expects_continue,
+            draining,
             sends_chunks: false,
-            keeps_alive: !request.closes,
+            keeps_alive: !request.wants_close,
         }
     }
 
-    /// Called after a whole response. Throws away the rest of a body with a length, for at most
-    /// `LINGER_LIMIT`. Returns whether the connection goes on; `begin` has ruled it out where the
-    /// rest is too long.
-    pub async fn goes_on(&mut self) -> bool {
-        self.connection.set_deadline(LINGER_LIMIT);
+    /// Discards the rest of the request's body after a whole response, for at most
+    /// `LINGER_TIMEOUT`. Returns whether the connection can take another request: not if the rest
+    /// is too long.
+    pub async fn finish_request(&mut self) -> bool {
+        self.connection.set_deadline(LINGER_TIMEOUT);
         while self.keeps_alive
-            && let Rest::Length(left @ 1..) = &mut self.body
+            && let BodyDecoder::Length(left @ 1..) = &mut self.body
         {
             let count = self
                 .connection
                 .stream
-                .seen()
+                .read_buffer()
                 .len()
                 .min(usize::try_from(*left).unwrap_or(usize::MAX));
             self.connection.stream.discard(count);
             *left -= count as u64;
             if *left > 0 {
-                self.keeps_alive = matches!(self.connection.see().await, Ok(1..));
+                self.keeps_alive = matches!(self.connection.fill().await, Ok(1..));
             }
         }
         self.keeps_alive
     }
 
-    fn write_head(&mut self, head: &ClientHead<'_, '_>) {
+    fn write_head(&mut self, status: StatusCode, reason: &str, lines: &FieldLines<'_>) {
         let output = self.output();
         // A proxy answers in its own version, whatever the origin's (RFC 9112 section 2.3).
-        for part in ["HTTP/1.1 ", head.status.as_str(), " ", head.reason, "\r\n"] {
+        for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
             output.extend_from_slice(part.as_bytes());
         }
-        head.lines.write(output);
+        lines.write(output);
     }
 
-    /// Octets that are sent with the next flush, or before.
+    /// The write buffer: sent with the next flush, or before.
     fn output(&mut self) -> &mut Vec<u8> {
-        self.connection.stream.gather()
+        self.connection.stream.write_buffer()
     }
 }
 
-impl Client for Http1Client<'_> {
-    const TAKES_TRAILERS: bool = false;
+impl ClientSide for Http1Client<'_> {
+    const SUPPORTS_TRAILERS: bool = false;
 
-    fn connection(&self) -> requests::Connection<'_> {
-        self.connection.client.behind(None)
+    fn connection(&self) -> requests::ConnectionFacts<'_> {
+        self.connection.client.facts(None)
     }
 
-    fn asked(&self) -> HeaderMap {
-        fields_of(self.head)
+    fn request_fields(&self) -> HeaderMap {
+        parse_answer_fields(self.head)
     }
 
-    /// Adds a piece of the body. Ready with whether the body is over. From then on the client
-    /// counts as one that does not wait for a 100.
+    /// After a part of the body, the client counts as one that does not wait for a 100.
     fn poll_body(
         &mut self,
-        request: &mut Outgoing,
+        request: &mut RequestBuffer,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, BodyError>> {
-        ready!(poll_read(&mut self.body, self.connection, request, context))?;
-        self.expects = false;
-        Poll::Ready(Ok(self.body.is_over()))
+        ready!(poll_read_body(
+            &mut self.body,
+            self.connection,
+            request,
+            context
+        ))?;
+        self.expects_continue = false;
+        Poll::Ready(Ok(self.body.is_finished()))
     }
 
-    /// Writes an informational head. After a 100 the client waits for none any more.
-    fn inform(&mut self, head: &ClientHead<'_, '_>) {
-        self.expects &= head.status != StatusCode::CONTINUE;
-        self.write_head(head);
+    fn send_informational(&mut self, status: StatusCode, reason: &str, lines: &FieldLines<'_>) {
+        self.expects_continue &= status != StatusCode::CONTINUE;
+        self.write_head(status, reason, lines);
         self.output().extend_from_slice(b"\r\n");
     }
 
-    /// Writes the final head, with Date, Connection and the framing. The connection goes on only if
-    /// it was to, if the rest of the body is small, and if the server does not leave. A body
-    /// without a length is sent in chunks.
-    fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
-        // A small rest of the body can be thrown away after the response. A client that waits for a
-        // 100 may send the body, or go on with another request.
-        let is_small =
-            self.body.is_over() || matches!(self.body, Rest::Length(..=LEFT) if !self.expects);
-        self.keeps_alive &= is_small && !*self.leaving.borrow();
+    /// Writes the final head, with Date, Connection and the framing. A body without a length is
+    /// sent in chunks.
+    fn send_head(&mut self, head: &ResponseHead, reason: &str, lines: &FieldLines<'_>) {
+        // A small rest of the body can be discarded after the response. But a client that waits for
+        // a 100 may send the body, or another request instead.
+        let is_rest_small = self.body.is_finished()
+            || matches!(self.body, BodyDecoder::Length(..=MAX_UNREAD_BODY) if !self.expects_continue);
+        self.keeps_alive &= is_rest_small && !*self.draining.borrow();
         self.sends_chunks = matches!(
-            origins.framing,
+            head.framing,
             ResponseFraming::Chunked | ResponseFraming::UntilClose
         );
-        self.write_head(head);
+        self.write_head(head.status, reason, lines);
         let connection = if self.keeps_alive {
             "keep-alive"
         } else {
             "close"
         };
         let output = self.output();
-        if origins.framing == ResponseFraming::UntilClose {
+        if head.framing == ResponseFraming::UntilClose {
             output.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
         output.extend_from_slice(b"Date: ");
@@ -215,38 +219,38 @@ impl Client for Http1Client<'_> {
         }
     }
 
-    /// Ready when no more than `GATHERED` bytes wait for the client. Writes them if more wait.
-    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.connection.stream.gathered() > GATHERED {
-            self.connection.poll_gathered(context)
+    /// Writes the write buffer if it has more than `WRITE_BUFFER_BYTES`.
+    fn poll_capacity(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.connection.stream.unwritten_len() > WRITE_BUFFER_BYTES {
+            self.connection.poll_write_buffer(context)
         } else {
             Poll::Ready(Ok(()))
         }
     }
 
-    /// Sends bytes of the body: as one chunk, which is taken whole, or as they are. `_ends` needs
-    /// no work: the length tells the client, or `Client::end`.
-    fn poll_send(
+    /// Sends bytes of the body as they are, or as one chunk, which is taken whole. `_ends` is not
+    /// needed: the client knows the end by the length, or by the last chunk.
+    fn poll_send_body(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         _ends: bool,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         if self.sends_chunks {
-            ready!(self.poll_room(context))?;
-            write_chunk(octets, self.output());
-            return Poll::Ready(Ok(octets.len()));
+            ready!(self.poll_capacity(context))?;
+            write_chunk(bytes, self.output());
+            return Poll::Ready(Ok(bytes.len()));
         }
-        Pin::new(&mut *self.connection).poll_write(context, octets)
+        Pin::new(&mut *self.connection).poll_write(context, bytes)
     }
 
-    /// Writes the last chunk. The trailers are left out: a client of HTTP/1.1 gets none.
-    fn end(&mut self, _trailers: &[Header<'_>]) {
+    /// Writes the last chunk, without trailers.
+    fn end_body(&mut self, _trailers: &[Header<'_>]) {
         self.output().extend_from_slice(b"0\r\n\r\n");
     }
 
-    /// Gathers a whole answer, with `Connection: close`.
-    fn answer(&mut self, answer: &Answer) {
+    /// Sends the answer with `Connection: close`.
+    fn send_answer(&mut self, answer: &Answer) {
         with_date(|date| answer.write_http1(date, false, self.output()));
     }
 
@@ -254,10 +258,9 @@ impl Client for Http1Client<'_> {
         Pin::new(&mut *self.connection).poll_flush(context)
     }
 
-    /// Ready with the error when the client is gone; a regular end is `UnexpectedEof`. Reads
-    /// further requests ahead meanwhile.
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let gone = self.connection.poll_client_gone(context);
+    /// Reads further requests ahead meanwhile. A regular end is `UnexpectedEof`.
+    fn poll_client_left(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        let gone = self.connection.poll_client_left(context);
         gone.map(|gone| {
             gone.err()
                 .unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())

@@ -1,90 +1,114 @@
-//! [`decide`] chooses the [`Course`] of a request over HTTP/1: an answer of crawlgate's, forwarding
-//! by the lane (`lane`), or forwarding by Pingora's proxy.
+//! [`decide`] parses the head of an HTTP/1 request, has it judged by the policy, and chooses its
+//! [`Handling`]: an answer that crawlgate makes itself, the forwarder, or Pingora's proxy.
 
-use crate::answers::Asked;
-use crate::edge::door::{Edge, IN_PINGORA, PINGORA_UPLOAD};
-use crate::edge::head::{MOST_FIELDS, Request, header_map};
-use crate::edge::lane::{LANE_UPLOAD, LaneRequest, fits};
+use crate::answers::RequestToAnswer;
+use crate::edge::context::{EdgeContext, PINGORA_BUFFER_BYTES, PINGORA_UPLOAD_BYTES};
+use crate::edge::forwarder::{FORWARDER_UPLOAD_BYTES, OriginRequest, fits_forwarder};
+use crate::edge::http1_head::{Http1Request, MAX_FIELDS, to_header_map};
 use crate::requests::{
-    Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket, memory_of_head,
+    BodyFraming, ConnectionFacts, HeadError, NextStep, OutgoingAnswer, ReceivedRequest,
+    RequestHead, Ticket, head_reservation,
 };
 use std::mem::MaybeUninit;
 
-pub enum Course {
-    /// It is answered here. The connection may go on afterwards (true), or has to end.
-    Answer(Box<Responded>, bool),
-    /// It goes to the origin through the lane.
-    Lane(Ticket, Box<LaneRequest>),
-    /// It goes to the origin through Pingora, with this body. The client may wait for a 100 before
-    /// it sends that (true).
-    Forward(Ticket, Framing, bool),
+/// How a request is handled.
+pub enum Handling {
+    /// crawlgate answers it.
+    Answer {
+        answer: Box<OutgoingAnswer>,
+        may_keep_alive: bool,
+    },
+    /// The forwarder sends it to the origin.
+    Forwarder(Ticket, Box<OriginRequest>),
+    /// Pingora's proxy sends it to the origin.
+    Pingora {
+        ticket: Ticket,
+        body: BodyFraming,
+        expects_continue: bool,
+    },
 }
 
-/// Reads a whole head, has the request judged, and chooses its course. A head with a mistake is
-/// answered with a refusal, after which the connection has to end.
-pub fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
-    course_of(edge, head, connection).unwrap_or_else(|mistake| {
-        Course::Answer(
-            Box::new(edge.requests.refuse(head, mistake, connection).into()),
-            false,
-        )
+impl Handling {
+    fn answer(answer: impl Into<OutgoingAnswer>, may_keep_alive: bool) -> Handling {
+        Handling::Answer {
+            answer: Box::new(answer.into()),
+            may_keep_alive,
+        }
+    }
+}
+
+/// Chooses the handling of the request with this whole head. A malformed head is answered, and the
+/// connection has to end.
+pub fn decide(edge: &EdgeContext, head: &[u8], connection: &ConnectionFacts<'_>) -> Handling {
+    try_decide(edge, head, connection).unwrap_or_else(|error| {
+        Handling::answer(edge.requests.reject_bytes(head, error, connection), false)
     })
 }
 
-fn course_of(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Result<Course, Mistake> {
-    let mut room = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-    let request = Request::read(head, &mut room, edge.limits())?;
-    let arrival = edge.requests.arrival();
-    let has_more = request.framing != Framing::None || request.expects || request.upgrades;
-    let may_go_on = !request.closes && !has_more;
+fn try_decide(
+    edge: &EdgeContext,
+    head: &[u8],
+    connection: &ConnectionFacts<'_>,
+) -> Result<Handling, HeadError> {
+    let mut line_memory = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let request = Http1Request::parse(head, &mut line_memory, edge.limits())?;
+    let arrival = edge.requests.arrival_now();
+    let may_have_more =
+        request.framing != BodyFraming::None || request.expects_continue || request.wants_upgrade;
+    let may_keep_alive = !request.wants_close && !may_have_more;
     if let Some(responder) = &edge.responder {
-        let responded = responder.respond(&Received {
+        let responded = responder.respond(&ReceivedRequest {
             method: &request.answer_method(),
             target: request.fields.target,
             host: request.fields.host,
-            headers: &header_map(request.lines.iter()),
+            headers: &to_header_map(request.lines.iter()),
             peer: connection.peer.address,
             http: request.fields.http,
             arrival,
         });
-        return Ok(Course::Answer(Box::new(responded), may_go_on));
+        return Ok(Handling::answer(responded, may_keep_alive));
     }
     let (mut ticket, next) = edge.requests.receive(&request, connection, arrival);
     Ok(match next {
-        Next::Answer(answer) => Course::Answer(Box::new((ticket, answer).into()), may_go_on),
-        Next::Forward => {
-            let lane = edge.lane.as_ref().filter(|_| fits(&request, &ticket));
-            let (space, body) = if lane.is_some() {
-                (0, LANE_UPLOAD)
+        NextStep::Answer(answer) => Handling::answer((ticket, answer), may_keep_alive),
+        NextStep::Forward => {
+            let forwarder = edge
+                .forwarder
+                .as_ref()
+                .filter(|_| fits_forwarder(&request, &ticket));
+            let (space, body) = if forwarder.is_some() {
+                (0, FORWARDER_UPLOAD_BYTES)
             } else {
-                (IN_PINGORA, PINGORA_UPLOAD)
+                (PINGORA_BUFFER_BYTES, PINGORA_UPLOAD_BYTES)
             };
-            ticket.hold_request(
-                memory_of_head(head.len()) + space,
-                request.framing.at_most(body),
+            ticket.reserve_for_request(
+                head_reservation(head.len()) + space,
+                request.framing.buffered_bytes(body),
             );
-            if ticket.lacks_space() {
-                let method = request.answer_method();
-                let headers = request.answer_fields();
-                let answer = ticket.forward(*connection).fail(
+            if ticket.lacks_buffer_space() {
+                let answer = ticket.head_writer(*connection).failure_answer(
                     503,
-                    &Asked {
-                        method: &method,
-                        headers: &headers,
+                    &RequestToAnswer {
+                        method: &request.answer_method(),
+                        headers: &request.answer_fields(),
                     },
                 );
-                return Ok(Course::Answer(Box::new((ticket, answer).into()), may_go_on));
+                return Ok(Handling::answer((ticket, answer), may_keep_alive));
             }
-            match lane {
-                Some(lane) => {
-                    let in_lane = LaneRequest::new(
+            match forwarder {
+                Some(forwarder) => {
+                    let request_for_origin = OriginRequest::new(
                         &request,
-                        &ticket.forward(*connection),
-                        lane.origin_host(&ticket),
+                        &ticket.head_writer(*connection),
+                        ticket.origin_host(&forwarder.upstreams),
                     );
-                    Course::Lane(ticket, Box::new(in_lane))
+                    Handling::Forwarder(ticket, Box::new(request_for_origin))
                 }
-                None => Course::Forward(ticket, request.framing, request.expects),
+                None => Handling::Pingora {
+                    ticket,
+                    body: request.framing,
+                    expects_continue: request.expects_continue,
+                },
             }
         }
     })

@@ -1,109 +1,117 @@
-//! [`Http2Client`]: the client's side of a request that the lane (`lane`) forwards, over a stream
-//! of HTTP/2.
-//!
-//! The client may send more of its body as the origin takes it (flow control of HTTP/2). Of a
-//! response, crawlgate reads from the origin as much as one buffer holds. It reads more when the
-//! client and its connection have taken that.
+//! [`Http2Client`]: the client's side of a forwarded request over HTTP/2 (it implements
+//! [`ClientSide`]). Its flow control lets the client send more of the body as the origin takes it.
+//! In the other direction, crawlgate reads one buffer of the response from the origin, and more
+//! only when the client has taken that.
 
-use super::head::{head_of, head_of_http2, trailers as trailers_of};
-use super::output::Output;
-use super::stream::{Gone, Stream};
+use super::batched_io::BatchedIo;
+use super::head::{answer_head, response_head, trailer_map};
+use super::request_stream::{RequestStream, StreamClosed};
 use crate::answers::Answer;
 use crate::edge::date::date_value;
-use crate::edge::lane::{
-    BadTrailers, BodyError, Client, ClientHead, Outgoing, ResponseFraming, ResponseHead,
-    check_trailers,
+use crate::edge::forwarder::{
+    BodyError, ClientSide, FieldLines, MalformedTrailers, RequestBuffer, ResponseFraming,
+    ResponseHead, check_trailers,
 };
 use crate::edge::timer::Timer;
-use crate::requests::{ClientConnection, Connection};
+use crate::requests::{ClientConnection, ConnectionFacts};
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use httparse::Header;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
+/// A client of HTTP/2, during one request.
 pub struct Http2Client {
-    pub stream: Stream,
+    pub stream: RequestStream,
     client: Arc<ClientConnection>,
     fields: HeaderMap,
-    output: Output,
-    /// The part of an answer that the client has no room for yet.
-    rest: Bytes,
+    output: BatchedIo,
+    /// The part of an answer's body that h2 does not have yet.
+    unsent: Bytes,
     /// Whether something could not be sent, because the stream is over.
-    is_cut: bool,
+    has_failed: bool,
     timer: Timer,
 }
 
 impl Http2Client {
     pub fn new(
-        stream: Stream,
+        stream: RequestStream,
         client: Arc<ClientConnection>,
         fields: HeaderMap,
-        output: Output,
+        output: BatchedIo,
     ) -> Http2Client {
         Http2Client {
             stream,
             client,
             fields,
             output,
-            rest: Bytes::new(),
-            is_cut: false,
+            unsent: Bytes::new(),
+            has_failed: false,
             timer: Timer::default(),
         }
     }
 
-    /// Ready with how many of the `wanted` bytes the client has room for: at least one. Fails if
-    /// the stream is over.
-    fn poll_window(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.stream.sending.poll_room(wanted, context).map_err(cut)
+    /// Ready with how many of the `wanted` bytes the client can take: at least one.
+    fn poll_send_capacity(
+        &mut self,
+        wanted: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.stream
+            .sending
+            .poll_capacity(wanted, context)
+            .map_err(connection_reset)
     }
 
-    /// Notes in `is_cut` if something could not be sent.
-    fn note<T>(&mut self, sent: Result<T, Gone>) {
-        self.is_cut |= sent.is_err();
+    /// Remembers if something could not be sent, for [`ClientSide::poll_flush`].
+    fn record_sent<T>(&mut self, sent: Result<T, StreamClosed>) {
+        self.has_failed |= sent.is_err();
     }
 }
 
-fn cut(_: Gone) -> io::Error {
+fn connection_reset(_: StreamClosed) -> io::Error {
     io::ErrorKind::ConnectionReset.into()
 }
 
-impl Client for Http2Client {
-    const TAKES_TRAILERS: bool = true;
+impl ClientSide for Http2Client {
+    const SUPPORTS_TRAILERS: bool = true;
 
-    fn connection(&self) -> Connection<'_> {
-        self.client.behind(None)
+    fn connection(&self) -> ConnectionFacts<'_> {
+        self.client.facts(None)
     }
 
-    fn asked(&self) -> HeaderMap {
+    fn request_fields(&self) -> HeaderMap {
         self.fields.clone()
     }
 
-    /// Adds the part of the body that was read ahead, or the next one, and lets the client send as
-    /// much again. Ready with whether that was the end of the body. Trailers are added at the end.
+    /// Also lets the client send as much again.
     fn poll_body(
         &mut self,
-        request: &mut Outgoing,
+        request: &mut RequestBuffer,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, BodyError>> {
-        let Stream { body, ahead, .. } = &mut self.stream;
-        if !ahead.is_empty() {
-            request.add(&std::mem::take(ahead));
+        let RequestStream {
+            body,
+            buffered_body,
+            ..
+        } = &mut self.stream;
+        if !buffered_body.is_empty() {
+            request.push_body(&std::mem::take(buffered_body));
             return Poll::Ready(Ok(body.is_end_stream()));
         }
         match ready!(body.poll_data(context)) {
             Some(Ok(piece)) => {
-                request.add(&piece);
-                self.output.note_moved(piece.len());
+                request.push_body(&piece);
+                self.output.count_progress(piece.len());
                 let _ = body.flow_control().release_capacity(piece.len());
                 Poll::Ready(Ok(body.is_end_stream()))
             }
-            Some(Err(_)) => Poll::Ready(Err(BodyError::Gone(cut(Gone)))),
+            Some(Err(_)) => Poll::Ready(Err(BodyError::ClientLeft(connection_reset(StreamClosed)))),
             None => {
                 if let Ok(Some(trailers)) = ready!(body.poll_trailers(context)) {
-                    check_trailers(&trailers).map_err(|BadTrailers| BodyError::Malformed)?;
+                    check_trailers(&trailers).map_err(|MalformedTrailers| BodyError::Malformed)?;
                     trailers.iter().for_each(|(name, value)| {
                         request.add_trailer(name.as_str(), value.as_bytes().trim_ascii())
                     });
@@ -113,89 +121,89 @@ impl Client for Http2Client {
         }
     }
 
-    fn inform(&mut self, head: &ClientHead<'_, '_>) {
+    fn send_informational(&mut self, status: StatusCode, _reason: &str, lines: &FieldLines<'_>) {
         let sent = self
             .stream
             .sending
-            .inform(head_of_http2(head.status, head.lines.iter()));
-        self.note(sent);
+            .send_informational(response_head(status, lines.iter()));
+        self.record_sent(sent);
     }
 
-    /// Sends the final head, with Date. It ends the stream if there is no body, or one of length 0.
-    fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
+    /// Adds Date.
+    fn send_head(&mut self, head: &ResponseHead, _reason: &str, lines: &FieldLines<'_>) {
         let ends = matches!(
-            origins.framing,
+            head.framing,
             ResponseFraming::None | ResponseFraming::Length(0)
         );
-        let mut response = head_of_http2(head.status, head.lines.iter());
+        let mut response = response_head(head.status, lines.iter());
         response.headers_mut().insert(header::DATE, date_value());
-        let sent = self.stream.sending.head(response, ends);
-        self.note(sent);
+        let sent = self.stream.sending.send_head(response, ends);
+        self.record_sent(sent);
     }
 
-    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.output.poll_room(context).map(Ok)
+    fn poll_capacity(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.output.poll_capacity(context).map(Ok)
     }
 
-    /// Sends as many of these bytes as the connection and the client have room for: at least one.
-    /// Ready with their number. With `ends`, the stream ends if all of them were sent.
-    fn poll_send(
+    fn poll_send_body(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         ends: bool,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        ready!(self.output.poll_room(context));
-        let count = ready!(self.poll_window(octets.len(), context))?;
-        self.output.note_moved(count);
-        let sent = self.stream.sending.send(
-            Bytes::copy_from_slice(&octets[..count]),
-            ends && count == octets.len(),
+        ready!(self.output.poll_capacity(context));
+        let count = ready!(self.poll_send_capacity(bytes.len(), context))?;
+        self.output.count_progress(count);
+        let sent = self.stream.sending.send_data(
+            Bytes::copy_from_slice(&bytes[..count]),
+            ends && count == bytes.len(),
         );
-        Poll::Ready(sent.map(|()| count).map_err(cut))
+        Poll::Ready(sent.map(|()| count).map_err(connection_reset))
     }
 
-    /// Ends the body, with the trailers if there are any.
-    fn end(&mut self, trailers: &[Header<'_>]) {
+    fn end_body(&mut self, trailers: &[Header<'_>]) {
         let sending = &mut self.stream.sending;
-        let fields = trailers_of(trailers.iter().map(|field| (field.name, field.value)));
+        let fields = trailer_map(trailers.iter().map(|field| (field.name, field.value)));
         let sent = if fields.is_empty() {
-            sending.send(Bytes::new(), true)
+            sending.send_data(Bytes::new(), true)
         } else {
-            sending.end_with(fields)
+            sending.send_trailers(fields)
         };
-        self.note(sent);
+        self.record_sent(sent);
     }
 
-    /// Sends the head of an answer. Its body waits in `rest` for `Client::poll_flush`.
-    fn answer(&mut self, answer: &Answer) {
-        self.rest = answer.body().clone();
+    /// Sends the head. [`ClientSide::poll_flush`] sends the body.
+    fn send_answer(&mut self, answer: &Answer) {
+        self.unsent = answer.body().clone();
         let sent = self
             .stream
             .sending
-            .head(head_of(answer), self.rest.is_empty());
-        self.note(sent);
+            .send_head(answer_head(answer), self.unsent.is_empty());
+        self.record_sent(sent);
     }
 
     /// Ready when h2 has all bytes, those of `rest` included. The connection's task sends them
-    /// before it records the exchange. Fails if the stream ended before something could be sent.
+    /// before it records the round trip. Fails if the stream ended before something could be sent.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_cut {
-            return Poll::Ready(Err(cut(Gone)));
+        if self.has_failed {
+            return Poll::Ready(Err(connection_reset(StreamClosed)));
         }
-        while !self.rest.is_empty() {
-            let room = ready!(self.poll_window(self.rest.len(), context))?;
-            let piece = self.rest.split_to(room);
+        while !self.unsent.is_empty() {
+            let capacity = ready!(self.poll_send_capacity(self.unsent.len(), context))?;
+            let piece = self.unsent.split_to(capacity);
             self.stream
                 .sending
-                .send(piece, self.rest.is_empty())
-                .map_err(cut)?;
+                .send_data(piece, self.unsent.is_empty())
+                .map_err(connection_reset)?;
         }
         Poll::Ready(Ok(()))
     }
 
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        self.stream.sending.poll_gone(context).map(cut)
+    fn poll_client_left(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        self.stream
+            .sending
+            .poll_reset(context)
+            .map(connection_reset)
     }
 
     fn poll_elapsed(&mut self, moment: Instant, context: &mut Context<'_>) -> Poll<()> {

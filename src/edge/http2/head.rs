@@ -1,24 +1,30 @@
-//! Converts heads between HTTP/2 and HTTP/1.1: of requests with [`mapped`] and [`fields_of_http1`],
-//! of responses with [`head_of`] and [`head_of_http2`].
+//! Converts message heads between HTTP/2 and HTTP/1.1. Requests are converted for crawlgate's
+//! checks ([`http2_request_head`]) and for origins ([`http1_fields`]). crawlgate's own answers
+//! ([`answer_head`]) and the responses of origins ([`response_head`]) are converted for the client.
 
 use crate::answers::Answer;
 use crate::edge::date::date_value;
-use crate::forwarding::is_of_one_hop;
-use crate::requests::{Framing, MappedRequest};
+use crate::forwarding::is_hop_by_hop;
+use crate::requests::{BodyFraming, HeaderMapHead};
 use bytes::{Bytes, BytesMut};
 use http::header;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
-/// Room for the fields of most heads.
+/// As many fields as most heads have.
 const USUAL_FIELDS: usize = 15;
-/// Room for the values of most heads, in octets.
+/// As many bytes as the values of most heads have.
 const USUAL_VALUES: usize = 512;
 
-/// The head as `MappedRequest`, which checks it. A scheme that is missing is not checked.
-pub fn mapped(head: &Parts) -> MappedRequest<'_> {
-    let request = MappedRequest::new(&head.method, target(head), authority(head), &head.headers);
+/// The head of a request as [`HeaderMapHead`], which checks it.
+pub fn http2_request_head(head: &Parts) -> HeaderMapHead<'_> {
+    let request = HeaderMapHead::new(
+        &head.method,
+        request_target(head),
+        authority(head),
+        &head.headers,
+    );
     match head.uri.scheme_str() {
         Some(scheme) => request.with_scheme(scheme),
         // h2 drops the scheme of a request without an authority.
@@ -30,41 +36,43 @@ fn authority(head: &Parts) -> Option<&str> {
     head.uri.authority().map(Authority::as_str)
 }
 
-/// Path and query. For CONNECT, which has none, the authority; empty without both.
-pub fn target(head: &Parts) -> &[u8] {
+/// Path and query; the authority for CONNECT, which has no path.
+pub fn request_target(head: &Parts) -> &[u8] {
     let path = head.uri.path_and_query().map(PathAndQuery::as_str);
     path.or_else(|| authority(head))
         .unwrap_or_default()
         .as_bytes()
 }
 
-/// The framing of the body for an origin. `is_over` says whether the client has sent all of it:
-/// then there is no body, and none with a length of 0. Without a length it is sent in chunks. h2
-/// checks that a body is as long as its head says.
-pub fn framing(head: &Parts, is_over: bool) -> Framing {
+/// The framing of the body for an origin. `is_over` is whether the client has already sent the end
+/// of the request: then there is no body. A body without a length is sent in chunks. h2 checks that
+/// a body is as long as its head says.
+pub fn body_framing(head: &Parts, is_over: bool) -> BodyFraming {
     if is_over {
-        return Framing::None;
+        return BodyFraming::None;
     }
     let length = head.headers.get(header::CONTENT_LENGTH);
     match length.map(|length| length.to_str().ok().and_then(|digits| digits.parse().ok())) {
-        // A length that is no number was refused.
-        Some(None | Some(0)) => Framing::None,
-        Some(Some(length)) => Framing::Length(length),
-        None => Framing::Chunked,
+        // A length that is no number was rejected before.
+        Some(None | Some(0)) => BodyFraming::None,
+        Some(Some(length)) => BodyFraming::Length(length),
+        None => BodyFraming::Chunked,
     }
 }
 
-/// The framing for an origin that gets trailers: chunks, if the head announces some. Only chunks
-/// carry trailers (RFC 9112 section 7.1.2).
-pub fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
+/// Changes the framing to chunks if the head announces trailers: only chunks can have trailers (RFC
+/// 9112 section 7.1.2).
+pub fn framing_with_trailers(head: &Parts, framing: BodyFraming) -> BodyFraming {
     match framing {
-        Framing::Length(_) if head.headers.contains_key(header::TRAILER) => Framing::Chunked,
+        BodyFraming::Length(_) if head.headers.contains_key(header::TRAILER) => {
+            BodyFraming::Chunked
+        }
         framing => framing,
     }
 }
 
-/// The pieces of a cookie, joined by `; ` as one value (RFC 9113 section 8.2.3). `None` if there is
-/// only one piece or none, so that nothing has to be joined.
+/// The lines of Cookie, joined by `; ` (RFC 9113 section 8.2.3). `None` if there are fewer than
+/// two.
 pub fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
     let mut pieces = head
         .headers
@@ -81,42 +89,42 @@ pub fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
     Some(joined)
 }
 
-/// The fields of a request as an origin gets them: first a Host of `:authority`, if the head has no
-/// Host; then the others without TE and HTTP2-Settings, with `cookies` (of `joined_cookies`) in the
-/// place of all pieces; for chunks without Content-Length, and with `transfer-encoding: chunked` at
-/// the end. POST, PUT and PATCH without a body and a length get `content-length: 0`.
-pub fn fields_of_http1<'h>(
+/// The fields of a request as an origin gets them over HTTP/1.1, with `cookies` from
+/// [`joined_cookies`]:
+///
+/// - Host is that of the head, or `:authority`.
+/// - TE and HTTP2-Settings are dropped.
+/// - A body in chunks has `transfer-encoding: chunked` and no Content-Length.
+/// - POST, PUT and PATCH without a body have `content-length: 0`.
+pub fn http1_fields<'h>(
     head: &'h Parts,
-    framing: Framing,
+    framing: BodyFraming,
     cookies: Option<&'h [u8]>,
 ) -> impl Iterator<Item = (&'h str, &'h [u8])> {
     let authority = authority(head).filter(|_| !head.headers.contains_key(header::HOST));
     let mut is_joined = false;
     let fields = head.headers.iter().filter_map(move |(name, value)| {
-        // White space around a value is no part of it (RFC 9110 section 5.5); the h2 crate lets it
-        // pass.
+        // h2 does not remove white space around a value (RFC 9110 section 5.5).
         let value = value.as_bytes().trim_ascii();
         match (name.as_str(), cookies) {
             ("cookie", Some(cookies)) => {
                 (!std::mem::replace(&mut is_joined, true)).then_some(("cookie", cookies))
             }
-            // TE is for the next hop alone, and HTTP2-Settings for a change of the version.
             ("te" | "http2-settings", _) => None,
-            ("content-length", _) if framing == Framing::Chunked => None,
+            ("content-length", _) if framing == BodyFraming::Chunked => None,
             (name, _) => Some((name, value)),
         }
     });
     let framing = match framing {
-        Framing::Chunked => Some(("transfer-encoding", b"chunked".as_slice())),
-        // Servers may wait for the body of a request with one of these methods, or refuse it,
-        // unless it says that there is none.
-        Framing::None
+        BodyFraming::Chunked => Some(("transfer-encoding", b"chunked".as_slice())),
+        // Otherwise servers may wait for a body, or answer 411.
+        BodyFraming::None
             if matches!(head.method, Method::POST | Method::PUT | Method::PATCH)
                 && !head.headers.contains_key(header::CONTENT_LENGTH) =>
         {
             Some(("content-length", b"0".as_slice()))
         }
-        Framing::None | Framing::Length(_) => None,
+        BodyFraming::None | BodyFraming::Length(_) => None,
     };
     authority
         .map(|authority| ("host", authority.as_bytes()))
@@ -126,36 +134,39 @@ pub fn fields_of_http1<'h>(
 }
 
 /// The head of an answer of crawlgate's own.
-pub fn head_of(answer: &Answer) -> Response<()> {
+pub fn answer_head(answer: &Answer) -> Response<()> {
     let mut fields = HeaderMap::with_capacity(12);
     for (field, value) in answer.fields() {
         fields.append(field.name(), value.clone());
     }
     fields.insert(header::DATE, date_value());
-    response(answer.status(), fields)
+    build_response(answer.status(), fields)
 }
 
-/// The head of a response with these fields of HTTP/1.1, without those of one hop (RFC 9113 section
-/// 8.2.2).
-pub fn head_of_http2<'h>(
+/// The head of a response with these fields of HTTP/1.1, without hop-by-hop fields (RFC 9113
+/// section 8.2.2).
+pub fn response_head<'h>(
     status: StatusCode,
     lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
 ) -> Response<()> {
     let mut fields = HeaderMap::with_capacity(lines.size_hint().1.unwrap_or(USUAL_FIELDS) + 1);
-    append(lines.filter(|(name, _)| !is_of_one_hop(name)), &mut fields);
-    response(status, fields)
+    append_fields(lines.filter(|(name, _)| !is_hop_by_hop(name)), &mut fields);
+    build_response(status, fields)
 }
 
-/// The fields that end a message (RFC 9110 section 6.5), without those of one hop.
-pub fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
+/// The trailers of a response (RFC 9110 section 6.5), without hop-by-hop fields.
+pub fn trailer_map<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    append(lines.filter(|(name, _)| !is_of_one_hop(name)), &mut fields);
+    append_fields(lines.filter(|(name, _)| !is_hop_by_hop(name)), &mut fields);
     fields
 }
 
-/// Appends these lines to `fields`; lines that `http` does not take are left out. The values share
-/// one allocation: a usual response has eight of them.
-fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: &mut HeaderMap) {
+/// Appends these lines to `fields`, without those that `http` does not take. The values share one
+/// allocation: a usual response has eight of them.
+fn append_fields<'h>(
+    lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
+    fields: &mut HeaderMap,
+) {
     let mut values = BytesMut::with_capacity(USUAL_VALUES);
     for (_, value) in lines.clone() {
         values.extend_from_slice(value);
@@ -163,14 +174,13 @@ fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: 
     let mut values: Bytes = values.freeze();
     for (name, value) in lines {
         let value = HeaderValue::from_maybe_shared(values.split_to(value.len()));
-        // Both were read already, so neither fails.
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value) {
             fields.append(name, value);
         }
     }
 }
 
-fn response(status: StatusCode, fields: HeaderMap) -> Response<()> {
+fn build_response(status: StatusCode, fields: HeaderMap) -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.headers_mut() = fields;
@@ -192,8 +202,8 @@ mod tests {
 
     fn written(head: &Parts, is_over: bool) -> Vec<(String, String)> {
         let cookies = joined_cookies(head);
-        let fields = fields_of_http1(head, framing(head, is_over), cookies.as_deref());
-        let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        let fields = http1_fields(head, body_framing(head, is_over), cookies.as_deref());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         fields
             .map(|(name, value)| (name.to_owned(), text(value)))
             .collect()
@@ -204,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn host_comes_from_the_authority_and_a_cookie_in_one_line() {
+    fn authority_becomes_host_and_cookies_are_joined() {
         let lines = [
             ("cookie", "a=1"),
             ("x-a", "1"),
@@ -213,7 +223,7 @@ mod tests {
             ("http2-settings", "x"),
         ];
         let pieces = head("GET", "http://shop.example:81/a?b", &lines);
-        assert_eq!(target(&pieces), b"/a?b");
+        assert_eq!(request_target(&pieces), b"/a?b");
         let expected = [
             line("host", "shop.example:81"),
             line("cookie", "a=1; b=2; c=3"),
@@ -230,58 +240,61 @@ mod tests {
             [line("host", "shop.example"), line("cookie", "a=1")]
         );
         assert_eq!(
-            target(&head("CONNECT", "shop.example:443", &[])),
+            request_target(&head("CONNECT", "shop.example:443", &[])),
             b"shop.example:443"
         );
     }
 
     #[test]
-    fn body_is_framed_by_its_length_or_in_chunks() {
+    fn body_is_framed_by_length_or_in_chunks() {
         let of = |method: &str, lines: &[_], is_over| {
             let head = head(method, "http://a/", lines);
             (
-                framing(&head, is_over),
+                body_framing(&head, is_over),
                 written(&head, is_over).split_off(1),
             )
         };
         let length = [("content-length", "5")];
         assert_eq!(
             of("POST", &length, false),
-            (Framing::Length(5), vec![line("content-length", "5")])
+            (BodyFraming::Length(5), vec![line("content-length", "5")])
         );
         assert_eq!(
             of("POST", &[], false),
-            (Framing::Chunked, vec![line("transfer-encoding", "chunked")])
+            (
+                BodyFraming::Chunked,
+                vec![line("transfer-encoding", "chunked")]
+            )
         );
         assert_eq!(
             of("POST", &[], true),
-            (Framing::None, vec![line("content-length", "0")])
+            (BodyFraming::None, vec![line("content-length", "0")])
         );
         let none = [("content-length", "0")];
         assert_eq!(
             of("PUT", &none, false),
-            (Framing::None, vec![line("content-length", "0")])
+            (BodyFraming::None, vec![line("content-length", "0")])
         );
-        assert_eq!(of("DELETE", &[], true), (Framing::None, vec![]));
+        assert_eq!(of("DELETE", &[], true), (BodyFraming::None, vec![]));
         let lines = [("content-length", "5"), ("trailer", "x-sum")];
         let announced = head("POST", "http://a/", &lines);
         assert_eq!(
-            framing_with_trailers(&announced, framing(&announced, true)),
-            Framing::None
+            framing_with_trailers(&announced, body_framing(&announced, true)),
+            BodyFraming::None
         );
-        let framing = framing_with_trailers(&announced, framing(&announced, false));
-        let fields: Vec<_> = fields_of_http1(&announced, framing, None)
+        let framing = framing_with_trailers(&announced, body_framing(&announced, false));
+        let fields: Vec<_> = http1_fields(&announced, framing, None)
             .map(|(name, _)| name)
             .collect();
         assert_eq!(fields, ["host", "trailer", "transfer-encoding"]);
         assert_eq!(
-            framing_with_trailers(&head("POST", "http://a/", &length), Framing::Length(5)),
-            Framing::Length(5)
+            framing_with_trailers(&head("POST", "http://a/", &length), BodyFraming::Length(5)),
+            BodyFraming::Length(5)
         );
     }
 
     #[test]
-    fn fields_of_one_hop_are_none_of_a_response_over_http2() {
+    fn hop_by_hop_fields_are_dropped_from_responses() {
         let lines = [
             "Connection",
             "Keep-Alive",
@@ -291,7 +304,7 @@ mod tests {
             "Upgrade",
             "X-Robots-Tag",
         ];
-        let response = head_of_http2(
+        let response = response_head(
             StatusCode::NOT_FOUND,
             lines.iter().map(|name| (*name, b"a".as_slice())),
         );

@@ -1,10 +1,10 @@
-//! [`Timeouts`]: the timeouts of a connection over HTTP/2, with one timer. [`Resets`] limits how
-//! many requests of a connection end by a reset of their stream.
+//! [`Http2Timeouts`]: when an HTTP/2 connection times out. [`ResetCounter`] limits how many
+//! requests of a connection end by a reset.
 //!
-//! On a connection without a request, the client gets a GOAWAY after `limits.idle`. If the
-//! connection does not end, a second GOAWAY names the last request, and soon afterwards crawlgate
-//! closes the connection. On a connection with a request, the client gets a PING every
-//! `limits.stall`, and has the same time to answer it.
+//! A connection without a request gets a GOAWAY after `limits.idle`. If the client does not close
+//! it, a second GOAWAY names the last request, and soon afterwards crawlgate closes the connection.
+//! While there is a request, the client gets a PING every `limits.stall`, and has the same time to
+//! answer it.
 
 use crate::edge::timer::Timer;
 use crate::settings::Limits;
@@ -13,119 +13,115 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a connection stays open after each GOAWAY when no request is open.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a connection without a request stays open after each GOAWAY.
+const GOAWAY_GRACE: Duration = Duration::from_secs(2);
 
-/// Requests of a connection that may end by a reset within [`RESET_WINDOW`]. Those that the client
-/// resets (CVE-2023-44487) and those that it provokes crawlgate to reset (CVE-2025-8671) are one
-/// count: they cost the origin the same. A browser that leaves a page resets what is open, at most
-/// `limits.streams` requests at once, which are 100 by default. An attack does so again and again.
+/// The most resets of a connection within [`RESET_WINDOW`]: by the client (CVE-2023-44487), and
+/// those that it provokes crawlgate to send (CVE-2025-8671). A browser that leaves a page resets at
+/// most `limits.streams` requests (100 by default) at once; an attack does so again and again.
 ///
-/// h2 keeps counts of its own (h2 0.4.20), which have the same bound: resets of streams that no
-/// request is known of, for the life of the connection, and requests that are reset before
-/// crawlgate has begun with them.
-pub const RESETS: usize = 100;
-/// Requests of a trusted proxy that may be reset before crawlgate has begun with them. They take
-/// memory until then: 10 MB.
+/// h2 has two counts of its own with this bound (h2 0.4.20): resets of streams without a request,
+/// for the life of the connection, and requests that are reset before crawlgate has begun with
+/// them.
+pub const MAX_RESETS: usize = 100;
+/// The most requests of a trusted proxy that may be reset before crawlgate has begun with them.
+/// They take memory until then: 10 MB.
 pub const MAX_RESETS_OF_PROXY: usize = 10_000;
 const RESET_WINDOW: Duration = Duration::from_secs(10);
 
-/// The step that is due.
+/// What the connection's task has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// The first GOAWAY: the client is told that the connection ends.
+pub enum DueStep {
+    /// Send the first GOAWAY, which announces the end.
     FirstGoaway,
-    /// The second GOAWAY: the client is told which request was the last one.
+    /// Send the second GOAWAY, which names the last request.
     LastGoaway,
-    /// The connection ends.
+    /// Close the connection.
     Close,
-    /// The client did not answer a ping: the connection is lost.
-    Lost,
+    /// Close the connection, because the client did not answer a ping.
+    PingTimeout,
 }
 
-pub struct Timeouts {
+/// The timeouts of a connection.
+pub struct Http2Timeouts {
     idle: Duration,
     stall: Duration,
     pings: Option<PingPong>,
     /// Whether a ping waits for its answer.
-    is_asked: bool,
-    /// The number of GOAWAYs.
-    told: u8,
+    is_ping_pending: bool,
+    goaways_sent: u8,
     has_requests: bool,
-    has_moved: bool,
+    /// Whether the next poll begins a new wait.
+    restarts_wait: bool,
     /// The end of the present wait.
     until: Instant,
     timer: Timer,
 }
 
-impl Timeouts {
-    /// The timeouts of a new connection, which has `limits.idle` for its first request. `pings`
-    /// sends pings; without it none is sent.
-    pub fn new(limits: &Limits, pings: Option<PingPong>) -> Timeouts {
-        Timeouts {
+impl Http2Timeouts {
+    /// The timeouts of a new connection. Without `pings`, no ping is sent.
+    pub fn new(limits: &Limits, pings: Option<PingPong>) -> Http2Timeouts {
+        Http2Timeouts {
             idle: limits.idle,
             stall: limits.stall,
             pings,
-            is_asked: false,
-            told: 0,
+            is_ping_pending: false,
+            goaways_sent: 0,
             has_requests: false,
-            has_moved: false,
+            restarts_wait: false,
             until: Instant::now() + limits.idle,
             timer: Timer::default(),
         }
     }
 
-    /// Records that the client has sent a request: the present wait begins again.
-    pub fn note_request(&mut self) {
-        self.has_moved = true;
+    /// Begins a new wait, because the client has sent a request.
+    pub fn restart_wait(&mut self) {
+        self.restarts_wait = true;
     }
 
-    /// Whether the client was told that the connection ends.
+    /// Whether a GOAWAY was sent.
     pub fn is_ending(&self) -> bool {
-        self.told > 0
+        self.goaways_sent > 0
     }
 
-    /// Counts a GOAWAY that the caller sends now. The present wait begins again.
-    pub fn begin_to_end(&mut self) {
-        self.told = self.told.saturating_add(1);
-        self.has_moved = true;
+    /// Called when a GOAWAY is sent. Begins a new wait.
+    pub fn count_goaway(&mut self) {
+        self.goaways_sent = self.goaways_sent.saturating_add(1);
+        self.restarts_wait = true;
     }
 
-    /// How long the present wait is: with a request until the next ping, after a GOAWAY `FAREWELL`,
-    /// else `limits.idle`.
-    fn patience(&self) -> Duration {
+    /// How long a wait is in the present state.
+    fn wait_time(&self) -> Duration {
         match (self.has_requests, self.is_ending()) {
             (true, _) => self.stall,
-            (false, true) => FAREWELL,
+            (false, true) => GOAWAY_GRACE,
             (false, false) => self.idle,
         }
     }
 
-    /// Ready with the step that the caller has to do now; pending until one is due. `has_requests`
-    /// says whether a request is open: then the client gets a ping for each wait, and is lost if it
-    /// does not answer within the next one. A change of it, a request or a GOAWAY begins a new
-    /// wait.
-    pub fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<Due> {
+    /// Ready with the step that the caller has to do now. `has_requests` is whether a request is
+    /// open: then this sends the pings. A change of it begins a new wait.
+    pub fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<DueStep> {
         let has_changed = std::mem::replace(&mut self.has_requests, has_requests) != has_requests;
-        if std::mem::take(&mut self.has_moved) || has_changed {
-            self.until = Instant::now() + self.patience();
+        if std::mem::take(&mut self.restarts_wait) || has_changed {
+            self.until = Instant::now() + self.wait_time();
         }
         loop {
-            // An error ends the connection, which tells of it.
+            // h2 reports an error elsewhere.
             let pong = self
                 .pings
                 .as_mut()
-                .filter(|_| self.is_asked)
+                .filter(|_| self.is_ping_pending)
                 .map(|pings| pings.poll_pong(context));
-            self.is_asked &= !matches!(pong, Some(Poll::Ready(Ok(_))));
+            self.is_ping_pending &= !matches!(pong, Some(Poll::Ready(Ok(_))));
             ready!(self.timer.poll_elapsed(self.until, context));
-            match (has_requests, self.told) {
-                (false, 0) => return Poll::Ready(Due::FirstGoaway),
-                (false, 1) => return Poll::Ready(Due::LastGoaway),
-                (false, _) => return Poll::Ready(Due::Close),
-                (true, _) if self.is_asked => return Poll::Ready(Due::Lost),
+            match (has_requests, self.goaways_sent) {
+                (false, 0) => return Poll::Ready(DueStep::FirstGoaway),
+                (false, 1) => return Poll::Ready(DueStep::LastGoaway),
+                (false, _) => return Poll::Ready(DueStep::Close),
+                (true, _) if self.is_ping_pending => return Poll::Ready(DueStep::PingTimeout),
                 (true, _) => {
-                    self.is_asked = self
+                    self.is_ping_pending = self
                         .pings
                         .as_mut()
                         .is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok());
@@ -136,28 +132,29 @@ impl Timeouts {
     }
 }
 
-pub struct Resets {
-    /// When the present [`RESET_WINDOW`] began, and how many there were in it.
-    since: Instant,
+/// Counts the resets of a connection.
+pub struct ResetCounter {
+    /// When the present [`RESET_WINDOW`] began.
+    window_began: Instant,
+    /// The resets in it.
     count: usize,
 }
 
-impl Resets {
-    pub fn new() -> Resets {
-        Resets {
-            since: Instant::now(),
+impl ResetCounter {
+    pub fn new() -> ResetCounter {
+        ResetCounter {
+            window_began: Instant::now(),
             count: 0,
         }
     }
 
-    /// Counts a reset. Returns true if there were more than `RESETS` within the present
-    /// `RESET_WINDOW`, which begins anew when it has passed.
-    pub fn count(&mut self) -> bool {
-        if self.since.elapsed() > RESET_WINDOW {
-            *self = Resets::new();
+    /// Counts a reset. Returns whether there are more than `MAX_RESETS` in the present window.
+    pub fn record_reset(&mut self) -> bool {
+        if self.window_began.elapsed() > RESET_WINDOW {
+            *self = ResetCounter::new();
         }
         self.count += 1;
-        self.count > RESETS
+        self.count > MAX_RESETS
     }
 }
 
@@ -167,48 +164,48 @@ mod tests {
     use std::future::poll_fn;
 
     #[test]
-    fn hundred_resets_at_once_are_a_browser_and_one_more_an_attack() {
-        let mut resets = Resets::new();
-        assert!((0..RESETS).all(|_| !resets.count()) && resets.count());
+    fn hundred_resets_are_allowed_and_one_more_is_not() {
+        let mut resets = ResetCounter::new();
+        assert!((0..MAX_RESETS).all(|_| !resets.record_reset()) && resets.record_reset());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn resting_connection_is_told_and_then_ended() {
+    async fn idle_connection_gets_goaways_and_is_closed() {
         let limits = Limits {
             idle: Duration::from_secs(60),
             ..Limits::DEFAULT
         };
-        let mut timeouts = Timeouts::new(&limits, None);
+        let mut timeouts = Http2Timeouts::new(&limits, None);
         let began = tokio::time::Instant::now();
-        timeouts.note_request();
+        timeouts.restart_wait();
         assert_eq!(
             poll_fn(|context| timeouts.poll(false, context)).await,
-            Due::FirstGoaway
+            DueStep::FirstGoaway
         );
         assert_eq!(began.elapsed().as_secs(), 60);
-        timeouts.begin_to_end();
+        timeouts.count_goaway();
         assert!(timeouts.is_ending());
         assert_eq!(
             poll_fn(|context| timeouts.poll(false, context)).await,
-            Due::LastGoaway
+            DueStep::LastGoaway
         );
         assert_eq!(began.elapsed().as_secs(), 62);
-        timeouts.begin_to_end();
+        timeouts.count_goaway();
         assert_eq!(
             poll_fn(|context| timeouts.poll(false, context)).await,
-            Due::Close
+            DueStep::Close
         );
         assert_eq!(began.elapsed().as_secs(), 64);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn client_that_cannot_be_asked_is_not_given_up() {
+    async fn connection_without_pings_has_no_ping_timeout() {
         let limits = Limits {
             idle: Duration::from_secs(5),
             stall: Duration::from_secs(60),
             ..Limits::DEFAULT
         };
-        let mut timeouts = Timeouts::new(&limits, None);
+        let mut timeouts = Http2Timeouts::new(&limits, None);
         let due = tokio::time::timeout(
             Duration::from_secs(600),
             poll_fn(|context| timeouts.poll(true, context)),

@@ -1,5 +1,5 @@
-//! [`Certificate`]: a certificate with its key, read from files and checked. One that no client
-//! would accept is refused, with a [`CertificateError`].
+//! [`Certificate`]: a TLS certificate with its private key, parsed from PEM files ([`PemFiles`])
+//! and checked. A certificate that no client would accept is a [`CertificateError`].
 
 use crate::hash::Hash;
 use crate::settings::CertificateFiles;
@@ -13,29 +13,29 @@ use std::path::Path;
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Signatures that no client accepts any more: with MD5 and SHA-1.
-const BROKEN: [&str; 3] = [
+/// The algorithms of signatures that no client accepts any more: MD5 and SHA-1.
+const BROKEN_SIGNATURE_OIDS: [&str; 3] = [
     "1.2.840.113549.1.1.4",
     "1.2.840.113549.1.1.5",
     "1.2.840.10045.4.1",
 ];
 
-/// Why a certificate cannot be used: the file, and what is wrong with it.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CertificateError {
     #[error("cannot read {file}: {error}")]
-    Unread { file: String, error: io::Error },
+    ReadFailed { file: String, error: io::Error },
     #[error("{0} contains no certificate in PEM")]
     NoCertificate(String),
     #[error("{0} contains no private key in PEM")]
     NoKey(String),
     #[error("the certificate in {0} cannot be read")]
-    Unreadable(String),
+    Malformed(String),
     #[error("the certificate in {0} is signed with MD5 or SHA-1, which no client accepts")]
-    Broken(String),
+    WeakSignature(String),
     #[error("the key in {key} does not belong to the certificate in {certificate}")]
-    OtherKey { key: String, certificate: String },
+    KeyMismatch { key: String, certificate: String },
     /// Of a kind or size that is not accepted: RSA below 2048 bits, for example.
     #[error("the key in {key} cannot be used: {error}")]
     UnusableKey { key: String, error: rustls::Error },
@@ -48,34 +48,32 @@ pub enum CertificateError {
 pub struct Certificate {
     /// What rustls serves.
     pub key: Arc<CertifiedKey>,
-    /// Its host names in lower case, `*.` in front of those with a wildcard.
+    /// Its DNS names in lower case; wildcards begin with `*.`.
     pub names: Vec<String>,
-    /// The beginning of its validity.
     pub not_before: Timestamp,
-    /// The end of its validity.
     pub not_after: Timestamp,
-    /// Whether the file has the certificate alone, without the chain to a known authority.
-    pub is_alone: bool,
+    /// Whether the file lacks the chain to a known authority.
+    pub lacks_chain: bool,
 }
 
-/// The two files, as they are now.
-pub struct Contents {
+/// The contents of the certificate's and the key's file.
+pub struct PemFiles {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
-impl Contents {
+impl PemFiles {
     /// Reads the files.
-    pub fn read(files: &CertificateFiles) -> Result<Contents, CertificateError> {
-        Ok(Contents {
+    pub fn read(files: &CertificateFiles) -> Result<PemFiles, CertificateError> {
+        Ok(PemFiles {
             certificate: read(&files.certificate)?,
             key: read(&files.key)?,
         })
     }
 
-    /// A hash of both files, which shows whether they changed.
+    /// A hash of both files.
     pub fn digest(&self) -> Hash {
-        Hash::of(&[
+        Hash::digest(&[
             &self.certificate.len().to_be_bytes(),
             &self.certificate,
             &self.key,
@@ -84,19 +82,17 @@ impl Contents {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    crate::files::read(path).map_err(|error| CertificateError::Unread {
+    crate::files::read_bounded(path).map_err(|error| CertificateError::ReadFailed {
         file: path.display().to_string(),
         error,
     })
 }
 
 impl Certificate {
-    /// Checks what the files contain. Refuses files that cannot be read as PEM, a signature with
-    /// MD5 or SHA-1, and a key that does not belong to the certificate or is not accepted. The
-    /// dates are not checked.
-    pub fn new(
+    /// Parses and checks the contents of these files. The dates are not checked.
+    pub fn parse(
         files: &CertificateFiles,
-        contents: &Contents,
+        contents: &PemFiles,
     ) -> Result<Certificate, CertificateError> {
         let path = files.certificate.display().to_string();
         let key_path = files.key.display().to_string();
@@ -111,18 +107,20 @@ impl Certificate {
             return Err(CertificateError::NoKey(key_path));
         };
         let Ok((_, parsed)) = X509Certificate::from_der(&first) else {
-            return Err(CertificateError::Unreadable(path));
+            return Err(CertificateError::Malformed(path));
         };
-        if BROKEN.contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str()) {
-            return Err(CertificateError::Broken(path));
+        if BROKEN_SIGNATURE_OIDS
+            .contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str())
+        {
+            return Err(CertificateError::WeakSignature(path));
         }
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider());
         let key = key.map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => CertificateError::OtherKey {
+            rustls::Error::InconsistentKeys(_) => CertificateError::KeyMismatch {
                 key: key_path,
                 certificate: path,
             },
-            rustls::Error::InvalidCertificate(_) => CertificateError::Unreadable(path),
+            rustls::Error::InvalidCertificate(_) => CertificateError::Malformed(path),
             error => CertificateError::UnusableKey {
                 key: key_path,
                 error,
@@ -130,17 +128,16 @@ impl Certificate {
         })?;
         Ok(Certificate {
             key: Arc::new(key),
-            names: names(&parsed),
+            names: dns_names(&parsed),
             not_before: Timestamp(parsed.validity().not_before.timestamp()),
             not_after: Timestamp(parsed.validity().not_after.timestamp()),
-            is_alone: is_alone && parsed.issuer() != parsed.subject(),
+            lacks_chain: is_alone && parsed.issuer() != parsed.subject(),
         })
     }
 }
 
-/// The DNS names of a certificate, in lower case. Its common name does not count: clients have not
-/// looked at that for years.
-fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
+/// The DNS names of a certificate, in lower case. Clients have ignored its common name for years.
+fn dns_names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let names = extension
         .iter()

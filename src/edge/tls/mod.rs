@@ -1,16 +1,16 @@
-//! TLS by rustls: [`TlsListener`] does the handshakes of a listener, [`Certificates`] holds the
-//! certificates of all listeners and takes renewed ones.
+//! TLS for client connections, by rustls. [`TlsListener`] does the handshakes of a listener.
+//! [`CertificateStore`] has the certificates of all listeners and replaces them when they change.
 
+mod acme;
 mod certificate;
-mod certificates;
-mod ordered;
+mod certificate_store;
 
+pub use acme::{ACME_ALPN, AcmeCertificates};
 pub use certificate::CertificateError;
-pub use certificates::Certificates;
-pub use ordered::{ACME_ALPN, OrderedCertificates};
+pub use certificate_store::CertificateStore;
 
 use crate::settings::TlsSettings;
-use certificates::CertificateSet;
+use certificate_store::ListenerCertificates;
 use http::HeaderValue;
 use rustls::crypto::ring;
 use rustls::version::{TLS12, TLS13};
@@ -37,35 +37,35 @@ pub enum TlsError {
     Config(#[from] rustls::Error),
 }
 
-/// TLS of a listener.
+/// TLS of one listener.
 pub struct TlsListener {
     acceptor: TlsAcceptor,
-    /// Strict-Transport-Security of its responses.
+    /// The value of Strict-Transport-Security in its responses.
     pub hsts: Option<HeaderValue>,
 }
 
 /// A completed handshake.
-pub struct Handshake {
+pub struct CompletedHandshake {
     /// The encrypted stream.
     pub stream: TlsStream<TcpStream>,
     /// `1.2` or `1.3`.
     pub version: &'static str,
     /// Whether ALPN chose HTTP/2.
     pub speaks_http2: bool,
-    /// Whether a certificate authority checked who controls the host (RFC 8737): nothing follows.
-    pub is_question: bool,
+    /// Whether it was a challenge of a certificate authority (RFC 8737), after which nothing
+    /// follows.
+    pub is_acme_challenge: bool,
 }
 
 impl TlsListener {
-    /// TLS with these settings: versions, ALPN (with HTTP/2 if `speaks_http2`, and the check of
-    /// ACME if certificates are ordered) and Strict-Transport-Security. `certificates` chooses the
-    /// certificate of each handshake.
+    /// `speaks_http2` is whether ALPN offers HTTP/2. `certificates` chooses the certificate of each
+    /// handshake.
     fn new(
         settings: &TlsSettings,
         speaks_http2: bool,
-        certificates: Arc<CertificateSet>,
+        certificates: Arc<ListenerCertificates>,
     ) -> Result<TlsListener, TlsError> {
-        let has_orders = certificates.ordered.is_some();
+        let has_acme = certificates.acme.is_some();
         let versions: &[_] = if settings.allows_tls12 {
             &[&TLS13, &TLS12]
         } else {
@@ -79,13 +79,13 @@ impl TlsListener {
             config.alpn_protocols.push(H2.to_vec());
         }
         config.alpn_protocols.push(HTTP1.to_vec());
-        if has_orders {
+        if has_acme {
             config.alpn_protocols.push(ACME_ALPN.to_vec());
         }
         config.ticketer = ring::Ticketer::new()?;
         let hsts = settings
             .hsts
-            .and_then(|hsts| HeaderValue::try_from(hsts.value()).ok());
+            .and_then(|hsts| HeaderValue::try_from(hsts.header_value()).ok());
         Ok(TlsListener {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             hsts,
@@ -96,20 +96,20 @@ impl TlsListener {
     ///
     /// # Errors
     /// The client speaks no TLS, or no version that is allowed here.
-    pub async fn handshake(&self, stream: TcpStream) -> io::Result<Handshake> {
+    pub async fn handshake(&self, stream: TcpStream) -> io::Result<CompletedHandshake> {
         let stream = self.acceptor.accept(stream).await?;
         let connection = stream.get_ref().1;
         let speaks_http2 = connection.alpn_protocol() == Some(H2);
-        let is_question = connection.alpn_protocol() == Some(ACME_ALPN);
+        let is_acme_challenge = connection.alpn_protocol() == Some(ACME_ALPN);
         let version = match connection.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "1.2",
             _ => "1.3",
         };
-        Ok(Handshake {
+        Ok(CompletedHandshake {
             stream,
             version,
             speaks_http2,
-            is_question,
+            is_acme_challenge,
         })
     }
 }

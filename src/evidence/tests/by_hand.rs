@@ -1,12 +1,12 @@
-//! Checks a case (an excerpt of the evidence log, as one file) without crawlgate, with the commands
-//! that the documentation gives.
+//! Tests that check a case (an excerpt of the evidence log, as one file) with the commands in the
+//! documentation, without crawlgate.
 
-use super::{Case, lines, put};
-use crate::evidence::tar::{self, Files};
+use super::{CaseFixture, file_lines, put_lines};
+use crate::evidence::tar::{self, CaseFiles};
 use std::process::Command;
 
-/// The blocks of a language in the documentation.
-fn documented(language: &str) -> Vec<String> {
+/// The code blocks of a language in the documentation.
+fn documented_blocks(language: &str) -> Vec<String> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence.md"))
         .expect("the page");
     let begin = format!("```{language}\n");
@@ -16,15 +16,15 @@ fn documented(language: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the part in Python prints.
-fn check(files: &Files, key: &str) -> Result<String, String> {
+/// The output of the Python script, or of the part that failed.
+fn check_by_hand(files: &CaseFiles, key: &str) -> Result<String, String> {
     let directory = tempfile::tempdir().expect("a directory");
-    std::fs::write(directory.path().join("case.tar"), tar::write(files)).expect("written");
-    let shell = documented("sh")
+    std::fs::write(directory.path().join("case.tar"), tar::write_archive(files)).expect("written");
+    let shell = documented_blocks("sh")
         .into_iter()
         .find(|block| block.starts_with("tar "))
         .expect("the commands");
-    let python = documented("python").remove(0);
+    let python = documented_blocks("python").remove(0);
     let mut said = String::new();
     for (program, script) in [("sh", shell), ("python3", python)] {
         let mut command = Command::new(program);
@@ -43,16 +43,16 @@ fn check(files: &Files, key: &str) -> Result<String, String> {
 }
 
 #[test]
-fn a_case_with_proofs_and_another_key_is_checked_by_hand() {
-    let case = Case::rich();
-    let (files, last) = (case.files(), case.log.key.verify_key().line());
+fn case_with_proofs_and_two_keys_is_checked_by_hand() {
+    let case = CaseFixture::with_everything();
+    let (files, last) = (case.files(), case.log.key.verify_key().to_line());
     let change = String::from_utf8_lossy(&files["keys/000001.note"]).into_owned();
     let first = change
         .lines()
         .find_map(|line| line.strip_prefix("old "))
         .expect("the first key");
     for key in [first, last.as_str()] {
-        let said = check(&files, key).expect("the case holds");
+        let said = check_by_hand(&files, key).expect("the case holds");
         for part in [
             "/private/d disallowed by",
             "203.0.113.0/24",
@@ -62,18 +62,19 @@ fn a_case_with_proofs_and_another_key_is_checked_by_hand() {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
-    check(&files, &Case::new().log.key.verify_key().line()).expect_err("the key of another log");
+    check_by_hand(&files, &CaseFixture::new().log.key.verify_key().to_line())
+        .expect_err("the key of another log");
 }
 
 #[test]
-fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
-    let case = Case::rich();
-    let key = case.log.key.verify_key().line();
-    let forged = |change: &dyn Fn(&mut Files)| {
-        let files = case.signed_anew(|files| change(files));
-        check(&files, &key).expect_err("the case was forged")
+fn forged_key_proof_or_checkpoint_is_detected_by_hand() {
+    let case = CaseFixture::with_everything();
+    let key = case.log.key.verify_key().to_line();
+    let forged = |change: &dyn Fn(&mut CaseFiles)| {
+        let files = case.resigned_files(|files| change(files));
+        check_by_hand(&files, &key).expect_err("the case was forged")
     };
-    let replace = |files: &mut Files, path: &str, from: &str, to: &str| {
+    let replace = |files: &mut CaseFiles, path: &str, from: &str, to: &str| {
         let text = String::from_utf8_lossy(&files[path]).into_owned();
         assert!(text.contains(from), "{path} without {from}");
         files.insert(path.to_owned(), text.replacen(from, to, 1).into_bytes());
@@ -82,17 +83,17 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
     forged(&|files| replace(files, "checkpoints/000000.note", "time 2", "time 3"));
     forged(&|files| drop(files.remove("checkpoints/000001.note")));
     forged(&|files| {
-        put(
+        put_lines(
             files,
             "chains/crawler.jsonl",
-            &lines(files, "chains/crawler.jsonl")[1..4],
+            &file_lines(files, "chains/crawler.jsonl")[1..4],
         )
     });
     let said = forged(&|files| {
-        put(
+        put_lines(
             files,
             "chains/site.jsonl",
-            &lines(files, "chains/site.jsonl")[1..],
+            &file_lines(files, "chains/site.jsonl")[1..],
         )
     });
     assert!(said.contains("shortened at its beginning"), "{said}");
@@ -107,7 +108,7 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
     assert!(said.contains("AssertionError"), "{said}");
     // What the holder of the key could do after the timestamp.
     forged(&|files| {
-        let added = lines(files, "chains/crawler.jsonl")
+        let added = file_lines(files, "chains/crawler.jsonl")
             .pop()
             .expect("an entry");
         files
@@ -134,11 +135,11 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
 }
 
 #[test]
-fn a_target_that_was_withdrawn_is_not_judged_by_hand() {
-    let case = Case::rich();
+fn withdrawn_target_is_not_judged_by_hand() {
+    let case = CaseFixture::with_everything();
     let files =
-        case.signed_anew(|files| drop(files.insert("personal.jsonl".to_owned(), Vec::new())));
-    let said = check(&files, &case.log.key.verify_key().line()).expect("the rest holds");
+        case.resigned_files(|files| drop(files.insert("personal.jsonl".to_owned(), Vec::new())));
+    let said = check_by_hand(&files, &case.log.key.verify_key().to_line()).expect("the rest holds");
     // The version stands in the line, and no target that is none.
     let mut versions = files
         .keys()

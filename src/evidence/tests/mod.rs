@@ -1,20 +1,19 @@
-//! Tests of the evidence log and of cases, which are excerpts of the log as one file: a log is
-//! written, a case is exported and checked, and changes to it are found. This file has what the
-//! tests share.
+//! Tests of the evidence log, and of cases (excerpts of the log as one file): they write a log,
+//! export a case, check it, and find changes to it. This file has the shared fixtures.
 
 use super::Hash;
 use super::commands::rotate_key;
-use super::database::{Appended, Record, Writing};
-use super::entry::{ChainName, time_text};
-use super::findings::{CaseFindings, Findings};
+use super::database::{NewEntry, WriteTransaction};
+use super::entry::{ChainName, EntryRef, format_time};
+use super::findings::{CaseFindings, LogFindings};
 use super::manifest;
-use super::opening::{OpenLog, open};
+use super::opening::{OpenEvidenceLog, open_for_writing};
 use super::proofs::WrittenProofs;
-use super::tar::{self, Files};
-use super::verify::verify;
-use super::{CaseSpan, write_case};
-use crate::finding::{Finding, ids};
-use crate::record::Field;
+use super::tar::{self, CaseFiles};
+use super::verify::verify_case;
+use super::{CaseScope, build_case};
+use crate::finding::{Finding, finding_ids};
+use crate::record::RecordField;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
@@ -25,43 +24,44 @@ use std::time::{Duration, SystemTime};
 
 mod by_hand;
 mod changed;
-mod lives;
-mod octets;
+mod changed_bytes;
+mod lifetime;
 mod other_implementation;
 mod proofs;
 mod several;
 
-const STRICT: &[u8] = b"User-agent: GPTBot\nDisallow: /private/\n\nUser-agent: *\nAllow: /\n";
-const LENIENT: &[u8] = b"User-agent: *\nAllow: /\n";
+const STRICT_ROBOTS: &[u8] =
+    b"User-agent: GPTBot\nDisallow: /private/\n\nUser-agent: *\nAllow: /\n";
+const LENIENT_ROBOTS: &[u8] = b"User-agent: *\nAllow: /\n";
 
-fn moment(seconds: u64) -> SystemTime {
+fn time_at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000 + seconds)
 }
 
-fn fields(value: Value) -> Map<String, Value> {
+fn json_object(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-fn published(file: &[u8]) -> Record {
-    let hash = Hash::of(&[file]).to_string();
-    let data = fields(
+fn published_entry(file: &[u8]) -> NewEntry {
+    let hash = Hash::digest(&[file]).to_string();
+    let data = json_object(
         json!({"version": hash[..16], "sha256": hash, "hosts": ["shop.example"], "answer": 200}),
     );
-    Record {
+    NewEntry {
         kind: "published",
         data,
         documents: vec![Arc::from(file)],
-        ..Record::default()
+        ..NewEntry::default()
     }
 }
 
-fn served(file: &[u8], at: SystemTime) -> Record {
-    let hash = Hash::of(&[file]).to_string();
-    let data = fields(json!({
-        "arrived": time_text(at), "host": "shop.example", "status": 200, "version": hash[..16], "sha256": hash,
+fn served_entry(file: &[u8], at: SystemTime) -> NewEntry {
+    let hash = Hash::digest(&[file]).to_string();
+    let data = json_object(json!({
+        "arrived": format_time(at), "host": "shop.example", "status": 200, "version": hash[..16], "sha256": hash,
         "identity": "verified", "proof": "list", "if_none_match": "\"0123456789abcdef\"",
     }));
-    Record {
+    NewEntry {
         kind: "served",
         data,
         personal: vec![("client", "203.0.113.5".into())],
@@ -70,18 +70,18 @@ fn served(file: &[u8], at: SystemTime) -> Record {
     }
 }
 
-fn request(file: &[u8], target: &str, at: SystemTime) -> Record {
-    let hash = Hash::of(&[file]).to_string();
-    let data = fields(json!({
-        "arrived": time_text(at), "host": "shop.example", "method": "GET", "kind": "violation", "status": 403,
-        "version": hash[..16], "sha256": hash, "held_sha256": [], "tokens": ["GPTBot"], "binds": "star",
+fn request_entry(file: &[u8], target: &str, at: SystemTime) -> NewEntry {
+    let hash = Hash::digest(&[file]).to_string();
+    let data = json_object(json!({
+        "arrived": format_time(at), "host": "shop.example", "method": "GET", "kind": "violation", "status": 403,
+        "version": hash[..16], "sha256": hash, "cached_sha256": [], "tokens": ["GPTBot"], "binds": "star",
         "identity": "verified", "proof": "list", "rule": "Disallow: /private/", "action": "block",
     }));
     let personal = vec![
         ("client", "203.0.113.5".to_owned()),
         ("target", target.to_owned()),
     ];
-    Record {
+    NewEntry {
         kind: "request",
         data,
         personal,
@@ -90,276 +90,297 @@ fn request(file: &[u8], target: &str, at: SystemTime) -> Record {
     }
 }
 
-fn append(log: &mut OpenLog, chain: &ChainName, record: Record, at: SystemTime) {
+fn append_entry(log: &mut OpenEvidenceLog, chain: &ChainName, record: NewEntry, at: SystemTime) {
     log.database
-        .write(|writing| writing.append(chain, record, &time_text(at)))
+        .write(|writing| writing.append(chain, record, &format_time(at)))
         .expect("appended");
 }
 
-fn checkpoint(log: &mut OpenLog, at: SystemTime) {
-    let OpenLog { database, key, .. } = log;
+fn add_checkpoint(log: &mut OpenEvidenceLog, at: SystemTime) {
+    let OpenEvidenceLog { database, key, .. } = log;
     database
-        .write(|writing| writing.checkpoint(key, &time_text(at)))
+        .write(|writing| writing.create_checkpoint(key, &format_time(at)))
         .expect("a checkpoint");
 }
 
-const LIST: &[u8] = br#"{"prefixes": [{"ipv4Prefix": "203.0.113.0/24"}]}"#;
+const NETWORK_LIST: &[u8] = br#"{"prefixes": [{"ipv4Prefix": "203.0.113.0/24"}]}"#;
 
-/// That the client of [`request`] is in a published list.
-fn proof() -> Record {
-    let hash = Hash::of(&[LIST]).to_string();
+/// The client of [`request_entry`] is in a published list.
+fn proof_by_list() -> NewEntry {
+    let hash = Hash::digest(&[NETWORK_LIST]).to_string();
     let list = json!({"source": "https://lists.example/gptbot.json", "sha256": hash, "checked": "2026-11-18T11:06:40Z"});
-    let data = fields(
+    let data = json_object(
         json!({"identity": "verified", "means": "list", "address": "whole", "lists": [list]}),
     );
-    Record {
+    NewEntry {
         kind: "proof",
         data,
         personal: vec![("client", "203.0.113.5".into())],
-        documents: vec![Arc::from(LIST)],
+        documents: vec![Arc::from(NETWORK_LIST)],
         proof: None,
     }
 }
 
-/// That reverse DNS led to the crawler and back.
-fn proof_by_dns() -> Record {
-    let dns = json!({"leads_back": true, "at": time_text(moment(50))});
-    let data = fields(json!({"identity": "verified", "means": "reverse_dns", "dns": dns}));
-    Record {
+/// Reverse DNS confirmed the client.
+fn proof_by_dns() -> NewEntry {
+    let dns = json!({"leads_back": true, "at": format_time(time_at(50))});
+    let data = json_object(json!({"identity": "verified", "means": "reverse_dns", "dns": dns}));
+    NewEntry {
         kind: "proof",
         data,
         personal: vec![("name", "crawl.example".into())],
-        ..Record::default()
+        ..NewEntry::default()
     }
 }
 
-/// What a request signed.
-const SIGNED: &str = "\"@authority\": shop.example";
+/// The signature base of a request.
+const SIGNED_BASE: &str = "\"@authority\": shop.example";
 
-/// That a key of a directory signed the request. It signed this text.
-fn proof_by_signature(text: &str) -> Record {
+/// A key of a directory signed this text.
+fn proof_by_signature(text: &str) -> NewEntry {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
     let key = URL_SAFE_NO_PAD.encode(pair.public_key());
     let signature = URL_SAFE_NO_PAD.encode(pair.sign(text.as_bytes()));
     let directory: Arc<[u8]> =
         Arc::from(format!("{{\"keys\": [{{\"x\": \"{key}\"}}]}}").as_bytes());
-    let lists =
-        json!([{"source": "https://agent.example", "sha256": Hash::of(&[&directory]).to_string()}]);
+    let lists = json!([{"source": "https://agent.example", "sha256": Hash::digest(&[&directory]).to_string()}]);
     let data = json!({"identity": "verified", "means": "signature", "key": key, "signature": signature, "lists": lists});
-    Record {
+    NewEntry {
         kind: "proof",
-        data: fields(data),
-        personal: vec![("signature_base", SIGNED.into())],
+        data: json_object(data),
+        personal: vec![("signature_base", SIGNED_BASE.into())],
         documents: vec![directory],
         proof: None,
     }
 }
 
 /// Appends a request with its proof.
-fn append_proven(log: &mut OpenLog, proofs: &mut WrittenProofs, proof: Record, at: SystemTime) {
+fn append_proven_request(
+    log: &mut OpenEvidenceLog,
+    proofs: &mut WrittenProofs,
+    proof: NewEntry,
+    at: SystemTime,
+) {
     let chain = ChainName::of_crawler("shop", "gptbot");
-    let mut record = request(STRICT, "/private/proven", at);
-    let write = |writing: &Writing<'_>| {
-        let Appended { number, hash } = proofs.write(writing, &chain, proof, &time_text(at))?;
+    let mut record = request_entry(STRICT_ROBOTS, "/private/proven", at);
+    let write = |writing: &WriteTransaction<'_>| {
+        let EntryRef { number, hash } =
+            proofs.write_once(writing, &chain, proof, &format_time(at))?;
         record.data.insert(
             "proof_entry".into(),
             json!({"number": number, "sha256": hash.to_string()}),
         );
-        writing.append(&chain, record, &time_text(at))
+        writing.append(&chain, record, &format_time(at))
     };
     log.database.write(write).expect("appended");
 }
 
-/// A log in which a crawler breaks a rule that it was served, three times, with a checkpoint before
-/// the last one.
-fn log(directory: &Path) -> OpenLog {
-    let mut log = open(directory, moment(0)).expect("a log");
+/// A log with three violations of a served robots.txt, and a checkpoint before the last one.
+fn sample_log(directory: &Path) -> OpenEvidenceLog {
+    let mut log = open_for_writing(directory, time_at(0)).expect("a log");
     let gptbot = ChainName::of_crawler("shop", "gptbot");
-    append(
+    append_entry(
         &mut log,
         &ChainName::of_log(),
-        Record {
+        NewEntry {
             kind: "start",
-            ..Record::default()
+            ..NewEntry::default()
         },
-        moment(1),
+        time_at(1),
     );
-    append(
+    append_entry(
         &mut log,
         &ChainName::of_site("shop"),
-        published(LENIENT),
-        moment(2),
+        published_entry(LENIENT_ROBOTS),
+        time_at(2),
     );
-    append(
+    append_entry(
         &mut log,
         &ChainName::of_crawler("shop", "other"),
-        served(LENIENT, moment(3)),
-        moment(3),
+        served_entry(LENIENT_ROBOTS, time_at(3)),
+        time_at(3),
     );
-    append(
+    append_entry(
         &mut log,
         &ChainName::of_site("shop"),
-        published(STRICT),
-        moment(4),
+        published_entry(STRICT_ROBOTS),
+        time_at(4),
     );
-    append(&mut log, &gptbot, served(STRICT, moment(10)), moment(10));
-    append(
+    append_entry(
         &mut log,
         &gptbot,
-        request(STRICT, "/private/a", moment(20)),
-        moment(20),
+        served_entry(STRICT_ROBOTS, time_at(10)),
+        time_at(10),
     );
-    append(
+    append_entry(
         &mut log,
         &gptbot,
-        request(STRICT, "/private/b", moment(30)),
-        moment(30),
+        request_entry(STRICT_ROBOTS, "/private/a", time_at(20)),
+        time_at(20),
     );
-    checkpoint(&mut log, moment(40));
-    append(
+    append_entry(
         &mut log,
         &gptbot,
-        request(STRICT, "/private/c", moment(50)),
-        moment(50),
+        request_entry(STRICT_ROBOTS, "/private/b", time_at(30)),
+        time_at(30),
+    );
+    add_checkpoint(&mut log, time_at(40));
+    append_entry(
+        &mut log,
+        &gptbot,
+        request_entry(STRICT_ROBOTS, "/private/c", time_at(50)),
+        time_at(50),
     );
     log
 }
 
-fn span() -> CaseSpan {
-    CaseSpan {
+fn sample_scope() -> CaseScope {
+    CaseScope {
         site: "shop".into(),
         crawler: "gptbot".into(),
-        from: moment(5),
-        to: moment(60),
+        from: time_at(5),
+        to: time_at(60),
     }
 }
 
-/// A case of one log, and what its check finds.
-fn written(log: &mut OpenLog, span: &CaseSpan, at: SystemTime) -> (Vec<u8>, Findings) {
+/// A case of one log, with its findings.
+fn export_case(
+    log: &mut OpenEvidenceLog,
+    span: &CaseScope,
+    at: SystemTime,
+) -> (Vec<u8>, LogFindings) {
     let (archive, mut findings) =
-        write_case(std::slice::from_mut(log), Vec::new(), span, at).expect("a case");
+        build_case(std::slice::from_mut(log), Vec::new(), span, at).expect("a case");
     (archive, findings.logs.remove(0))
 }
 
-/// A case with the log that it is of.
-struct Case {
+/// A case with its log.
+struct CaseFixture {
     _directory: tempfile::TempDir,
-    log: OpenLog,
+    log: OpenEvidenceLog,
     archive: Vec<u8>,
 }
 
-impl Case {
-    fn new() -> Case {
+impl CaseFixture {
+    fn new() -> CaseFixture {
         let directory = tempfile::tempdir().expect("a directory");
-        let log = log(directory.path());
-        Case::of(directory, log, &span())
+        let log = sample_log(directory.path());
+        CaseFixture::export(directory, log, &sample_scope())
     }
 
     /// A case with one request, and its proof from before the span.
-    fn small() -> Case {
+    fn one_request() -> CaseFixture {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut log = open(directory.path(), moment(0)).expect("a log");
+        let mut log = open_for_writing(directory.path(), time_at(0)).expect("a log");
         let mut proofs = WrittenProofs::default();
-        append(
+        append_entry(
             &mut log,
             &ChainName::of_site("shop"),
-            published(STRICT),
-            moment(4),
+            published_entry(STRICT_ROBOTS),
+            time_at(4),
         );
-        append_proven(&mut log, &mut proofs, proof(), moment(5));
-        append(
+        append_proven_request(&mut log, &mut proofs, proof_by_list(), time_at(5));
+        append_entry(
             &mut log,
             &ChainName::of_crawler("shop", "gptbot"),
-            served(STRICT, moment(10)),
-            moment(10),
+            served_entry(STRICT_ROBOTS, time_at(10)),
+            time_at(10),
         );
-        append_proven(&mut log, &mut proofs, proof(), moment(20));
-        Case::of(
+        append_proven_request(&mut log, &mut proofs, proof_by_list(), time_at(20));
+        CaseFixture::export(
             directory,
             log,
-            &CaseSpan {
-                from: moment(15),
-                ..span()
+            &CaseScope {
+                from: time_at(15),
+                ..sample_scope()
             },
         )
     }
 
-    /// A case with everything that a case may have: a proof in its span and one before it, and two
-    /// keys.
-    fn rich() -> Case {
+    /// A case with proofs in its span and before it, and two keys.
+    fn with_everything() -> CaseFixture {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut log = log(directory.path());
+        let mut log = sample_log(directory.path());
         let gptbot = ChainName::of_crawler("shop", "gptbot");
         let mut proofs = WrittenProofs::default();
-        append_proven(&mut log, &mut proofs, proof(), moment(51));
-        append(&mut log, &gptbot, served(STRICT, moment(52)), moment(52));
-        append_proven(&mut log, &mut proofs, proof(), moment(53));
-        append_proven(&mut log, &mut proofs, proof_by_dns(), moment(54));
-        append_proven(
-            &mut log,
-            &mut proofs,
-            proof_by_signature(SIGNED),
-            moment(54),
-        );
-        rotate_key(directory.path(), &mut log, moment(55)).expect("a new key");
-        append(
+        append_proven_request(&mut log, &mut proofs, proof_by_list(), time_at(51));
+        append_entry(
             &mut log,
             &gptbot,
-            request(STRICT, "/private/d", moment(56)),
-            moment(56),
+            served_entry(STRICT_ROBOTS, time_at(52)),
+            time_at(52),
         );
-        Case::of(
+        append_proven_request(&mut log, &mut proofs, proof_by_list(), time_at(53));
+        append_proven_request(&mut log, &mut proofs, proof_by_dns(), time_at(54));
+        append_proven_request(
+            &mut log,
+            &mut proofs,
+            proof_by_signature(SIGNED_BASE),
+            time_at(54),
+        );
+        rotate_key(directory.path(), &mut log, time_at(55)).expect("a new key");
+        append_entry(
+            &mut log,
+            &gptbot,
+            request_entry(STRICT_ROBOTS, "/private/d", time_at(56)),
+            time_at(56),
+        );
+        CaseFixture::export(
             directory,
             log,
-            &CaseSpan {
-                from: moment(52),
-                ..span()
+            &CaseScope {
+                from: time_at(52),
+                ..sample_scope()
             },
         )
     }
 
-    fn of(directory: tempfile::TempDir, mut log: OpenLog, span: &CaseSpan) -> Case {
-        let (archive, findings) = written(&mut log, span, moment(60));
+    fn export(
+        directory: tempfile::TempDir,
+        mut log: OpenEvidenceLog,
+        span: &CaseScope,
+    ) -> CaseFixture {
+        let (archive, findings) = export_case(&mut log, span, time_at(60));
         assert_eq!(findings.faults, Vec::<Finding>::new());
-        Case {
+        CaseFixture {
             _directory: directory,
             log,
             archive,
         }
     }
 
-    fn verify(&self, archive: &[u8]) -> CaseFindings {
-        verify(archive, &[self.log.key.verify_key()])
+    fn verify_case(&self, archive: &[u8]) -> CaseFindings {
+        verify_case(archive, &[self.log.key.verify_key()])
     }
 
-    fn files(&self) -> Files {
-        tar::read(&self.archive).expect("files")
+    fn files(&self) -> CaseFiles {
+        tar::read_archive(&self.archive).expect("files")
     }
 
-    /// The files with a change, and a manifest that is signed anew: by the operator, who has the
-    /// key.
-    fn signed_anew(&self, change: impl FnOnce(&mut Files)) -> Files {
+    /// The changed files, with a new manifest that is signed by the key.
+    fn resigned_files(&self, change: impl FnOnce(&mut CaseFiles)) -> CaseFiles {
         let mut files = self.files();
         change(&mut files);
-        files.remove(manifest::FILE);
-        manifest::add(&mut files, &self.log.key);
+        files.remove(manifest::MANIFEST_FILE);
+        manifest::add_manifest(&mut files, &self.log.key);
         files
     }
 
-    /// What the check finds in them.
-    fn forged(&self, change: impl FnOnce(&mut Files)) -> Vec<Finding> {
-        self.verify(&tar::write(&self.signed_anew(change))).faults
+    /// The faults of the changed and newly signed case.
+    fn faults_after(&self, change: impl FnOnce(&mut CaseFiles)) -> Vec<Finding> {
+        self.verify_case(&tar::write_archive(&self.resigned_files(change)))
+            .faults
     }
 }
 
-fn lines(files: &Files, path: &str) -> Vec<String> {
+fn file_lines(files: &CaseFiles, path: &str) -> Vec<String> {
     String::from_utf8_lossy(&files[path])
         .lines()
         .map(str::to_owned)
         .collect()
 }
 
-fn put(files: &mut Files, path: &str, lines: &[String]) {
+fn put_lines(files: &mut CaseFiles, path: &str, lines: &[String]) {
     files.insert(
         path.to_owned(),
         lines
@@ -371,18 +392,18 @@ fn put(files: &mut Files, path: &str, lines: &[String]) {
 }
 
 #[test]
-fn a_case_says_who_broke_which_rule_that_it_had_fetched() {
-    let case = Case::new();
-    let findings = case.verify(&case.archive).logs.remove(0);
+fn case_has_violations_after_served_robots_txt() {
+    let case = CaseFixture::new();
+    let findings = case.verify_case(&case.archive).logs.remove(0);
     assert_eq!(findings.faults, Vec::<Finding>::new());
     assert_eq!(findings.requests.len(), 3);
     for request in &findings.requests {
         assert_eq!(request.rejudged, "disallowed");
         assert_eq!(
             request.served_at.as_deref(),
-            Some(time_text(moment(10)).as_str())
+            Some(format_time(time_at(10)).as_str())
         );
-        let lenient = Hash::of(&[LENIENT]).to_string();
+        let lenient = Hash::digest(&[LENIENT_ROBOTS]).to_string();
         assert!(
             request
                 .remark
@@ -405,26 +426,31 @@ fn a_case_says_who_broke_which_rule_that_it_had_fetched() {
 }
 
 #[test]
-fn a_case_is_that_of_its_own_key_alone() {
-    let case = Case::new();
-    let other = Case::new();
-    assert!(ids(&other.verify(&case.archive).faults).contains(&"other-log"));
+fn case_is_rejected_under_another_key() {
+    let case = CaseFixture::new();
+    let other = CaseFixture::new();
+    assert!(finding_ids(&other.verify_case(&case.archive).faults).contains(&"other-log"));
 }
 
 #[test]
-fn what_rests_on_the_word_of_the_operator_is_told() {
+fn word_of_the_operator_is_reported() {
     let unknown = |field: &str, value: &str| {
         let directory = tempfile::tempdir().expect("a directory");
         let gptbot = ChainName::of_crawler("shop", "gptbot");
-        let mut log = log(directory.path());
-        let mut declared = request(STRICT, "/private/d", moment(51));
+        let mut log = sample_log(directory.path());
+        let mut declared = request_entry(STRICT_ROBOTS, "/private/d", time_at(51));
         declared.data.insert(field.into(), value.into());
-        append(&mut log, &gptbot, declared, moment(51));
-        let findings = Case::of(directory, log, &span());
-        let findings = findings.verify(&findings.archive).logs.remove(0);
-        let rests_on_it = ids(&findings.unknown).contains(&"word-of-operator");
+        append_entry(&mut log, &gptbot, declared, time_at(51));
+        let findings = CaseFixture::export(directory, log, &sample_scope());
+        let findings = findings.verify_case(&findings.archive).logs.remove(0);
+        let rests_on_it = finding_ids(&findings.unknown).contains(&"word-of-operator");
         let request = findings.requests.last().expect("the request");
-        (request.shown(Field::History).into_owned(), rests_on_it)
+        (
+            request
+                .field_text_or_empty(RecordField::History)
+                .into_owned(),
+            rests_on_it,
+        )
     };
     assert_eq!(unknown("history", "observed"), ("observed".into(), false));
     assert_eq!(unknown("history", "declared"), ("declared".into(), true));

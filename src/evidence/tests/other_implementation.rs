@@ -1,15 +1,15 @@
-//! The signed texts and checkpoints of the evidence log are read by another implementation of the
-//! C2SP formats, and crawlgate reads those of that implementation.
+//! Tests with another implementation of the C2SP formats: it reads the notes and checkpoints of the
+//! evidence log, and crawlgate reads those that it writes.
 
-use super::{Case, lines};
+use super::{CaseFixture, file_lines};
 use crate::evidence::merkle;
 use crate::evidence::note::{SigningKey, VerifyKey};
 use serde_json::Value;
 use signed_note::{Note, StandardVerifier, VerifierList};
 use tlog_tiles::{Checkpoint, Hash, check_record};
 
-/// The text of a note, if the keys that this names have signed it.
-fn opened(note: &[u8], keys: &[String]) -> Option<Vec<u8>> {
+/// The text of a note, if all these keys signed it.
+fn verified_text(note: &[u8], keys: &[String]) -> Option<Vec<u8>> {
     let known = keys
         .iter()
         .map(|key| Box::new(StandardVerifier::new(key).expect("a key")) as Box<_>)
@@ -19,20 +19,20 @@ fn opened(note: &[u8], keys: &[String]) -> Option<Vec<u8>> {
     (verified.len() == keys.len()).then(|| note.text().to_vec())
 }
 
-fn hash(text: &Value) -> Hash {
+fn parse_hash(text: &Value) -> Hash {
     let digits = text.as_str().expect("a hash");
     Hash(
         crate::hash::parse_hex(digits)
             .expect("digits")
             .try_into()
-            .expect("32 octets"),
+            .expect("32 bytes"),
     )
 }
 
 #[test]
-fn notes_and_checkpoints_of_a_case_are_read_by_another_implementation() {
-    let case = Case::rich();
-    let (files, last) = (case.files(), case.log.key.verify_key().line());
+fn another_implementation_reads_notes_and_checkpoints() {
+    let case = CaseFixture::with_everything();
+    let (files, last) = (case.files(), case.log.key.verify_key().to_line());
     let change = String::from_utf8_lossy(&files["keys/000001.note"]).into_owned();
     let first = change
         .lines()
@@ -40,11 +40,11 @@ fn notes_and_checkpoints_of_a_case_are_read_by_another_implementation() {
         .expect("the first key")
         .to_owned();
     assert!(
-        opened(change.as_bytes(), &[first.clone(), last.clone()]).is_some(),
+        verified_text(change.as_bytes(), &[first.clone(), last.clone()]).is_some(),
         "both keys signed the change"
     );
-    assert!(opened(&files["manifest.txt"], std::slice::from_ref(&last)).is_some());
-    assert!(opened(&files["manifest.txt"], std::slice::from_ref(&first)).is_none());
+    assert!(verified_text(&files["manifest.txt"], std::slice::from_ref(&last)).is_some());
+    assert!(verified_text(&files["manifest.txt"], std::slice::from_ref(&first)).is_none());
 
     let from = change
         .lines()
@@ -58,7 +58,7 @@ fn notes_and_checkpoints_of_a_case_are_read_by_another_implementation() {
     for (file, number) in notes.iter().zip(0u64..) {
         let is_later = number >= from;
         by_each_key[usize::from(is_later)] += 1;
-        let text = opened(
+        let text = verified_text(
             &files[*file],
             &[if is_later { &last } else { &first }.clone()],
         )
@@ -75,7 +75,7 @@ fn notes_and_checkpoints_of_a_case_are_read_by_another_implementation() {
                 .as_array()
                 .expect("a list")
                 .iter()
-                .map(hash)
+                .map(parse_hash)
                 .collect();
             let place = proof["place"].as_u64().expect("a number");
             check_record(&path, checkpoint.size(), *checkpoint.hash(), place, leaf)
@@ -86,26 +86,29 @@ fn notes_and_checkpoints_of_a_case_are_read_by_another_implementation() {
         by_each_key.iter().all(|notes| *notes > 0),
         "{by_each_key:?}"
     );
-    assert!(!lines(&files, "proofs.jsonl").is_empty());
+    assert!(!file_lines(&files, "proofs.jsonl").is_empty());
 }
 
 #[test]
 fn notes_and_roots_of_another_implementation_are_read() {
-    let key = SigningKey::fresh().expect("a key");
-    let signer = signed_note::StandardSigner::new(&key.line()).expect("our private key");
+    let key = SigningKey::generate().expect("a key");
+    let signer = signed_note::StandardSigner::new(&key.to_line()).expect("our private key");
     let text = "example.com/log\n2\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
     let mut note = Note::new(text.as_bytes(), &[]).expect("a text");
     note.add_sigs(&[&signer]).expect("signed");
     let note = String::from_utf8(note.to_bytes()).expect("text");
     assert_eq!(
-        (key.verify_key().open(&note), key.sign(text)),
+        (key.verify_key().open_note(&note), key.sign_note(text)),
         (Some(text), note.clone())
     );
     assert_eq!(
-        VerifyKey::parse(&key.verify_key().line()),
+        VerifyKey::parse(&key.verify_key().to_line()),
         Ok(key.verify_key())
     );
-    let leaf = merkle::leaf(b"a leaf");
-    let node = tlog_tiles::node_hash(Hash(leaf.0), Hash(merkle::leaf(b"another").0));
-    assert_eq!(merkle::root(&[leaf, merkle::leaf(b"another")]).0, node.0);
+    let leaf = merkle::leaf_hash(b"a leaf");
+    let node = tlog_tiles::node_hash(Hash(leaf.0), Hash(merkle::leaf_hash(b"another").0));
+    assert_eq!(
+        merkle::tree_root(&[leaf, merkle::leaf_hash(b"another")]).0,
+        node.0
+    );
 }

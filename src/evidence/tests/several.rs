@@ -1,72 +1,78 @@
-//! A case (an excerpt as one file) from the evidence logs of several instances of crawlgate, each
-//! of which has its own log.
+//! Tests of cases (excerpts as one file) that join the evidence logs of several crawlgate
+//! instances.
 
 use super::*;
-use crate::evidence::case::{CaseError, read_joined};
+use crate::evidence::case::{CaseError, read_exported_logs};
 use crate::evidence::note::VerifyKey;
 
-/// Two instances: one served the robots.txt, and to the other one came the request.
-struct Two {
+/// The logs of two instances: one served the robots.txt, the other one got the request.
+struct TwoInstances {
     _directories: [tempfile::TempDir; 2],
-    logs: [OpenLog; 2],
+    logs: [OpenEvidenceLog; 2],
 }
 
-impl Two {
-    fn new() -> Two {
+impl TwoInstances {
+    fn new() -> TwoInstances {
         let directories = [
             tempfile::tempdir().expect("a directory"),
             tempfile::tempdir().expect("a directory"),
         ];
-        let [mut one, mut other] =
-            [0, 1].map(|place: usize| open(directories[place].path(), moment(0)).expect("a log"));
+        let [mut one, mut other] = [0, 1].map(|place: usize| {
+            open_for_writing(directories[place].path(), time_at(0)).expect("a log")
+        });
         let gptbot = ChainName::of_crawler("shop", "gptbot");
         for log in [&mut one, &mut other] {
-            append(
+            append_entry(
                 log,
                 &ChainName::of_site("shop"),
-                published(STRICT),
-                moment(4),
+                published_entry(STRICT_ROBOTS),
+                time_at(4),
             );
         }
-        append(&mut one, &gptbot, served(STRICT, moment(10)), moment(10));
-        append(
+        append_entry(
+            &mut one,
+            &gptbot,
+            served_entry(STRICT_ROBOTS, time_at(10)),
+            time_at(10),
+        );
+        append_entry(
             &mut other,
             &gptbot,
-            request(STRICT, "/private/a", moment(20)),
-            moment(20),
+            request_entry(STRICT_ROBOTS, "/private/a", time_at(20)),
+            time_at(20),
         );
-        Two {
+        TwoInstances {
             _directories: directories,
             logs: [one, other],
         }
     }
 
-    fn keys(&self) -> [VerifyKey; 2] {
+    fn public_keys(&self) -> [VerifyKey; 2] {
         [0, 1].map(|place: usize| self.logs[place].key.verify_key())
     }
 }
 
 #[test]
-fn a_case_of_several_logs_says_which_instance_served_the_robots_txt() {
-    let mut two = Two::new();
-    let keys = two.keys();
+fn case_of_several_logs_names_the_serving_instance() {
+    let mut two = TwoInstances::new();
+    let keys = two.public_keys();
     let (archive, findings) =
-        write_case(&mut two.logs, Vec::new(), &span(), moment(60)).expect("a case");
-    assert_eq!(verify(&archive, &keys).faults, Vec::<Finding>::new());
+        build_case(&mut two.logs, Vec::new(), &sample_scope(), time_at(60)).expect("a case");
+    assert_eq!(verify_case(&archive, &keys).faults, Vec::<Finding>::new());
     let request = &findings.logs[1].requests[0];
     assert_eq!(
         request.served_at.as_deref(),
-        Some(time_text(moment(10)).as_str())
+        Some(format_time(time_at(10)).as_str())
     );
     assert_eq!(
         (request.served_by.as_deref(), request.rejudged),
         (Some(keys[0].name.as_str()), "disallowed")
     );
     assert!(
-        !verify(&archive, &keys[..1]).faults.is_empty(),
+        !verify_case(&archive, &keys[..1]).faults.is_empty(),
         "a log whose key is not given is not trusted"
     );
-    let files = tar::read(&archive).expect("files");
+    let files = tar::read_archive(&archive).expect("files");
     let page = String::from_utf8_lossy(&files["report.html"]).into_owned();
     assert!(keys.iter().all(|key| page.contains(&key.name)) && page.contains("/private/a"));
     // Each log is a whole case, for the check by hand.
@@ -78,22 +84,27 @@ fn a_case_of_several_logs_says_which_instance_served_the_robots_txt() {
             ))
         });
         assert_eq!(
-            verify(&tar::write(&own.collect()), std::slice::from_ref(key)).faults,
+            verify_case(
+                &tar::write_archive(&own.collect()),
+                std::slice::from_ref(key)
+            )
+            .faults,
             Vec::<Finding>::new()
         );
     }
 }
 
 #[test]
-fn a_change_in_one_of_several_logs_is_told_with_its_log() {
-    let mut two = Two::new();
-    let keys = two.keys();
-    let (archive, _) = write_case(&mut two.logs, Vec::new(), &span(), moment(60)).expect("a case");
-    let mut files = tar::read(&archive).expect("files");
+fn fault_in_one_of_several_logs_names_its_log() {
+    let mut two = TwoInstances::new();
+    let keys = two.public_keys();
+    let (archive, _) =
+        build_case(&mut two.logs, Vec::new(), &sample_scope(), time_at(60)).expect("a case");
+    let mut files = tar::read_archive(&archive).expect("files");
     files
         .get_mut("logs/2/chains/crawler.jsonl")
         .expect("the file")[20] ^= 1;
-    let findings = verify(&tar::write(&files), &keys);
+    let findings = verify_case(&tar::write_archive(&files), &keys);
     assert!(findings.logs[0].faults.is_empty() && !findings.logs[1].faults.is_empty());
     assert!(
         findings
@@ -106,57 +117,57 @@ fn a_change_in_one_of_several_logs_is_told_with_its_log() {
 }
 
 #[test]
-fn a_case_of_another_machine_is_joined_whole() {
-    let mut two = Two::new();
-    let keys = two.keys();
+fn case_of_another_machine_is_joined() {
+    let mut two = TwoInstances::new();
+    let keys = two.public_keys();
     let [here, there] = &mut two.logs;
-    let (exported, _) = written(there, &span(), moment(58));
-    let join = |log: &mut OpenLog, archive: &[u8]| {
-        write_case(
+    let (exported, _) = export_case(there, &sample_scope(), time_at(58));
+    let join = |log: &mut OpenEvidenceLog, archive: &[u8]| {
+        build_case(
             std::slice::from_mut(log),
-            read_joined(archive)?,
-            &span(),
-            moment(60),
+            read_exported_logs(archive)?,
+            &sample_scope(),
+            time_at(60),
         )
     };
     let (archive, _) = join(here, &exported).expect("a case");
-    assert_eq!(verify(&archive, &keys).faults, Vec::<Finding>::new());
-    assert_eq!(verify(&archive, &keys).logs.len(), 2);
+    assert_eq!(verify_case(&archive, &keys).faults, Vec::<Finding>::new());
+    assert_eq!(verify_case(&archive, &keys).logs.len(), 2);
     assert!(
-        matches!(join(here, &archive), Err(CaseError::Other(_))),
+        matches!(join(here, &archive), Err(CaseError::Mismatch(_))),
         "its own log is in that case already"
     );
-    let other_site = CaseSpan {
+    let other_site = CaseScope {
         site: "blog".into(),
-        ..span()
+        ..sample_scope()
     };
-    append(
+    append_entry(
         there,
         &ChainName::of_crawler("blog", "gptbot"),
-        served(STRICT, moment(59)),
-        moment(59),
+        served_entry(STRICT_ROBOTS, time_at(59)),
+        time_at(59),
     );
-    let (other, _) = written(there, &other_site, moment(60));
-    assert!(matches!(join(here, &other), Err(CaseError::Other(_))));
+    let (other, _) = export_case(there, &other_site, time_at(60));
+    assert!(matches!(join(here, &other), Err(CaseError::Mismatch(_))));
 }
 
 #[test]
-fn a_log_without_the_crawler_is_part_of_the_case_and_none_alone() {
-    let mut two = Two::new();
-    let keys = two.keys();
+fn log_without_the_crawler_is_joined_but_no_case_alone() {
+    let mut two = TwoInstances::new();
+    let keys = two.public_keys();
     let late = ChainName::of_crawler("shop", "late");
-    append(
+    append_entry(
         &mut two.logs[1],
         &late,
-        request(STRICT, "/private/b", moment(30)),
-        moment(30),
+        request_entry(STRICT_ROBOTS, "/private/b", time_at(30)),
+        time_at(30),
     );
-    let late = CaseSpan {
+    let late = CaseScope {
         crawler: "late".into(),
-        ..span()
+        ..sample_scope()
     };
-    let (archive, _) = write_case(&mut two.logs, Vec::new(), &late, moment(60)).expect("a case");
-    let findings = verify(&archive, &keys);
+    let (archive, _) = build_case(&mut two.logs, Vec::new(), &late, time_at(60)).expect("a case");
+    let findings = verify_case(&archive, &keys);
     assert_eq!(findings.faults, Vec::<Finding>::new());
     assert_eq!(
         findings
@@ -166,12 +177,12 @@ fn a_log_without_the_crawler_is_part_of_the_case_and_none_alone() {
             .collect::<Vec<_>>(),
         [0, 1]
     );
-    let nobody = CaseSpan {
+    let nobody = CaseScope {
         crawler: "nobody".into(),
-        ..span()
+        ..sample_scope()
     };
     assert!(matches!(
-        write_case(&mut two.logs, Vec::new(), &nobody, moment(60)),
-        Err(CaseError::Nothing { .. })
+        build_case(&mut two.logs, Vec::new(), &nobody, time_at(60)),
+        Err(CaseError::NoEntries(_))
     ));
 }

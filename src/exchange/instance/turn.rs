@@ -1,74 +1,75 @@
-//! [`Exchange::turn`], which runs several times a second: it checks that the shared store is still
-//! the same, writes everything into a new store, reads the facts that other instances wrote, and
-//! writes the new facts of this one.
+//! [`Exchange::turn`], which runs several times a second and exchanges facts with the other
+//! crawlgate instances. It checks that the shared store is still the same, reads the new facts of
+//! the other instances, and writes those of this one. Into a new store it first writes everything.
 
-use super::{Exchange, Memory, Now};
+use super::{Exchange, ExchangeTime, LocalFacts};
 use crate::exchange::{
-    Away, Batch, CLOCK_EVERY, Clocks, Entry, Identity, Position, SharedFact, Store, StoreError,
-    codec, gone_key, own_log::file_key,
+    CLOCK_INTERVAL, ClockPair, ExchangeStore, LogEntry, LogPosition, SharedFact, StoreBatch,
+    StoreError, StoreIdentity, StoreOutage, codec, gone_key, own_publications::file_key,
 };
-use crate::facts::{AnyFact, Fact, Observation};
-use crate::policy::Version;
+use crate::facts::{AnyFact, Fact, HostObservation};
+use crate::policy::RobotsVersion;
 use std::time::Duration;
 
-/// An instance that starts and finds another store than before waits so long for others to write
-/// what they know again.
+/// How long an instance that finds another store waits for peers to write their facts there.
 const SETTLE_WITHIN: Duration = Duration::from_secs(5);
-/// An instance that took no turn for so long slept: an instance that it does not know may have come
-/// and gone meanwhile.
+/// An instance that ran no turn for this long slept. Meanwhile an unknown instance may have come
+/// and gone.
 const SLEPT_AFTER: Duration = Duration::from_secs(60);
 
-/// Whether what was served while an instance was down, or slept, is known.
+/// Whether it is known what peers served while this instance was down or slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Continuity {
     /// It is known, or nothing was served before.
     Kept,
-    /// It is not known: observation begins anew.
+    /// It is unknown: observation begins anew.
     Lost,
-    /// Other instances may yet write it.
+    /// Peers may still write it.
     Undecided,
 }
 
-/// Facts of one entry.
-pub(super) const FACTS_EACH: usize = 2_000;
+/// The most facts in one entry.
+pub(super) const MAX_ENTRY_FACTS: usize = 2_000;
 
 impl Exchange {
-    /// Takes one turn: reads what others told, and tells what is new. `clock` is read several
-    /// times, because the store may take long. `asks`: records of violations wait here until others
-    /// have told what happened until now, so others are to answer at once. If the turn fails, the
-    /// instance is away, and the next turn tries again.
+    /// Runs one turn: reads the new facts of peers and writes the own ones. Reads `clock` several
+    /// times, because the store may take long. `asks` says that records of violations wait here for
+    /// reports of peers, which then write at once. A failure is recorded as an outage, and the next
+    /// turn tries again.
     pub fn turn(
         &mut self,
-        store: &mut dyn Store,
-        clock: &dyn Fn() -> Now,
-        memory: &mut dyn Memory,
+        store: &mut dyn ExchangeStore,
+        clock: &dyn Fn() -> ExchangeTime,
+        local: &mut dyn LocalFacts,
         asks: bool,
     ) {
-        self.heard = self.read;
-        self.asks = asks;
+        self.turn_position = self.read_position;
+        self.asks_peers = asks;
         let now = clock();
-        self.begin(now);
+        self.record_start(now);
         self.has_slept |= self
             .last_turn
-            .is_some_and(|last| now.lived.saturating_sub(last) >= SLEPT_AFTER);
-        let result = self.try_turn(store, clock, memory);
+            .is_some_and(|last| now.monotonic.saturating_sub(last) >= SLEPT_AFTER);
+        let result = self.try_turn(store, clock, local);
         let now = clock();
-        self.last_turn = Some(now.lived);
-        self.note(result, now);
-        self.stand();
+        self.last_turn = Some(now.monotonic);
+        self.record_result(result, now);
+        self.update_member_states();
     }
 
-    /// Records how a turn or an announcement ended: the store is there, or away with this error,
-    /// since the first failure. If the store evicts facts, all are written again later.
-    pub(super) fn note(&mut self, result: Result<(), StoreError>, now: Now) {
+    /// Records the result of a turn or an announcement: a failure begins or continues an outage. If
+    /// the store evicts facts, all are written again later.
+    pub(super) fn record_result(&mut self, result: Result<(), StoreError>, now: ExchangeTime) {
         match result {
             Ok(()) => self.away = None,
             Err(error) => {
-                // The next turn asks which store it is.
                 self.totals.failures += 1;
                 self.must_write_all |= self.has_joined && matches!(error, StoreError::Evicts(_));
-                self.away = Some(Away {
-                    since: self.away.as_ref().map_or(now.second(), |away| away.since),
+                self.away = Some(StoreOutage {
+                    since: self
+                        .away
+                        .as_ref()
+                        .map_or(now.to_timestamp(), |away| away.since),
                     error: error.to_string(),
                     is_refused: !matches!(error, StoreError::Away(_)),
                 });
@@ -76,89 +77,89 @@ impl Exchange {
         }
     }
 
-    /// The steps of a turn. Every 10 seconds, after a failure, and while outside it asks which
-    /// store it is, and settles in a new one. Then it reads the log, writes what is due, and
+    /// The steps of a turn. Every 10 seconds, after a failure and while outside it reads the
+    /// identity of the store, and joins a new one. Then it reads the log, writes what is due, and
     /// fetches files.
     ///
     /// # Errors
     /// The store failed, or is another one than before; then the instance is outside again.
     fn try_turn(
         &mut self,
-        store: &mut dyn Store,
-        clock: &dyn Fn() -> Now,
-        memory: &mut dyn Memory,
+        store: &mut dyn ExchangeStore,
+        clock: &dyn Fn() -> ExchangeTime,
+        local: &mut dyn LocalFacts,
     ) -> Result<(), StoreError> {
-        let asked = clock().lived;
+        let asked = clock().monotonic;
         let is_due = self
-            .measured
-            .is_none_or(|(_, at)| asked.saturating_sub(at) >= CLOCK_EVERY);
+            .measured_clock
+            .is_none_or(|(_, at)| asked.saturating_sub(at) >= CLOCK_INTERVAL);
         if is_due || self.away.is_some() || self.settled.is_none() {
-            let (identity, time) = store.identity(&self.founding)?;
+            let (identity, time) = store.identity(&self.founding_epoch)?;
             let now = clock();
-            // The store read its clock about half way: an answer that was late does not make a
-            // clock wrong.
-            self.measured = Some((time, asked + now.lived.saturating_sub(asked) / 2));
-            self.look_at_clocks(now);
+            // The store read its clock about half way through the call, so a slow answer does not
+            // make the clock seem wrong.
+            self.measured_clock = Some((time, asked + now.monotonic.saturating_sub(asked) / 2));
+            self.update_clocks(now);
             if self.settled.as_ref() != Some(&identity) || self.must_write_all {
-                let continuity = self.continuity(store, &identity, now)?;
+                let continuity = self.check_continuity(store, &identity, now)?;
                 if continuity == Continuity::Undecided {
                     return Ok(());
                 }
-                self.settle(store, identity, now, continuity, memory)?;
+                self.join_store(store, identity, now, continuity, local)?;
             }
         }
         let now = clock();
-        self.look_at_clocks(now);
-        if !self.follow(store, memory)? {
+        self.update_clocks(now);
+        if !self.read_log(store, local)? {
             self.settled = None;
             return Err(StoreError::Away(
                 "the store is another one, or has lost facts".to_owned(),
             ));
         }
         self.has_slept = false;
-        if self.is_due(now) {
-            self.write(store, now)?;
+        if self.is_write_due(now) {
+            self.write_pending(store, now)?;
         }
-        self.hand_on_orders(memory);
+        self.apply_orders(local);
         self.fetch_files(store)
     }
 
-    /// Computes the store's present time and the difference to the own clock from the last
-    /// measurement. A difference that changed by half a second or less stays, so that moments which
-    /// were told before stay comparable. Does nothing before the first measurement.
-    pub(super) fn look_at_clocks(&mut self, now: Now) {
-        let Some((store, at)) = self.measured else {
+    /// Computes the store's present time and its difference to the own clock from the last
+    /// measurement. Does nothing before the first measurement.
+    pub(super) fn update_clocks(&mut self, now: ExchangeTime) {
+        let Some((store, at)) = self.measured_clock else {
             return;
         };
-        let passed = i64::try_from(now.lived.saturating_sub(at).as_millis()).unwrap_or(i64::MAX);
+        let passed =
+            i64::try_from(now.monotonic.saturating_sub(at).as_millis()).unwrap_or(i64::MAX);
         let store = store.saturating_add(passed);
-        let clocks = Clocks {
+        let clocks = ClockPair {
             store,
             ahead: now.milliseconds.saturating_sub(store),
         };
-        self.others_changed |= clocks.ahead.abs_diff(self.clocks.ahead) > 1_000;
+        self.peers_changed |= clocks.ahead.abs_diff(self.clocks.ahead) > 1_000;
         self.clocks = if clocks.ahead.abs_diff(self.clocks.ahead) > 500 {
             clocks
         } else {
-            // Moments that were told with the difference of before stay comparable.
-            Clocks {
+            // Times that were written with the former difference stay comparable.
+            ClockPair {
                 ahead: self.clocks.ahead,
                 ..clocks
             }
         };
     }
 
-    /// Whether it is known, in this store, what others served while this instance was down or
-    /// slept. It is (`Kept`) if this run took its turns all the time, and at the start if the store
-    /// is that of the run before. Another store has it if a member was there all that time: that
-    /// member is settled in it, and joined before this instance's last report, which it wrote
-    /// again. If none is there, this instance waits 5 seconds for one (`Undecided`), and then it is
-    /// `Lost`. An instance that never settled in a store has lost it at once.
-    fn continuity(
+    /// Whether this store has what peers served while this instance was down or slept. It does
+    /// (`Kept`) if this run never slept, and at the start if it is the store of the previous run.
+    /// Of another store it does if a peer was running all that time: one that is settled there and
+    /// joined before the last report of this instance. Without such a peer the result is
+    /// `Undecided` for 5 seconds, and then `Lost`. It is `Lost` at once if this instance never
+    /// settled anywhere.
+    fn check_continuity(
         &mut self,
-        store: &mut dyn Store,
-        identity: &Identity,
-        now: Now,
+        store: &mut dyn ExchangeStore,
+        identity: &StoreIdentity,
+        now: ExchangeTime,
     ) -> Result<Continuity, StoreError> {
         let known = self.before.identity.as_ref();
         let is_continued = if self.has_joined {
@@ -175,22 +176,22 @@ impl Exchange {
         let members = store.read_members()?;
         let reported = members
             .iter()
-            .find(|member| member.id == self.me.id)
+            .find(|member| member.id == self.own.id)
             .map(|own| own.reported);
-        // Whether an instance was there all that time.
+        // A peer was running all that time.
         if members.iter().any(|member| {
-            member.id != self.me.id
+            member.id != self.own.id
                 && member.settled.as_ref() == Some(identity)
                 && reported.is_some_and(|reported| member.joined <= reported)
         }) {
             return Ok(Continuity::Kept);
         }
-        let since = match &self.undecided {
+        let since = match &self.waiting_for_peers {
             Some((asked, since)) if asked == identity => *since,
-            _ => now.lived,
+            _ => now.monotonic,
         };
-        self.undecided = Some((identity.clone(), since));
-        let is_over = now.lived.saturating_sub(since) >= SETTLE_WITHIN;
+        self.waiting_for_peers = Some((identity.clone(), since));
+        let is_over = now.monotonic.saturating_sub(since) >= SETTLE_WITHIN;
         Ok(if is_over {
             Continuity::Lost
         } else {
@@ -198,148 +199,147 @@ impl Exchange {
         })
     }
 
-    /// Writes everything that is known into a store, and reads what is there. From then on this
-    /// instance is a member. A run that starts after an orderly stop in the same store writes only
-    /// its publications and files. With `Lost` observation begins anew (`Memory::begin`).
-    fn settle(
+    /// Writes all known facts into a store, and reads what it has. From then on this instance is a
+    /// member. A run that starts after an orderly stop in the same store writes only its
+    /// publications and files. With `Lost` observation begins anew.
+    fn join_store(
         &mut self,
-        store: &mut dyn Store,
-        identity: Identity,
-        now: Now,
+        store: &mut dyn ExchangeStore,
+        identity: StoreIdentity,
+        now: ExchangeTime,
         continuity: Continuity,
-        memory: &mut dyn Memory,
+        local: &mut dyn LocalFacts,
     ) -> Result<(), StoreError> {
         let is_known = self.before.identity.as_ref() == Some(&identity);
         if continuity == Continuity::Lost {
-            memory.begin(self.has_joined || self.before.has_observed);
+            local.restart_observation(self.has_joined || self.before.has_observed);
         }
         if !self.has_joined {
             self.log
-                .mark_unreported(self.before.unreported_since, now.second());
+                .mark_unreported(self.before.unreported_since, now.to_timestamp());
         }
         if !self.has_joined || continuity == Continuity::Lost {
-            self.me.joined = self.clocks.now();
+            self.own.joined = self.clocks.now();
         }
         let is_light = !self.has_joined && is_known && self.before.has_left;
         self.totals.started_over += u64::from(self.has_joined);
         if self.has_joined || !is_known {
-            self.moved = Some(self.clocks.now());
+            self.moved_at = Some(self.clocks.now());
         }
         self.settled = None;
-        // Places in the log of another store mean nothing in this one.
-        self.read = Position::default();
-        self.heard = Position::default();
-        self.told_heard = Position::default();
-        self.written.clear();
-        self.confirmed = None;
-        self.gather();
-        let own = self.log.all(self.clocks);
-        let files = self.log.all_files(self.clocks.now());
-        self.write_parts(store, &identity, &files, |if_missing| Batch {
-            if_missing,
-            ..Batch::default()
-        })?;
+        // Positions in the log of another store have no meaning in this one.
+        self.read_position = LogPosition::default();
+        self.turn_position = LogPosition::default();
+        self.reported_position = LogPosition::default();
+        self.unconfirmed_entries.clear();
+        self.confirmed_entry = None;
+        self.drain_outbox();
+        let own = self.log.encode_all(self.clocks);
+        let files = self.log.encode_all_files(self.clocks.now());
+        self.write_batches(store, &identity, &files, false)?;
         if !is_light {
             let is_same = is_known && !self.has_joined;
-            self.write_everything(store, &identity, is_same, memory)?;
+            self.write_all_facts(store, &identity, is_same, local)?;
         }
-        let members_if_missing = self.members.all().cloned().collect();
-        self.write_part(
+        let members_if_missing = self.members.iter().cloned().collect();
+        self.write_batch(
             store,
             &identity,
-            Batch {
+            StoreBatch {
                 members_if_missing,
-                ..Batch::default()
+                ..StoreBatch::default()
             },
         )?;
-        let mut position = Position::default();
-        // One more part, without facts: its entry says that this instance is settled.
-        for (place, facts) in own.chunks(FACTS_EACH).chain([&[][..]]).enumerate() {
-            let is_last = place == own.len().div_ceil(FACTS_EACH);
-            let entry = Entry {
-                member: self.member(self.told_heard, is_last.then(|| identity.clone())),
+        let mut position = LogPosition::default();
+        // The last part has no facts: its entry reports that this instance is settled.
+        for (place, facts) in own.chunks(MAX_ENTRY_FACTS).chain([&[][..]]).enumerate() {
+            let is_last = place == own.len().div_ceil(MAX_ENTRY_FACTS);
+            let entry = LogEntry {
+                member: self.own_member(self.reported_position, is_last.then(|| identity.clone())),
                 facts: facts.to_vec(),
                 sets: is_last && !is_light,
                 asks: is_last,
             };
-            let batch = Batch {
+            let batch = StoreBatch {
                 facts: facts.to_vec(),
                 entry: Some(entry),
-                ..Batch::default()
+                ..StoreBatch::default()
             };
-            position = self.write_part(store, &identity, batch)?;
+            position = self.write_batch(store, &identity, batch)?;
         }
-        self.mark_written(&own);
+        self.drop_outgoing(&own);
         self.settled = Some(identity);
         self.has_joined = true;
         self.must_write_all = false;
-        self.undecided = None;
+        self.waiting_for_peers = None;
         self.has_slept = false;
-        self.read = position;
-        self.touch(now);
-        self.take_sets(store, memory)
+        self.read_position = position;
+        self.record_contact(now);
+        self.apply_sets(store, local)
     }
 
-    /// Writes what is known here of others, of operators and of crawlers, without replacing what is
-    /// there. `is_same` says that the store is that of the run before; in another one the
-    /// observations of this instance replace what is there.
-    fn write_everything(
+    /// Writes the known facts of peers, operators and crawlers, without replacing stored ones.
+    /// `is_same` says that the store is that of the previous run. In another store the observations
+    /// of this instance replace stored ones.
+    fn write_all_facts(
         &mut self,
-        store: &mut dyn Store,
-        identity: &Identity,
+        store: &mut dyn ExchangeStore,
+        identity: &StoreIdentity,
         is_same: bool,
-        memory: &dyn Memory,
+        local: &dyn LocalFacts,
     ) -> Result<(), StoreError> {
         let mut all: Vec<SharedFact> = self.facts.iter().chain(self.orders.facts()).collect();
         let mut observed = Vec::new();
-        for fact in memory.everything() {
-            let shared = self.shared(&fact, self.at(fact.at));
+        for fact in local.all_facts() {
+            let shared = self.encode_own_fact(&fact, self.to_store_time(fact.at));
             match fact.fact {
-                AnyFact::Observation(_) => observed.extend(shared),
+                AnyFact::HostObservation(_) => observed.extend(shared),
                 _ => all.extend(shared),
             }
         }
-        // What an older copy of a store says of this instance may be from before its observation
-        // began anew.
+        // A restored copy of a store may have observations of this instance from before they began
+        // anew.
         if is_same {
             all.extend(observed);
         } else {
-            self.write_parts(store, identity, &observed, |facts| Batch {
-                facts,
-                ..Batch::default()
-            })?;
+            self.write_batches(store, identity, &observed, true)?;
         }
-        self.write_parts(store, identity, &all, |if_missing| Batch {
-            if_missing,
-            ..Batch::default()
-        })
+        self.write_batches(store, identity, &all, false)
     }
 
-    /// Writes facts in parts of `FACTS_EACH`, each as the batch that `batch` makes of it.
-    fn write_parts(
+    /// Writes facts in batches of `MAX_ENTRY_FACTS`. `replaces` says whether they replace stored
+    /// ones.
+    fn write_batches(
         &mut self,
-        store: &mut dyn Store,
-        identity: &Identity,
+        store: &mut dyn ExchangeStore,
+        identity: &StoreIdentity,
         facts: &[SharedFact],
-        batch: impl Fn(Vec<SharedFact>) -> Batch,
+        replaces: bool,
     ) -> Result<(), StoreError> {
-        facts.chunks(FACTS_EACH).try_for_each(|part| {
-            self.write_part(store, identity, batch(part.to_vec()))
-                .map(drop)
-        })
+        for part in facts.chunks(MAX_ENTRY_FACTS) {
+            let mut batch = StoreBatch::default();
+            let target = if replaces {
+                &mut batch.facts
+            } else {
+                &mut batch.if_missing
+            };
+            target.extend_from_slice(part);
+            self.write_batch(store, identity, batch)?;
+        }
+        Ok(())
     }
 
-    /// Writes one batch. Returns the place of its entry in the log; the zero position for a batch
-    /// without an entry.
+    /// Writes one batch. Returns the position of its entry in the log, or the zero position for a
+    /// batch without an entry.
     ///
     /// # Errors
     /// The store failed, or it is not the one with this identity.
-    pub(super) fn write_part(
+    pub(super) fn write_batch(
         &mut self,
-        store: &mut dyn Store,
-        identity: &Identity,
-        batch: Batch,
-    ) -> Result<Position, StoreError> {
+        store: &mut dyn ExchangeStore,
+        identity: &StoreIdentity,
+        batch: StoreBatch,
+    ) -> Result<LogPosition, StoreError> {
         let written = store.write(identity, &batch)?;
         if written.identity != *identity || written.position.is_none() != batch.entry.is_none() {
             return Err(StoreError::Away(
@@ -350,24 +350,23 @@ impl Exchange {
         Ok(written.position.unwrap_or_default())
     }
 
-    /// Reads the log from the last known place to its end, and the sets where entries were missed
-    /// or another instance wrote into them. Returns false if the store is not the one that this
-    /// instance is settled in, or its log ends before that place.
-    fn follow(
+    /// Reads the log from the last known position to its end. Also reads the sets, if entries were
+    /// missed or a peer wrote into the sets. Returns false if this is not the store that this
+    /// instance is settled in, or its log ends before that position.
+    fn read_log(
         &mut self,
-        store: &mut dyn Store,
-        memory: &mut dyn Memory,
+        store: &mut dyn ExchangeStore,
+        local: &mut dyn LocalFacts,
     ) -> Result<bool, StoreError> {
         loop {
-            let read = store.read(self.read)?;
-            if Some(&read.identity) != self.settled.as_ref() || read.last < self.read {
+            let read = store.read(self.read_position)?;
+            if Some(&read.identity) != self.settled.as_ref() || read.last < self.read_position {
                 return Ok(false);
             }
             let Some(entries) = read.entries else {
-                // What is in the sets now is at least as new as what was missed; the log goes on
-                // from its end.
-                self.take_sets(store, memory)?;
-                self.read = read.last;
+                // The sets have everything that was missed. Continue at the end of the log.
+                self.apply_sets(store, local)?;
+                self.read_position = read.last;
                 return Ok(true);
             };
             let is_end = entries
@@ -375,145 +374,145 @@ impl Exchange {
                 .is_none_or(|(position, _)| *position >= read.last);
             let mut reads_sets = false;
             for (position, entry) in entries {
-                reads_sets |= entry.sets && entry.member.run != self.me.run;
-                self.take_entry(position, entry, memory);
+                reads_sets |= entry.sets && entry.member.run != self.own.run;
+                self.apply_entry(position, entry, local);
             }
             if reads_sets {
-                self.take_sets(store, memory)?;
+                self.apply_sets(store, local)?;
             }
-            // The sets were not read in one step: what was written meanwhile is in the log.
+            // Facts that were written while the sets were read are in the log.
             if is_end && !reads_sets {
                 return Ok(true);
             }
         }
     }
 
-    /// Takes in an entry of the log: the state of its member, its facts, and whether it asks for an
-    /// answer. Of an own entry only the place counts.
-    fn take_entry(&mut self, position: Position, entry: Entry, memory: &mut dyn Memory) {
-        self.read = position;
-        if entry.member.run == self.me.run {
+    /// Applies an entry of the log: the state of its member, its facts, and whether it asks for an
+    /// answer. Of an own entry only the position counts.
+    fn apply_entry(&mut self, position: LogPosition, entry: LogEntry, local: &mut dyn LocalFacts) {
+        self.read_position = position;
+        if entry.member.run == self.own.run {
             return;
         }
         self.must_answer |= entry.asks;
-        self.others_changed |= self.members.heard_of(entry.member, position);
+        self.peers_changed |= self.members.update(entry.member, position);
         entry
             .facts
             .into_iter()
-            .for_each(|fact| self.take(fact, memory));
+            .for_each(|fact| self.apply_fact(fact, local));
     }
 
-    /// Reads all sets, and takes in all members and facts. Observations come first: a host has to
-    /// be known with its site before what was served there.
-    fn take_sets(
+    /// Reads the sets, and applies all members and facts. Observations come first, because a host
+    /// must be known with its site before the versions that were served there.
+    fn apply_sets(
         &mut self,
-        store: &mut dyn Store,
-        memory: &mut dyn Memory,
+        store: &mut dyn ExchangeStore,
+        local: &mut dyn LocalFacts,
     ) -> Result<(), StoreError> {
         let sets = store.read_sets()?;
         for member in sets.members {
-            if member.id != self.me.id && member.run != self.me.run {
-                self.members.heard_of(member, Position::default());
+            if member.id != self.own.id && member.run != self.own.run {
+                self.members.update(member, LogPosition::default());
             }
         }
-        self.others_changed = true;
-        // A host is known with its site first, and then by what was served there.
+        self.peers_changed = true;
         let (observed, rest): (Vec<SharedFact>, Vec<SharedFact>) = sets
             .facts
             .into_iter()
-            .partition(|fact| codec::is_of::<Observation>(&fact.key));
+            .partition(|fact| codec::is_key_of::<HostObservation>(&fact.key));
         observed
             .into_iter()
             .chain(rest)
-            .for_each(|fact| self.take(fact, memory));
+            .for_each(|fact| self.apply_fact(fact, local));
         Ok(())
     }
 
-    /// Takes in a fact: hands events and observations on to the memory, and keeps publications,
-    /// tenures and who is gone. Facts of this run, and facts that cannot be read, are passed over.
-    /// The file of a publication that is not known here is fetched later.
-    fn take(&mut self, fact: SharedFact, memory: &mut dyn Memory) {
+    /// Applies a fact: passes events and observations to `local`, and keeps publications, tenures
+    /// and declarations that an instance is gone. Ignores facts of this run, and facts that cannot
+    /// be decoded. An unknown file of a publication is fetched later.
+    fn apply_fact(&mut self, fact: SharedFact, local: &mut dyn LocalFacts) {
         self.totals.facts_read += 1;
-        if let Some(event) = codec::read_event(&fact.key, self.clocks.nearest(fact.at)) {
-            return self.take_event(event, fact, memory);
+        if let Some(event) = codec::decode_event(&fact.key, self.clocks.to_own_exact(fact.at)) {
+            return self.apply_event(event, fact, local);
         }
         if fact.key.starts_with(&gone_key("")) {
-            self.others_changed |= self.facts.add(fact);
+            self.peers_changed |= self.facts.add(fact);
             return;
         }
-        let Some((writer, read)) = codec::read(&fact.key, &fact.value, self.clocks) else {
+        let Some((writer, read)) = codec::decode_fact(&fact.key, &fact.value, self.clocks) else {
             return;
         };
         match read {
-            AnyFact::Observation(_) => {
-                let mut members = self.members.all();
+            AnyFact::HostObservation(_) => {
+                let mut members = self.members.iter();
                 let by = members.find(|member| member.id == writer);
-                // An instance that is gone may have missed what came after it, and one that is not
-                // in this store what was lost.
-                if by.is_some_and(|by| !self.is_over(by) && by.settled == self.settled) {
-                    memory.apply(Fact::set(self.clocks.nearest(fact.at), read));
+                // A peer that is gone may have missed later facts, and one that is not settled in
+                // this store may have missed lost ones.
+                if by.is_some_and(|by| !self.has_ended(by) && by.settled == self.settled) {
+                    local.apply(Fact::set(self.clocks.to_own_exact(fact.at), read));
                 }
             }
-            AnyFact::Publication(_) | AnyFact::Tenure(_) if writer != self.me.run => {
+            AnyFact::Publication(_) | AnyFact::Tenure(_) if writer != self.own.run => {
                 if let AnyFact::Publication(publication) = read
                     && let Some(version) = publication.published.version()
                     && !publication.span.is_empty()
-                    && !self.log.has_file(version)
+                    && !self.log.files.contains_key(&version)
                 {
-                    self.wanted.insert(file_key(version));
+                    self.wanted_files.insert(file_key(version));
                 }
-                self.others_changed |= self.facts.add(fact);
+                self.peers_changed |= self.facts.add(fact);
             }
             _ => {}
         }
     }
 
-    /// Takes in an event of another instance. A mark that was released since is passed over. Pauses
-    /// are only recorded: the end of the turn hands them on.
-    fn take_event(&mut self, event: Fact, shared: SharedFact, memory: &mut dyn Memory) {
+    /// Applies an event of a peer. Ignores a mark that was released since. Pauses are only
+    /// recorded, and applied at the end of the turn.
+    fn apply_event(&mut self, event: Fact, shared: SharedFact, local: &mut dyn LocalFacts) {
         let is_new = self.orders.add(&event, &shared);
         match &event.fact {
-            AnyFact::Served(_) => memory.apply(Fact {
+            AnyFact::ServedVersion(_) => local.apply(Fact {
                 at: self.clocks.to_own(shared.at),
                 ..event
             }),
-            AnyFact::Mark(mark) if self.orders.are_released(mark.address, shared.at) => {}
-            AnyFact::Pause(_) => {
+            AnyFact::ClientMark(mark) if self.orders.is_released(mark.address, shared.at) => {}
+            AnyFact::PauseRecord(_) => {
                 if is_new {
-                    self.paused_elsewhere.insert(event.key());
+                    self.peer_pauses.insert(event.key());
                 }
             }
-            _ => memory.apply(event),
+            _ => local.apply(event),
         }
     }
 
-    /// Hands the latest change of each site's pauses on to the memory. It does so at the end of a
-    /// turn, because sets and log are in no order. Then hands on the releases that were made here,
-    /// for marks that came in meanwhile.
-    fn hand_on_orders(&mut self, memory: &mut dyn Memory) {
-        let paused = std::mem::take(&mut self.paused_elsewhere);
-        let released = std::mem::take(&mut self.released_here);
+    /// Passes the latest pause of each site to `local`, at the end of a turn because sets and log
+    /// have no order. Then applies own releases again, for marks that this turn read.
+    fn apply_orders(&mut self, local: &mut dyn LocalFacts) {
+        let paused = std::mem::take(&mut self.peer_pauses);
+        let released = std::mem::take(&mut self.own_releases);
         for key in paused.iter().chain(&released) {
-            let order = self.orders.latest(key, |at| self.clocks.nearest(at));
-            order.into_iter().for_each(|order| memory.apply(order));
+            let order = self
+                .orders
+                .latest_order(key, |at| self.clocks.to_own_exact(at));
+            order.into_iter().for_each(|order| local.apply(order));
         }
     }
 
-    /// Fetches up to 32 robots.txt files of other instances that are wanted. Those that the store
-    /// does not have stay wanted.
-    fn fetch_files(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
-        if self.wanted.is_empty() {
+    /// Fetches up to 32 wanted robots.txt files of peers. Files that the store does not have stay
+    /// wanted.
+    fn fetch_files(&mut self, store: &mut dyn ExchangeStore) -> Result<(), StoreError> {
+        if self.wanted_files.is_empty() {
             return Ok(());
         }
-        let keys: Vec<String> = self.wanted.iter().take(32).cloned().collect();
+        let keys: Vec<String> = self.wanted_files.iter().take(32).cloned().collect();
         for fact in store.fetch(&keys)? {
-            let read = codec::read(&fact.key, &fact.value, self.clocks);
-            if let Some((_, AnyFact::Version(file))) = read
-                && Version::of(&file.bytes) == file.id
+            let read = codec::decode_fact(&fact.key, &fact.value, self.clocks);
+            if let Some((_, AnyFact::VersionBytes(file))) = read
+                && RobotsVersion::from_body(&file.bytes) == file.id
             {
-                self.wanted.remove(&fact.key);
-                self.log.learn(file.id, file.bytes);
-                self.others_changed = true;
+                self.wanted_files.remove(&fact.key);
+                self.log.files.insert(file.id, file.bytes);
+                self.peers_changed = true;
             }
         }
         Ok(())

@@ -1,20 +1,27 @@
-//! One instance of a simulated life: the exchange, the ledger and the history of one process,
-//! without threads and files.
+//! [`SimulatedInstance`]: one crawlgate instance in tests of the exchange between instances. It has
+//! the real exchange and ledger, but no threads and no files. [`InstanceDisk`] is what survives
+//! when its process ends, so that a test can start the instance again.
 
-use super::orders::OfOperators;
-use super::simulated::{OnThread, Simulated};
+use super::orders::OperatorState;
+use super::simulated::{SimulatedServer, SimulatedStore};
 use crate::clock::Moment;
 use crate::crawlers::Registry;
-use crate::exchange::{Before, Exchange, Gauge, Identity, Member, Memory, Now, Outbox};
+use crate::exchange::{
+    Exchange, ExchangeProgress, ExchangeTime, FactOutbox, LocalFacts, Member, PreviousMembership,
+    StoreIdentity,
+};
 use crate::facts::{AnyFact, Fact};
 use crate::ledger::Ledger;
 use crate::policy::{HostHistories, Site, SiteEntry, Snapshot};
-use crate::publications::{Current, Horizon, PublicationLog, Published, VersionStore};
+use crate::publications::{
+    CurrentSite, HistoryHorizon, PublicationLog, PublishedRobots, VersionStore,
+};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Case, Claimant, Facts, Identity as Proven, Kind, Scratch, decide_for, load,
+    Behaviour, Claimant, DecisionScratch, Identity as Proven, Kind, RequestFacts, RequestToJudge,
+    decide_for, load_site,
 };
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
@@ -38,11 +45,11 @@ pub static SITES: LazyLock<Vec<Arc<Site>>> = LazyLock::new(|| {
             "hosts: [shop.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}/never/] }}] }}\nenforcement: {{ mode: enforce }}\n",
             closed(version)
         );
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: text.as_str().into(),
         };
-        load("shop", &source, Registry::builtin())
+        load_site("shop", &source, Registry::builtin())
             .0
             .expect("a policy")
     };
@@ -57,13 +64,13 @@ pub const AGENTS: [&str; 3] = [
 
 /// What outlasts the process.
 #[derive(Clone, Debug, Default)]
-pub struct Disk {
+pub struct InstanceDisk {
     id: String,
     log: PublicationLog,
     /// What was served and observed.
     facts: Vec<Fact>,
-    orders: OfOperators,
-    identity: Option<Identity>,
+    orders: OperatorState,
+    identity: Option<StoreIdentity>,
     run: Option<String>,
     has_left: bool,
     committed: Option<Timestamp>,
@@ -71,15 +78,15 @@ pub struct Disk {
 }
 
 /// A request that waits for the word of the other instances.
-pub struct Waiting {
+pub struct WaitingRequest {
     ticket: u64,
     deadline: Duration,
-    pub request: Request,
+    pub request: TestRequest,
 }
 
 /// What became of a request that waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum WaitOutcome {
     /// It is a violation.
     Violation,
     /// What came in takes the accusation back.
@@ -90,7 +97,7 @@ pub enum Word {
 
 /// A request, as the life knows it.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct TestRequest {
     pub agent: usize,
     pub path: String,
     pub at: Timestamp,
@@ -98,13 +105,13 @@ pub struct Request {
     pub true_ms: i64,
 }
 
-pub struct Instance {
-    pub disk: Disk,
+pub struct SimulatedInstance {
+    pub disk: InstanceDisk,
     pub exchange: Exchange,
-    pub gauge: Arc<Gauge>,
+    pub progress: Arc<ExchangeProgress>,
     ledger: Arc<Ledger>,
     /// Marks and pauses.
-    pub orders: OfOperators,
+    pub orders: OperatorState,
     log: PublicationLog,
     versions: VersionStore,
     others: Vec<PublicationLog>,
@@ -114,37 +121,41 @@ pub struct Instance {
     /// Milliseconds by which its clock is ahead of the truth.
     pub ahead: i64,
     began: i64,
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingRequest>,
     committed_at: i64,
 }
 
-struct OfLedger<'a> {
+struct LedgerFacts<'a> {
     ledger: &'a Ledger,
-    orders: &'a mut OfOperators,
+    orders: &'a mut OperatorState,
     now: Timestamp,
 }
 
-impl Memory for OfLedger<'_> {
-    fn everything(&self) -> Vec<Fact> {
-        let mut facts = self.ledger.everything(self.now);
-        facts.extend(self.orders.everything());
+impl LocalFacts for LedgerFacts<'_> {
+    fn all_facts(&self) -> Vec<Fact> {
+        let mut facts = self.ledger.all_facts(self.now);
+        facts.extend(self.orders.all_facts());
         facts
     }
 
     fn apply(&mut self, fact: Fact) {
         match fact.fact {
-            AnyFact::Served(served) => self.ledger.served_elsewhere(&served, fact.at, self.now),
-            AnyFact::Observation(observed) => self.ledger.observed_elsewhere(&observed, self.now),
+            AnyFact::ServedVersion(served) => {
+                self.ledger.record_peer_served(&served, fact.at, self.now)
+            }
+            AnyFact::HostObservation(observed) => {
+                self.ledger.record_peer_observation(&observed, self.now)
+            }
             _ => self.orders.apply(fact),
         }
     }
 
-    fn begin(&mut self, _is_anew: bool) {
-        self.ledger.begin_anew(self.now);
+    fn restart_observation(&mut self, _is_anew: bool) {
+        self.ledger.restart_observations(self.now);
     }
 }
 
-impl Disk {
+impl InstanceDisk {
     /// Whether the process before ended a moment ago.
     fn is_continued(&self, now: Timestamp) -> bool {
         let longest = if self.ended { 60 } else { 20 };
@@ -153,8 +164,8 @@ impl Disk {
     }
 
     /// What the exchange is told of the process before.
-    fn before(&self) -> Before {
-        Before {
+    fn previous_membership(&self) -> PreviousMembership {
+        PreviousMembership {
             run: self.run.clone(),
             identity: self.identity.clone(),
             has_left: self.has_left && self.ended,
@@ -167,22 +178,22 @@ impl Disk {
     }
 
     /// The ledger of the next process.
-    fn ledger(&self, version: usize, now: Timestamp) -> Ledger {
+    fn restore_ledger(&self, version: usize, now: Timestamp) -> Ledger {
         let entry = SiteEntry::new(SITES[version].clone(), now);
         let moment = Moment {
             now,
-            lived: Duration::ZERO,
+            monotonic: Duration::ZERO,
         };
         let ledger = Ledger::in_memory(Vec::new(), &Snapshot::new(vec![entry], 0), moment);
         for fact in self.facts.clone() {
             match fact.fact {
-                AnyFact::Observation(mut observed) => {
+                AnyFact::HostObservation(mut observed) => {
                     if !self.is_continued(now) {
                         observed.since = now;
                     }
-                    ledger.observed_elsewhere(&observed, now);
+                    ledger.record_peer_observation(&observed, now);
                 }
-                AnyFact::Served(served) => ledger.served_elsewhere(&served, fact.at, now),
+                AnyFact::ServedVersion(served) => ledger.record_peer_served(&served, fact.at, now),
                 _ => {}
             }
         }
@@ -190,16 +201,16 @@ impl Disk {
     }
 }
 
-impl Instance {
+impl SimulatedInstance {
     /// Starts a process with what the one before left on the disk.
     pub fn start(
         number: usize,
-        disk: Disk,
+        disk: InstanceDisk,
         run: u64,
         version: usize,
         ahead: i64,
         true_ms: i64,
-    ) -> Instance {
+    ) -> SimulatedInstance {
         let now = Timestamp((true_ms + ahead).div_euclid(1_000));
         let mut disk = disk;
         if disk.id.is_empty() {
@@ -207,11 +218,11 @@ impl Instance {
         }
         let mut log = disk.log.clone();
         if !disk.is_continued(now) && disk.committed.is_some() {
-            log.forget_identities();
-            log.set_broken(now);
+            log.reset_identities();
+            log.record_gap(now);
         }
         let mut versions = VersionStore::default();
-        let before = disk.before();
+        let before = disk.previous_membership();
         let me = Member {
             id: disk.id.clone(),
             run: format!("{}.{run:08x}", disk.id),
@@ -219,9 +230,9 @@ impl Instance {
             crawlers: "same".into(),
             ..Member::default()
         };
-        let outbox = Arc::<Outbox>::default();
-        let gauge = Arc::<Gauge>::default();
-        record(&mut log, version, now);
+        let outbox = Arc::<FactOutbox>::default();
+        let progress = Arc::<ExchangeProgress>::default();
+        record_publication(&mut log, version, now);
         let published = log.versions_since(Timestamp(i64::MIN));
         let files = SITES
             .iter()
@@ -232,30 +243,30 @@ impl Instance {
         for (version, bytes) in &files {
             versions.insert(*version, bytes.clone());
         }
-        let snapshot = snapshot(&log, &[], &mut versions, version, now);
-        let ledger = disk.ledger(version, now);
+        let snapshot = build_snapshot(&log, &[], &mut versions, version, now);
+        let ledger = disk.restore_ledger(version, now);
         if let Some(since) = before.unreported_since {
-            ledger.serve_everyone_since(&snapshot, since, now);
+            ledger.record_served_to_all_since(&snapshot, since, now);
         }
-        disk.orders.tell(outbox.clone());
+        disk.orders.set_outbox(outbox.clone());
         ledger.subscribers().add(outbox.clone());
         ledger.set_peers_unknown(true);
         let exchange = Exchange::new(
             me.clone(),
             before,
             outbox,
-            gauge.clone(),
+            progress.clone(),
             log.clone(),
             files,
         );
         disk.run = Some(me.run);
         disk.ended = false;
         disk.has_left = false;
-        let mut instance = Instance {
+        let mut instance = SimulatedInstance {
             orders: disk.orders.clone(),
             disk,
             exchange,
-            gauge,
+            progress,
             ledger: Arc::new(ledger),
             log,
             versions,
@@ -272,96 +283,96 @@ impl Instance {
         instance
     }
 
-    pub fn now(&self, true_ms: i64) -> Now {
-        let lived =
+    pub fn exchange_time(&self, true_ms: i64) -> ExchangeTime {
+        let monotonic =
             Duration::from_millis(u64::try_from(true_ms - self.began).expect("time goes on"));
-        Now {
+        ExchangeTime {
             milliseconds: true_ms + self.ahead,
-            lived,
+            monotonic,
         }
     }
 
-    pub fn second(&self, true_ms: i64) -> Timestamp {
+    pub fn own_time(&self, true_ms: i64) -> Timestamp {
         Timestamp((true_ms + self.ahead).div_euclid(1_000))
     }
 
     /// What the state store does about once a second.
     fn commit(&mut self, true_ms: i64) {
-        self.disk.facts = self.ledger.everything(Timestamp(0));
+        self.disk.facts = self.ledger.all_facts(Timestamp(0));
         self.disk.log = self.log.clone();
         self.disk.orders = self.orders.clone();
-        self.disk.identity = self
-            .exchange
-            .settled()
-            .cloned()
-            .or(self.disk.identity.take());
-        self.disk.committed = Some(self.second(true_ms));
+        self.disk.identity = self.exchange.settled.clone().or(self.disk.identity.take());
+        self.disk.committed = Some(self.own_time(true_ms));
         self.committed_at = true_ms;
     }
 
-    fn rebuild(&mut self, true_ms: i64) {
-        let now = self.second(true_ms);
-        self.snapshot = Arc::new(snapshot(
+    fn rebuild_snapshot(&mut self, true_ms: i64) {
+        let now = self.own_time(true_ms);
+        self.snapshot = Arc::new(build_snapshot(
             &self.log,
             &self.others,
             &mut self.versions,
             self.version,
             now,
         ));
-        self.ledger.settle(&self.snapshot, now);
+        self.ledger.apply_snapshot(&self.snapshot, now);
     }
 
     /// A turn of the exchange; what became of the requests that waited.
     pub fn turn(
         &mut self,
-        store: &Simulated,
+        store: &SimulatedServer,
         is_cut_off: bool,
         true_ms: i64,
-    ) -> Vec<(Request, Word)> {
-        let (now, second) = (self.now(true_ms), self.second(true_ms));
+    ) -> Vec<(TestRequest, WaitOutcome)> {
+        let (now, second) = (self.exchange_time(true_ms), self.own_time(true_ms));
         let ledger = self.ledger.clone();
-        let mut memory = OfLedger {
+        let mut memory = LedgerFacts {
             ledger: &ledger,
             orders: &mut self.orders,
             now: second,
         };
         let asks = !self.waiting.is_empty();
-        self.exchange
-            .turn(&mut OnThread(store, is_cut_off), &|| now, &mut memory, asks);
-        if let Some(others) = self.exchange.others(now) {
+        self.exchange.turn(
+            &mut SimulatedStore(store, is_cut_off),
+            &|| now,
+            &mut memory,
+            asks,
+        );
+        if let Some(others) = self.exchange.take_peer_publications(now) {
             self.others = others.logs;
             others
                 .files
                 .into_iter()
                 .for_each(|(version, bytes)| self.versions.insert(version, bytes));
-            self.rebuild(true_ms);
+            self.rebuild_snapshot(true_ms);
         }
         self.ledger
-            .set_peers_unknown(self.exchange.hindrance(now).is_some());
+            .set_peers_unknown(self.exchange.no_accusation_reason(now).is_some());
         self.try_to_publish(store, is_cut_off, true_ms);
         if true_ms - self.committed_at >= 1_000 {
             self.ledger.tick(
                 &self.snapshot,
                 Moment {
                     now: second,
-                    lived: now.lived,
+                    monotonic: now.monotonic,
                 },
             );
             self.commit(true_ms);
         }
-        let confirmed = self.exchange.confirmed(now);
+        let confirmed = self.exchange.last_confirmed_entry(now);
         let mut over = Vec::new();
         let waiting = std::mem::take(&mut self.waiting);
         for waits in waiting {
             if confirmed.is_some_and(|confirmed| waits.ticket <= confirmed) {
-                let lived = waits.deadline - crate::exchange::CONFIRM_WITHIN;
-                let word = match self.kind(&waits.request, lived, true) {
-                    Some(Kind::Violation) => Word::Violation,
-                    _ => Word::TakenBack,
+                let monotonic = waits.deadline - crate::exchange::CONFIRM_TIMEOUT;
+                let word = match self.judge_request(&waits.request, monotonic, true) {
+                    Some(Kind::Violation) => WaitOutcome::Violation,
+                    _ => WaitOutcome::TakenBack,
                 };
                 over.push((waits.request, word));
-            } else if now.lived >= waits.deadline {
-                over.push((waits.request, Word::Late));
+            } else if now.monotonic >= waits.deadline {
+                over.push((waits.request, WaitOutcome::Late));
             } else {
                 self.waiting.push(waits);
             }
@@ -369,18 +380,18 @@ impl Instance {
         over
     }
 
-    fn try_to_publish(&mut self, store: &Simulated, is_cut_off: bool, true_ms: i64) {
+    fn try_to_publish(&mut self, store: &SimulatedServer, is_cut_off: bool, true_ms: i64) {
         if self.wanted == self.version {
             return;
         }
-        let (now, second) = (self.now(true_ms), self.second(true_ms));
+        let (now, second) = (self.exchange_time(true_ms), self.own_time(true_ms));
         let mut log = self.log.clone();
-        record(&mut log, self.wanted, second);
+        record_publication(&mut log, self.wanted, second);
         let site = &SITES[self.wanted];
         let files = [(site.robots_txt.version, site.robots_txt.body.clone())];
         if self
             .exchange
-            .announce(&mut OnThread(store, is_cut_off), now, &log, &files)
+            .announce(&mut SimulatedStore(store, is_cut_off), now, &log, &files)
             .is_ok()
         {
             (self.log, self.version) = (log, self.wanted);
@@ -388,22 +399,22 @@ impl Instance {
                 .insert(site.robots_txt.version, site.robots_txt.body.clone());
             // As the state store does: before it takes effect.
             self.commit(true_ms);
-            self.rebuild(true_ms);
-            self.exchange.published(&self.log);
+            self.rebuild_snapshot(true_ms);
+            self.exchange.set_log(&self.log);
         }
     }
 
     /// Whether it answers requests for robots.txt with a file.
-    pub fn speaks(&self, true_ms: i64) -> bool {
-        self.gauge.speaks_until.load(Ordering::SeqCst) > self.second(true_ms).0
+    pub fn serves_robots_txt(&self, true_ms: i64) -> bool {
+        self.progress.robots_txt_until.load(Ordering::SeqCst) > self.own_time(true_ms).0
     }
 
     /// Serves robots.txt; says which version.
-    pub fn serve(&mut self, agent: usize, true_ms: i64) -> usize {
+    pub fn serve_robots_txt(&mut self, agent: usize, true_ms: i64) -> usize {
         let snapshot = self.snapshot.clone();
-        let facts = self.facts(agent, b"/robots.txt", self.second(true_ms));
-        let claimant = Claimant::of(&snapshot, Registry::builtin(), &facts).expect("a site");
-        self.ledger.served(
+        let facts = self.request_facts(agent, b"/robots.txt", self.own_time(true_ms));
+        let claimant = Claimant::find(&snapshot, Registry::builtin(), &facts).expect("a site");
+        self.ledger.record_served(
             Registry::builtin(),
             claimant.entry,
             HOST,
@@ -413,9 +424,14 @@ impl Instance {
         self.version
     }
 
-    fn facts<'a>(&self, agent: usize, target: &'a [u8], now: Timestamp) -> Facts<'a> {
+    fn request_facts<'a>(
+        &self,
+        agent: usize,
+        target: &'a [u8],
+        now: Timestamp,
+    ) -> RequestFacts<'a> {
         let user_agent = AGENTS[agent].as_bytes();
-        Facts {
+        RequestFacts {
             host: HOST,
             target,
             method: b"GET",
@@ -426,54 +442,59 @@ impl Instance {
         }
     }
 
-    fn kind(&self, request: &Request, lived: Duration, has_heard_all: bool) -> Option<Kind> {
+    fn judge_request(
+        &self,
+        request: &TestRequest,
+        monotonic: Duration,
+        peers_confirmed: bool,
+    ) -> Option<Kind> {
         let snapshot = self.snapshot.clone();
         let registry = Registry::builtin();
-        let facts = self.facts(request.agent, request.path.as_bytes(), request.at);
-        let claimant = Claimant::of(&snapshot, registry, &facts)?;
+        let facts = self.request_facts(request.agent, request.path.as_bytes(), request.at);
+        let claimant = Claimant::find(&snapshot, registry, &facts)?;
         let moment = Moment {
             now: request.at,
-            lived,
+            monotonic,
         };
         let (cached_versions, visit) =
             self.ledger
-                .look(registry, claimant, HOST, moment, has_heard_all);
-        if !has_heard_all {
+                .cached_versions(registry, claimant, HOST, moment, peers_confirmed);
+        if !peers_confirmed {
             self.ledger
-                .note_request(claimant.entry, HOST, visit, request.at);
+                .record_request(claimant.entry, HOST, visit, request.at);
         }
-        let case = Case {
+        let case = RequestToJudge {
             registry,
             facts,
             claimant,
             cached_versions,
         };
-        Some(decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind)
+        Some(decide_for(&case, Behaviour::default(), &mut DecisionScratch::default()).kind)
     }
 
     /// A crawler asks for a page. What was found at once, unless that has to wait.
-    pub fn ask(
+    pub fn request_page(
         &mut self,
         agent: usize,
         path: &str,
         is_violator: bool,
         true_ms: i64,
     ) -> Option<Kind> {
-        let now = self.now(true_ms);
-        let request = Request {
+        let now = self.exchange_time(true_ms);
+        let request = TestRequest {
             agent,
             path: path.to_owned(),
-            at: self.second(true_ms),
+            at: self.own_time(true_ms),
             is_violator,
             true_ms,
         };
-        let kind = self.kind(&request, now.lived, false)?;
+        let kind = self.judge_request(&request, now.monotonic, false)?;
         if kind != Kind::Violation {
             return Some(kind);
         }
-        let ticket = self.gauge.next_entry.load(Ordering::SeqCst);
-        let deadline = now.lived + crate::exchange::CONFIRM_WITHIN;
-        self.waiting.push(Waiting {
+        let ticket = self.progress.next_entry.load(Ordering::SeqCst);
+        let deadline = now.monotonic + crate::exchange::CONFIRM_TIMEOUT;
+        self.waiting.push(WaitingRequest {
             ticket,
             deadline,
             request,
@@ -482,11 +503,11 @@ impl Instance {
     }
 
     /// The end in order; what it leaves.
-    pub fn end(mut self, store: &Simulated, is_cut_off: bool, true_ms: i64) -> Disk {
-        let now = self.now(true_ms);
+    pub fn stop(mut self, store: &SimulatedServer, is_cut_off: bool, true_ms: i64) -> InstanceDisk {
+        let now = self.exchange_time(true_ms);
         self.disk.has_left = self
             .exchange
-            .leave(&mut OnThread(store, is_cut_off), now)
+            .leave(&mut SimulatedStore(store, is_cut_off), now)
             .is_ok();
         self.commit(true_ms);
         self.disk.ended = true;
@@ -494,35 +515,35 @@ impl Instance {
     }
 }
 
-fn record(log: &mut PublicationLog, version: usize, now: Timestamp) {
+fn record_publication(log: &mut PublicationLog, version: usize, now: Timestamp) {
     let site = &SITES[version];
-    let current = Current {
+    let current = CurrentSite {
         site: "shop",
         hosts: site.policy.hosts.iter().map(|host| &host.value).collect(),
-        published: Published::Version(site.robots_txt.version),
+        published: PublishedRobots::Version(site.robots_txt.version),
         identities: 7,
-        tells: false,
+        has_page_tags: false,
         declared: None,
     };
     log.record(&[current], now);
 }
 
-fn snapshot(
+fn build_snapshot(
     log: &PublicationLog,
     others: &[PublicationLog],
     versions: &mut VersionStore,
     version: usize,
     now: Timestamp,
 ) -> Snapshot {
-    let horizon = Horizon {
-        longest: LONGEST,
+    let horizon = HistoryHorizon {
+        max_cache_time: LONGEST,
         now,
     };
-    let known = log.histories_beside(others, versions, Registry::builtin(), horizon);
+    let known = log.build_histories(others, versions, Registry::builtin(), horizon);
     let mut entry = SiteEntry::new(SITES[version].clone(), now);
     entry.since = log.in_force_since("shop").unwrap_or(now);
     Snapshot::new(vec![entry], 1).with_histories(HostHistories::new(known), now)
 }
 
 /// Instances by number.
-pub type Instances = BTreeMap<usize, Instance>;
+pub type Instances = BTreeMap<usize, SimulatedInstance>;

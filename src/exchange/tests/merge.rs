@@ -1,14 +1,19 @@
-//! Tests that merging facts of instances ([`Merged`]), and what operators did ([`Orders`]), gives
-//! the same result in any sequence and with repetitions. Also, a fact is read as it was written.
+//! Property tests of what crawlgate instances exchange. However often and in whatever order facts
+//! ([`MergedFacts`]) and orders of operators ([`OperatorOrders`]) arrive, each instance must end in
+//! the same state. Facts must be decoded as they were encoded.
 
 use crate::exchange::SharedFact;
-use crate::exchange::codec::{Clocks, is_of, read, read_event, write, write_event};
-use crate::exchange::fact::Merged;
-use crate::exchange::orders::Orders;
-use crate::facts::{AnyFact, Fact, Mark, Observation, Pause, PauseEvent, Release, Served};
-use crate::policy::Version;
-use crate::policy::model::Audience;
-use crate::publications::{Change, Publication, Published, Span};
+use crate::exchange::codec::{
+    ClockPair, decode_event, decode_fact, encode_event, encode_fact, is_key_of,
+};
+use crate::exchange::fact::MergedFacts;
+use crate::exchange::orders::OperatorOrders;
+use crate::facts::{
+    AnyFact, ClientMark, Fact, HostObservation, MarkRelease, PauseEvent, PauseRecord, ServedVersion,
+};
+use crate::policy::RobotsVersion;
+use crate::policy::model::PauseAudience;
+use crate::publications::{LogChange, LogSpan, Publication, PublishedRobots};
 use crate::time::Timestamp;
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -16,7 +21,7 @@ use std::net::IpAddr;
 /// When the events happened.
 const AT: Timestamp = Timestamp(1_000);
 
-fn facts() -> impl Strategy<Value = Vec<SharedFact>> {
+fn any_facts() -> impl Strategy<Value = Vec<SharedFact>> {
     let fact = ("[spto]\n[ab]", 0..4i64, "[xy]?").prop_map(|(key, at, value)| SharedFact {
         key,
         at,
@@ -25,62 +30,65 @@ fn facts() -> impl Strategy<Value = Vec<SharedFact>> {
     proptest::collection::vec(fact, 0..12)
 }
 
-fn merged(facts: &[SharedFact]) -> Merged {
-    let mut merged = Merged::default();
+fn merge_all(facts: &[SharedFact]) -> MergedFacts {
+    let mut merged = MergedFacts::default();
     facts.iter().for_each(|fact| {
         merged.add(fact.clone());
     });
     merged
 }
 
-fn both(one: &Merged, other: &Merged) -> Merged {
+fn merge_both(one: &MergedFacts, other: &MergedFacts) -> MergedFacts {
     let mut both = one.clone();
     both.merge(other.clone());
     both
 }
 
-fn address() -> impl Strategy<Value = IpAddr> {
+fn any_address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![
         any::<[u8; 4]>().prop_map(IpAddr::from),
         any::<[u8; 16]>().prop_map(IpAddr::from)
     ]
 }
 
-fn pause(site: &str, audience: Audience, seconds: i64) -> Fact {
-    let paused = Pause {
+fn pause_fact(site: &str, audience: PauseAudience, seconds: i64) -> Fact {
+    let paused = PauseRecord {
         audience,
         until: Timestamp(AT.0 + seconds),
         retry_after: 60,
-        ..Pause::of_plan(site, "", PauseEvent::Switched, AT)
+        ..PauseRecord::for_plan(site, "", PauseEvent::Switched, AT)
     };
     Fact::set(AT, paused)
 }
 
-fn resumed(site: &str) -> Fact {
-    Fact::removed(AT, Pause::of_plan(site, "", PauseEvent::Switched, AT))
+fn resume_fact(site: &str) -> Fact {
+    Fact::removed(
+        AT,
+        PauseRecord::for_plan(site, "", PauseEvent::Switched, AT),
+    )
 }
 
-fn paused() -> impl Strategy<Value = Fact> {
+fn any_pause() -> impl Strategy<Value = Fact> {
     ("[ab]", 0..3i64, any::<bool>()).prop_map(|(site, seconds, everyone)| {
         match (seconds, everyone) {
-            (0, _) => resumed(&site),
-            (seconds, true) => pause(&site, Audience::Everyone, seconds),
-            (seconds, false) => pause(&site, Audience::Crawlers, seconds),
+            (0, _) => resume_fact(&site),
+            (seconds, true) => pause_fact(&site, PauseAudience::Everyone, seconds),
+            (seconds, false) => pause_fact(&site, PauseAudience::Crawlers, seconds),
         }
     })
 }
 
-fn release(network: &str) -> Fact {
+fn release_fact(network: &str) -> Fact {
     let network = network.parse().expect("a network");
-    Fact::set(AT, Release { network })
+    Fact::set(AT, MarkRelease { network })
 }
 
-fn released() -> impl Strategy<Value = Fact> {
-    (0..2u8, 24..26u8).prop_map(|(last, length)| release(&format!("192.0.{last}.0/{length}")))
+fn any_release() -> impl Strategy<Value = Fact> {
+    (0..2u8, 24..26u8).prop_map(|(last, length)| release_fact(&format!("192.0.{last}.0/{length}")))
 }
 
-fn mark(crawler: String, address: IpAddr, seconds: u32) -> Fact {
-    let mark = Mark {
+fn mark_fact(crawler: String, address: IpAddr, seconds: u32) -> Fact {
+    let mark = ClientMark {
         site: "shop".into(),
         crawler,
         address,
@@ -90,72 +98,72 @@ fn mark(crawler: String, address: IpAddr, seconds: u32) -> Fact {
     Fact::set(AT, mark)
 }
 
-fn events() -> impl Strategy<Value = Fact> {
+fn any_event() -> impl Strategy<Value = Fact> {
     let version = any::<[u8; 8]>();
     let served = ("[a-z.]{1,9}", "[a-z]{0,5}", version).prop_map(|(host, crawler, version)| {
-        let received = Published::Version(Version(version));
+        let received = PublishedRobots::Version(RobotsVersion(version));
         Fact::set(
             AT,
-            Served {
+            ServedVersion {
                 host,
                 crawler,
                 received,
             },
         )
     });
-    let marked = ("[a-z /.0-9]{0,9}", address(), any::<u32>())
-        .prop_map(|(crawler, address, seconds)| mark(crawler, address, seconds));
-    prop_oneof![served, marked, paused(), released()]
+    let marked = ("[a-z /.0-9]{0,9}", any_address(), any::<u32>())
+        .prop_map(|(crawler, address, seconds)| mark_fact(crawler, address, seconds));
+    prop_oneof![served, marked, any_pause(), any_release()]
 }
 
 /// What operators did, in an order.
-fn orders(given: &[(Fact, i64)]) -> Orders {
-    let mut orders = Orders::default();
+fn merge_orders(given: &[(Fact, i64)]) -> OperatorOrders {
+    let mut orders = OperatorOrders::default();
     for (fact, at) in given {
-        orders.add(fact, &write_event(fact, *at).expect("an event"));
+        orders.add(fact, &encode_event(fact, *at).expect("an event"));
     }
     orders
 }
 
 proptest! {
     #[test]
-    fn events_are_read_as_they_were_written(event in events(), at in any::<i64>()) {
-        let shared = write_event(&event, at).expect("short names");
+    fn events_are_read_as_they_were_written(event in any_event(), at in any::<i64>()) {
+        let shared = encode_event(&event, at).expect("short names");
         prop_assert!(shared.value.is_empty());
-        prop_assert_eq!(read_event(&shared.key, AT), Some(event.clone()));
-        let is_mark = matches!(event.fact, AnyFact::Mark(_));
-        prop_assert_eq!(is_of::<Mark>(&shared.key), is_mark);
+        prop_assert_eq!(decode_event(&shared.key, AT), Some(event.clone()));
+        let is_mark = matches!(event.fact, AnyFact::ClientMark(_));
+        prop_assert_eq!(is_key_of::<ClientMark>(&shared.key), is_mark);
     }
 
     #[test]
-    fn orders_are_the_same_in_any_order_and_given_again(
-        given in proptest::collection::vec((prop_oneof![paused(), released()], 0..4i64), 0..8),
+    fn orders_merge_the_same_in_any_sequence(
+        given in proptest::collection::vec((prop_oneof![any_pause(), any_release()], 0..4i64), 0..8),
         turned in any::<prop::sample::Index>(),
     ) {
-        let once = orders(&given);
+        let once = merge_orders(&given);
         let mut other = given.clone();
         other.rotate_left(if given.is_empty() { 0 } else { turned.index(given.len()) });
         other.reverse();
         other.extend(given.iter().cloned());
-        prop_assert_eq!(&once, &orders(&other));
+        prop_assert_eq!(&once, &merge_orders(&other));
         // A store that starts over is told what there is, in whatever order.
-        let told = once.facts().map(|shared| (read_event(&shared.key, AT).expect("read"), shared.at));
-        prop_assert_eq!(&once, &orders(&told.collect::<Vec<_>>()));
+        let told = once.facts().map(|shared| (decode_event(&shared.key, AT).expect("read"), shared.at));
+        prop_assert_eq!(&once, &merge_orders(&told.collect::<Vec<_>>()));
     }
 
     #[test]
-    fn merging_is_commutative_associative_and_idempotent(one in facts(), two in facts(), three in facts()) {
-        let (a, b, c) = (merged(&one), merged(&two), merged(&three));
-        prop_assert_eq!(both(&a, &b), both(&b, &a));
-        prop_assert_eq!(both(&both(&a, &b), &c), both(&a, &both(&b, &c)));
-        prop_assert_eq!(both(&a, &a), a.clone());
+    fn merging_is_commutative_associative_and_idempotent(one in any_facts(), two in any_facts(), three in any_facts()) {
+        let (a, b, c) = (merge_all(&one), merge_all(&two), merge_all(&three));
+        prop_assert_eq!(merge_both(&a, &b), merge_both(&b, &a));
+        prop_assert_eq!(merge_both(&merge_both(&a, &b), &c), merge_both(&a, &merge_both(&b, &c)));
+        prop_assert_eq!(merge_both(&a, &a), a.clone());
         let all: Vec<SharedFact> = one.iter().chain(&two).rev().cloned().collect();
-        prop_assert_eq!(merged(&all), both(&a, &b));
+        prop_assert_eq!(merge_all(&all), merge_both(&a, &b));
     }
 
     #[test]
-    fn adding_a_fact_says_whether_it_changed_anything(facts in facts()) {
-        let mut all = Merged::default();
+    fn add_returns_whether_the_fact_changed_anything(facts in any_facts()) {
+        let mut all = MergedFacts::default();
         for fact in facts {
             let before = all.clone();
             prop_assert_eq!(all.add(fact), all != before);
@@ -164,35 +172,36 @@ proptest! {
 }
 
 #[test]
-fn order_that_follows_another_at_once_is_later() {
-    let on = pause("shop", Audience::Everyone, 60);
-    let off = resumed("shop");
-    let mut orders = Orders::default();
-    let given_at = |orders: &mut Orders, fact: &Fact, at| {
-        orders.add(fact, &write_event(fact, at).expect("an event"))
+fn order_right_after_another_is_later() {
+    let on = pause_fact("shop", PauseAudience::Everyone, 60);
+    let off = resume_fact("shop");
+    let mut orders = OperatorOrders::default();
+    let given_at = |orders: &mut OperatorOrders, fact: &Fact, at| {
+        orders.add(fact, &encode_event(fact, at).expect("an event"))
     };
     for (fact, at) in [(&on, 100), (&off, 100), (&on, 101), (&off, 101)] {
-        let at = orders.time_of(fact, at);
+        let at = orders.order_time(fact, at);
         assert!(given_at(&mut orders, fact, at), "{fact:?}");
     }
     assert!(!given_at(&mut orders, &on, 101), "given before it");
     // What waited while the store was away is as old as it is.
-    assert_eq!(orders.time_of(&on, 50), 50);
+    assert_eq!(orders.order_time(&on, 50), 50);
 }
 
 #[test]
-fn release_is_for_what_was_marked_before_it() {
-    let orders = orders(&[(release("192.0.2.0/24"), 100)]);
-    let are_released =
-        |address: &str, at| orders.are_released(address.parse().expect("an address"), at);
-    assert!(are_released("192.0.2.7", 100));
-    assert!(!are_released("192.0.2.7", 101));
-    assert!(!are_released("198.51.100.7", 100));
+fn release_covers_earlier_marks_only() {
+    let orders = merge_orders(&[(release_fact("192.0.2.0/24"), 100)]);
+    let is_released =
+        |address: &str, at| orders.is_released(address.parse().expect("an address"), at);
+    assert!(is_released("192.0.2.7", 100));
+    assert!(!is_released("192.0.2.7", 101));
+    assert!(!is_released("198.51.100.7", 100));
 }
 
 #[test]
 fn name_that_cannot_stand_in_a_key_is_not_shared() {
-    let of = |crawler: String| write_event(&mark(crawler, IpAddr::from([192, 0, 2, 1]), 1), 1);
+    let of =
+        |crawler: String| encode_event(&mark_fact(crawler, IpAddr::from([192, 0, 2, 1]), 1), 1);
     assert!(of("a bot".into()).is_some());
     assert_eq!((of("a\nbot".into()), of("a".repeat(300))), (None, None));
 }
@@ -200,45 +209,45 @@ fn name_that_cannot_stand_in_a_key_is_not_shared() {
 #[test]
 fn facts_of_one_writer_are_read_by_the_own_clock() {
     // The reader's clock is a minute ahead of the writer's.
-    let clocks = |ahead| Clocks {
+    let clocks = |ahead| ClockPair {
         store: 5_000_000,
         ahead,
     };
-    let span = Span {
-        since: Change {
+    let span = LogSpan {
+        since: LogChange {
             number: 7,
             at: Timestamp(4_000),
         },
-        until: Some(Change {
+        until: Some(LogChange {
             number: 9,
             at: Timestamp(4_500),
         }),
     };
     let publication = Publication {
         site: "shop".into(),
-        published: Published::Version(Version([7; 8])),
+        published: PublishedRobots::Version(RobotsVersion([7; 8])),
         identities: u64::MAX,
-        tells: true,
+        has_page_tags: true,
         span,
         unreported_until: None,
     };
-    let shared = write("a.1", &publication.clone().into(), 5_000, clocks(0));
+    let shared = encode_fact("a.1", &publication.clone().into(), 5_000, clocks(0));
     assert_eq!(
         shared.key, "publications\na.1\nshop\n7",
         "written with its table, its writer and its key"
     );
     let mut later = publication;
     later.span.since.at = Timestamp(4_062);
-    later.span.until = later.span.until.map(|until| Change {
+    later.span.until = later.span.until.map(|until| LogChange {
         at: Timestamp(4_562),
         ..until
     });
     assert_eq!(
-        read(&shared.key, &shared.value, clocks(60_000)),
+        decode_fact(&shared.key, &shared.value, clocks(60_000)),
         Some(("a.1", later.into()))
     );
 
-    let observed = Observation {
+    let observed = HostObservation {
         host: "shop.example".into(),
         site: "shop".into(),
         since: Timestamp(0),
@@ -246,13 +255,13 @@ fn facts_of_one_writer_are_read_by_the_own_clock() {
         named: true,
         behind_cache: None,
     };
-    let shared = write("a", &observed.clone().into(), 5_000, clocks(0));
-    let later = Observation {
+    let shared = encode_fact("a", &observed.clone().into(), 5_000, clocks(0));
+    let later = HostObservation {
         seen: Timestamp(4_062),
         ..observed
     };
     assert_eq!(
-        read(&shared.key, &shared.value, clocks(60_000)),
+        decode_fact(&shared.key, &shared.value, clocks(60_000)),
         Some(("a", later.into())),
         "the beginning of time is the same by every clock"
     );

@@ -1,4 +1,5 @@
-//! Several instances before a store in memory.
+//! Tests of the exchange between crawlgate instances, with several simulated instances and a shared
+//! store in memory.
 
 mod life;
 mod lives;
@@ -9,10 +10,10 @@ mod two;
 
 /// Numbers that a seed determines (splitmix64).
 #[derive(Clone, Debug)]
-pub struct Dice(pub u64);
+pub struct TestRandom(pub u64);
 
-impl Dice {
-    pub fn next(&mut self) -> u64 {
+impl TestRandom {
+    pub fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +23,7 @@ impl Dice {
 
     /// Below `end`.
     pub fn below(&mut self, end: i64) -> i64 {
-        i64::try_from(self.next() % u64::try_from(end.max(1)).expect("positive"))
+        i64::try_from(self.next_number() % u64::try_from(end.max(1)).expect("positive"))
             .expect("below end")
     }
 

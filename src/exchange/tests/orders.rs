@@ -1,8 +1,10 @@
-//! Marks and pauses of one instance of a simulated life, as plainly as can be: what an operator and
-//! clients did, and what was heard of others.
+//! [`OperatorState`]: which clients are marked and whether the site is paused, on one simulated
+//! instance. Tests of the exchange use it in place of the real tables of marks and pauses.
 
-use crate::exchange::Outbox;
-use crate::facts::{AnyFact, Fact, Mark, Pause, PauseEvent, Release, Subscriber};
+use crate::exchange::FactOutbox;
+use crate::facts::{
+    AnyFact, ClientMark, Fact, FactSubscriber, MarkRelease, PauseEvent, PauseRecord,
+};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -16,14 +18,14 @@ const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 /// Clients that are marked, and whether the site is paused.
 #[derive(Clone, Debug, Default)]
-pub struct OfOperators {
+pub struct OperatorState {
     marks: BTreeMap<IpAddr, Timestamp>,
     paused: Option<Timestamp>,
-    outbox: Option<Arc<Outbox>>,
+    outbox: Option<Arc<FactOutbox>>,
 }
 
-fn mark(address: IpAddr, at: Timestamp) -> Fact {
-    let mark = Mark {
+fn mark_fact(address: IpAddr, at: Timestamp) -> Fact {
+    let mark = ClientMark {
         site: SITE.into(),
         crawler: "other".into(),
         address,
@@ -33,10 +35,10 @@ fn mark(address: IpAddr, at: Timestamp) -> Fact {
     Fact::set(at, mark)
 }
 
-fn pause(is_on: bool, at: Timestamp) -> Fact {
-    let pause = Pause {
+fn pause_fact(is_on: bool, at: Timestamp) -> Fact {
+    let pause = PauseRecord {
         until: at.plus(MONTH),
-        ..Pause::of_plan(SITE, "", PauseEvent::Switched, at)
+        ..PauseRecord::for_plan(SITE, "", PauseEvent::Switched, at)
     };
     Fact {
         is_removal: !is_on,
@@ -44,13 +46,13 @@ fn pause(is_on: bool, at: Timestamp) -> Fact {
     }
 }
 
-impl OfOperators {
+impl OperatorState {
     /// From now on what happens is told through this.
-    pub fn tell(&mut self, outbox: Arc<Outbox>) {
+    pub fn set_outbox(&mut self, outbox: Arc<FactOutbox>) {
         self.outbox = Some(outbox);
     }
 
-    fn happened(&self, fact: Fact) {
+    fn notify_outbox(&self, fact: Fact) {
         if let Some(outbox) = &self.outbox {
             outbox.notify(&fact);
         }
@@ -59,46 +61,51 @@ impl OfOperators {
     /// A client requests a trap.
     pub fn mark(&mut self, address: IpAddr, at: Timestamp) {
         self.marks.insert(address, at);
-        self.happened(mark(address, at));
+        self.notify_outbox(mark_fact(address, at));
     }
 
     /// An operator releases the marks of a network.
     pub fn release(&mut self, network: IpNet, at: Timestamp) {
         self.marks.retain(|address, _| !network.contains(address));
-        self.happened(Fact::set(at, Release { network }));
+        self.notify_outbox(Fact::set(at, MarkRelease { network }));
     }
 
     /// An operator pauses the site, or ends that.
     pub fn pause(&mut self, is_on: bool, at: Timestamp) {
         self.paused = is_on.then_some(at);
-        self.happened(pause(is_on, at));
+        self.notify_outbox(pause_fact(is_on, at));
     }
 
     /// What is told to a store that starts over.
-    pub fn everything(&self) -> Vec<Fact> {
-        let marks = self.marks.iter().map(|(address, at)| mark(*address, *at));
-        marks.chain(self.paused.map(|at| pause(true, at))).collect()
+    pub fn all_facts(&self) -> Vec<Fact> {
+        let marks = self
+            .marks
+            .iter()
+            .map(|(address, at)| mark_fact(*address, *at));
+        marks
+            .chain(self.paused.map(|at| pause_fact(true, at)))
+            .collect()
     }
 
     /// Another instance told this.
     pub fn apply(&mut self, fact: Fact) {
         let at = fact.at;
         match fact.fact {
-            AnyFact::Mark(mark) => {
+            AnyFact::ClientMark(mark) => {
                 let known = self.marks.entry(mark.address).or_insert(at);
                 *known = at.max(*known);
             }
-            AnyFact::Release(Release { network }) => {
+            AnyFact::MarkRelease(MarkRelease { network }) => {
                 self.marks
                     .retain(|address, since| !network.contains(address) || *since > at);
             }
-            AnyFact::Pause(_) => self.paused = (!fact.is_removal).then_some(at),
+            AnyFact::PauseRecord(_) => self.paused = (!fact.is_removal).then_some(at),
             _ => {}
         }
     }
 
     /// Who is marked, and whether the site is paused.
-    pub fn in_force(&self) -> (Vec<IpAddr>, bool) {
+    pub fn marks_and_pause(&self) -> (Vec<IpAddr>, bool) {
         (self.marks.keys().copied().collect(), self.paused.is_some())
     }
 }

@@ -1,65 +1,68 @@
-//! A store in memory that can be away, slow, flushed, restored and failed over.
+//! [`SimulatedServer`]: a stand-in for Redis in tests of the exchange. It is in memory, and a test
+//! can make it unreachable, let it lose answers, flush it, restore it from a backup, or fail over
+//! to a replica.
 
-use super::Dice;
-use crate::exchange::fact::Merged;
+use super::TestRandom;
+use crate::exchange::fact::MergedFacts;
 use crate::exchange::{
-    Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
+    ExchangeStore, LogEntry, LogPosition, LogRead, Member, SharedFact, StoreBatch, StoreError,
+    StoreIdentity, StoreSets, WriteResult,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// What stands in the store.
 #[derive(Clone, Debug, Default)]
-struct Content {
+struct ServerContent {
     epoch: Option<String>,
-    served: Merged,
+    served: MergedFacts,
     facts: BTreeMap<String, (i64, String)>,
     members: BTreeMap<String, Member>,
-    log: Vec<(Position, Entry)>,
-    last: Position,
+    log: Vec<(LogPosition, LogEntry)>,
+    last: LogPosition,
 }
 
 #[derive(Debug)]
-pub struct Inner {
-    content: Content,
+pub struct ServerState {
+    content: ServerContent,
     run: u64,
     pub milliseconds: i64,
     pub is_away: bool,
     /// One in so many writes is applied and not answered; none at 0.
     pub loses_answers: i64,
     /// What a replica has, and what a backup has.
-    replica: Content,
-    backup: Content,
-    dice: Dice,
+    replica: ServerContent,
+    backup: ServerContent,
+    dice: TestRandom,
     longest_log: usize,
 }
 
 /// The store itself, as the world sees it.
 #[derive(Clone)]
-pub struct Simulated(pub Arc<Mutex<Inner>>);
+pub struct SimulatedServer(pub Arc<Mutex<ServerState>>);
 
-impl Simulated {
-    pub fn new(seed: u64) -> Simulated {
-        let inner = Inner {
-            content: Content::default(),
+impl SimulatedServer {
+    pub fn new(seed: u64) -> SimulatedServer {
+        let inner = ServerState {
+            content: ServerContent::default(),
             run: 1,
             milliseconds: 0,
             is_away: false,
             loses_answers: 0,
-            replica: Content::default(),
-            backup: Content::default(),
-            dice: Dice(seed),
+            replica: ServerContent::default(),
+            backup: ServerContent::default(),
+            dice: TestRandom(seed),
             longest_log: 200,
         };
-        Simulated(Arc::new(Mutex::new(inner)))
+        SimulatedServer(Arc::new(Mutex::new(inner)))
     }
 
-    pub fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+    pub fn with_state<T>(&self, change: impl FnOnce(&mut ServerState) -> T) -> T {
         change(&mut self.0.lock().expect("one thread"))
     }
 }
 
-impl Inner {
+impl ServerState {
     pub fn replicate(&mut self) {
         self.replica = self.content.clone();
     }
@@ -70,7 +73,7 @@ impl Inner {
 
     pub fn flush(&mut self) {
         // Ids of a stream begin anew; those of the next entries are by the clock.
-        self.content = Content::default();
+        self.content = ServerContent::default();
     }
 
     pub fn restart_from_backup(&mut self) {
@@ -87,19 +90,19 @@ impl Inner {
         self.run += 1;
     }
 
-    fn identity(&mut self, founding: Option<&str>) -> Identity {
+    fn identity(&mut self, founding: Option<&str>) -> StoreIdentity {
         if let Some(founding) = founding {
             let founding = format!("{founding}@{}", self.milliseconds);
             self.content.epoch.get_or_insert(founding);
         }
-        Identity {
+        StoreIdentity {
             run_id: self.run.to_string(),
             epoch: self.content.epoch.clone().unwrap_or_default(),
         }
     }
 
-    fn add(&mut self, fact: &SharedFact, replaces: bool) {
-        let Content { served, facts, .. } = &mut self.content;
+    fn add_fact(&mut self, fact: &SharedFact, replaces: bool) {
+        let ServerContent { served, facts, .. } = &mut self.content;
         if fact.value.is_empty() {
             served.add(fact.clone());
         } else if replaces {
@@ -111,12 +114,15 @@ impl Inner {
         }
     }
 
-    fn write(&mut self, batch: &Batch) -> Option<Position> {
-        batch.facts.iter().for_each(|fact| self.add(fact, true));
+    fn write(&mut self, batch: &StoreBatch) -> Option<LogPosition> {
+        batch
+            .facts
+            .iter()
+            .for_each(|fact| self.add_fact(fact, true));
         batch
             .if_missing
             .iter()
-            .for_each(|fact| self.add(fact, false));
+            .for_each(|fact| self.add_fact(fact, false));
         for key in &batch.forget {
             self.content.facts.remove(key);
         }
@@ -139,12 +145,12 @@ impl Inner {
         let now = u64::try_from(self.milliseconds).expect("after 1970");
         let last = self.content.last;
         let position = if now > last.milliseconds {
-            Position {
+            LogPosition {
                 milliseconds: now,
                 sequence: 0,
             }
         } else {
-            Position {
+            LogPosition {
                 sequence: last.sequence + 1,
                 ..last
             }
@@ -159,12 +165,12 @@ impl Inner {
 }
 
 /// The store as an instance reaches it, which may be cut off from it.
-pub struct OnThread<'a>(pub &'a Simulated, pub bool);
+pub struct SimulatedStore<'a>(pub &'a SimulatedServer, pub bool);
 
-impl OnThread<'_> {
-    fn reach<T>(
+impl SimulatedStore<'_> {
+    fn with_server<T>(
         &self,
-        ask: impl FnOnce(&mut Inner) -> Result<T, StoreError>,
+        ask: impl FnOnce(&mut ServerState) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut inner = self.0.0.lock().expect("one thread");
         if inner.is_away || self.1 {
@@ -174,19 +180,23 @@ impl OnThread<'_> {
     }
 }
 
-impl Store for OnThread<'_> {
-    fn identity(&mut self, founding: &str) -> Result<(Identity, i64), StoreError> {
-        self.reach(|inner| {
+impl ExchangeStore for SimulatedStore<'_> {
+    fn identity(&mut self, founding: &str) -> Result<(StoreIdentity, i64), StoreError> {
+        self.with_server(|inner| {
             let identity = inner.identity(Some(founding));
             Ok((identity, inner.milliseconds))
         })
     }
 
-    fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
-        self.reach(|inner| {
+    fn write(
+        &mut self,
+        expected: &StoreIdentity,
+        batch: &StoreBatch,
+    ) -> Result<WriteResult, StoreError> {
+        self.with_server(|inner| {
             let identity = inner.identity(None);
             if identity != *expected {
-                return Ok(Written {
+                return Ok(WriteResult {
                     identity,
                     position: None,
                 });
@@ -196,12 +206,12 @@ impl Store for OnThread<'_> {
             if many > 0 && inner.dice.one_in(many) {
                 return Err(StoreError::Away("timed out".into()));
             }
-            Ok(Written { identity, position })
+            Ok(WriteResult { identity, position })
         })
     }
 
-    fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
-        self.reach(|inner| {
+    fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError> {
+        self.with_server(|inner| {
             let identity = inner.identity(None);
             let log = &inner.content.log;
             let place = log
@@ -216,9 +226,9 @@ impl Store for OnThread<'_> {
         })
     }
 
-    fn read_sets(&mut self) -> Result<Sets, StoreError> {
-        self.reach(|inner| {
-            let Content {
+    fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
+        self.with_server(|inner| {
+            let ServerContent {
                 served,
                 facts,
                 members,
@@ -230,7 +240,7 @@ impl Store for OnThread<'_> {
                 at: *at,
                 value: value.clone(),
             });
-            Ok(Sets {
+            Ok(StoreSets {
                 facts: served.iter().chain(valued).collect(),
                 members: members.values().cloned().collect(),
             })
@@ -238,11 +248,11 @@ impl Store for OnThread<'_> {
     }
 
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
-        self.reach(|inner| Ok(inner.content.members.values().cloned().collect()))
+        self.with_server(|inner| Ok(inner.content.members.values().cloned().collect()))
     }
 
     fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
-        self.reach(|inner| {
+        self.with_server(|inner| {
             let found = keys.iter().filter_map(|key| {
                 let (at, value) = inner.content.facts.get(key)?;
                 Some(SharedFact {

@@ -1,13 +1,16 @@
+//! Tests of how the client of a request is found, from the other end of the connection and from
+//! header fields such as X-Forwarded-For.
+
 use super::*;
 use http::HeaderName;
 
-fn find_from(peer: Peer, field: &'static str, lines: &[&str]) -> Client {
+fn find_from(peer: Peer, field: &'static str, lines: &[&str]) -> RequestClient {
     let trusted: Vec<IpNet> = ["10.0.0.0/8", "104.16.0.0/13", "::1/128"]
         .iter()
         .map(|network| network.parse().unwrap())
         .collect();
     let field = ClientAddress(HeaderName::from_static(field));
-    Client::find(
+    RequestClient::resolve(
         peer,
         || lines.iter().map(|line| line.as_bytes()),
         &field,
@@ -15,7 +18,7 @@ fn find_from(peer: Peer, field: &'static str, lines: &[&str]) -> Client {
     )
 }
 
-fn find(peer: &str, field: &'static str, lines: &[&str]) -> Client {
+fn find(peer: &str, field: &'static str, lines: &[&str]) -> RequestClient {
     let peer = Peer {
         address: peer.parse().ok(),
         is_trusted: true,
@@ -59,7 +62,7 @@ fn untrusted_peer_is_the_client_whatever_it_claims() {
             (client.address, client.logged),
             (ip("192.0.2.1"), ip("192.0.2.1"))
         );
-        assert_eq!((client.is_unread, client.forwarded), (false, None));
+        assert_eq!((client.is_unreadable, client.forwarded), (false, None));
     }
 }
 
@@ -67,18 +70,18 @@ fn untrusted_peer_is_the_client_whatever_it_claims() {
 fn proxy_header_without_a_client_leaves_it_unknown() {
     let peer = Peer {
         address: ip("10.0.0.1"),
-        is_unnamed: true,
+        names_no_client: true,
         ..Peer::default()
     };
     let client = find_from(peer, LIST, &["198.51.100.1"]);
     assert_eq!(
-        (client.address, client.logged, client.is_unread),
+        (client.address, client.logged, client.is_unreadable),
         (None, ip("10.0.0.1"), false)
     );
 }
 
 #[test]
-fn trusted_proxies_are_peeled_off_from_the_right_over_lines() {
+fn trusted_proxies_are_skipped_from_the_right() {
     assert_eq!(
         named(LIST, &["203.0.113.9, 198.51.100.1", "10.0.0.3,10.0.0.2"]),
         some("198.51.100.1")
@@ -100,7 +103,7 @@ fn trusted_proxies_are_peeled_off_from_the_right_over_lines() {
 }
 
 #[test]
-fn client_in_no_entry_that_can_be_read_is_unknown() {
+fn unreadable_entry_leaves_the_client_unknown() {
     for line in [
         "unknown, 104.16.1.1",
         "198.51.100.1, unknown, 10.0.0.2",
@@ -111,7 +114,7 @@ fn client_in_no_entry_that_can_be_read_is_unknown() {
     ] {
         let client = find("10.0.0.1", LIST, &[line]);
         assert_eq!(
-            (client.address, client.logged, client.is_unread),
+            (client.address, client.logged, client.is_unreadable),
             (None, ip("10.0.0.1"), true),
             "{line}"
         );
@@ -128,7 +131,7 @@ fn client_in_no_entry_that_can_be_read_is_unknown() {
     ] {
         let client = find("10.0.0.1", ELEMENTS, &[&format!("for=203.0.113.9, {line}")]);
         assert_eq!(
-            (client.address, client.logged, client.is_unread),
+            (client.address, client.logged, client.is_unreadable),
             (None, ip("10.0.0.1"), true),
             "{line}"
         );
@@ -136,7 +139,7 @@ fn client_in_no_entry_that_can_be_read_is_unknown() {
     for field in [LIST, ELEMENTS, "x-real-ip"] {
         let client = find("10.0.0.1", field, &[]);
         assert_eq!(
-            (client.address, client.logged, client.is_unread),
+            (client.address, client.logged, client.is_unreadable),
             (None, ip("10.0.0.1"), true),
             "{field}"
         );
@@ -144,7 +147,7 @@ fn client_in_no_entry_that_can_be_read_is_unknown() {
 }
 
 #[test]
-fn address_of_a_trusted_proxy_is_logged_and_is_no_client() {
+fn only_trusted_proxies_leave_the_client_unknown() {
     for (field, line) in [
         (LIST, "10.0.0.3, 10.0.0.2"),
         (ELEMENTS, "for=10.0.0.3, for=10.0.0.2"),
@@ -153,7 +156,7 @@ fn address_of_a_trusted_proxy_is_logged_and_is_no_client() {
     ] {
         let client = find("10.0.0.1", field, &[line]);
         assert_eq!(
-            (client.address, client.logged, client.is_unread),
+            (client.address, client.logged, client.is_unreadable),
             (None, ip("10.0.0.3"), false),
             "{line}"
         );
@@ -193,7 +196,7 @@ fn ports_brackets_quotes_and_mapped_addresses_are_read() {
 }
 
 #[test]
-fn quotes_of_a_client_hide_nothing_that_a_proxy_adds() {
+fn forged_quotes_do_not_hide_what_a_proxy_adds() {
     for forged in [
         "for=\"x",
         "for=\"\\\"",
@@ -215,7 +218,7 @@ fn quotes_of_a_client_hide_nothing_that_a_proxy_adds() {
 }
 
 #[test]
-fn proto_and_host_are_those_of_the_clients_element() {
+fn proto_and_host_come_from_the_clients_element() {
     let read = |line: &str| {
         let forwarded = find("10.0.0.1", ELEMENTS, &[line])
             .forwarded

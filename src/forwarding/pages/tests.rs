@@ -1,5 +1,5 @@
-//! Which responses can be rewritten, by their fields alone. What comes of it is tested with the
-//! running binary.
+//! Tests of which responses count as HTML pages that can be rewritten, by their header fields.
+//! Tests with the running binary check whole rewritten pages.
 
 use super::*;
 use http::{HeaderMap, HeaderValue};
@@ -20,7 +20,7 @@ fn is_page(status: u16, fields: &[(&'static str, &'static str)]) -> bool {
 }
 
 #[test]
-fn only_whole_uncoded_html_can_be_rewritten() {
+fn only_whole_uncoded_html_is_rewritten() {
     const HTML: (&str, &str) = ("Content-Type", "text/html; charset=utf-8");
     for (status, fields) in [
         (200, vec![HTML]),
@@ -44,7 +44,7 @@ fn only_whole_uncoded_html_can_be_rewritten() {
     ] {
         assert!(is_page(status, &fields), "{status} {fields:?}");
         assert_eq!(
-            cannot_be_rewritten(&headers(&fields)),
+            rewrite_obstacle(&headers(&fields)),
             None,
             "{status} {fields:?}"
         );
@@ -92,16 +92,12 @@ fn only_whole_uncoded_html_can_be_rewritten() {
             "no_transform",
         ),
     ] {
-        assert_eq!(
-            cannot_be_rewritten(&headers(&fields)),
-            Some(why),
-            "{fields:?}"
-        );
+        assert_eq!(rewrite_obstacle(&headers(&fields)), Some(why), "{fields:?}");
     }
 }
 
 #[test]
-fn files_by_their_names_are_no_pages() {
+fn file_extensions_tell_files_from_pages() {
     for target in [
         "/a.css",
         "/a.b/c.PNG?x=y",
@@ -109,7 +105,7 @@ fn files_by_their_names_are_no_pages() {
         "/a.tar.gz",
         "/.pdf",
     ] {
-        assert!(has_other_name(target.as_bytes()), "{target}");
+        assert!(has_non_page_extension(target.as_bytes()), "{target}");
     }
     for target in [
         "/",
@@ -122,28 +118,28 @@ fn files_by_their_names_are_no_pages() {
         "/a.",
         "",
     ] {
-        assert!(!has_other_name(target.as_bytes()), "{target}");
+        assert!(!has_non_page_extension(target.as_bytes()), "{target}");
     }
-    assert!(NO_PAGES.lines().is_sorted());
+    assert!(NON_PAGE_EXTENSIONS.lines().is_sorted());
 }
 
 #[test]
-fn an_entity_tag_is_made_weak_once() {
-    let weak = |text: &'static str| weakened(&headers(&[("ETag", text)]));
+fn entity_tag_is_made_weak_once() {
+    let weak = |text: &'static str| weak_etag(&headers(&[("ETag", text)]));
     assert_eq!(weak("\"abc\"").expect("a strong one"), b"W/\"abc\"");
     assert_eq!(weak("W/\"abc\""), None);
     assert_eq!(weak("abc"), None);
 }
 
 #[test]
-fn a_304_names_the_entity_tag_that_the_client_has() {
+fn not_modified_has_the_clients_entity_tag() {
     for (asked, sent) in [
         (vec![b"W/\"abc\"".to_vec()], "W/\"abc\""),
         (vec![b"\"abc\"".to_vec()], "\"abc\""),
         (Vec::new(), "W/\"abc\""),
     ] {
         let mut response = headers(&[("ETag", "\"abc\"")]);
-        weaken_for_client(&asked, &mut response);
+        weaken_etag_for_client(&asked, &mut response);
         assert_eq!(response[header::ETAG], sent, "{asked:?}");
     }
 }

@@ -1,9 +1,10 @@
-//! Hosts that move to another site, or to none, and come back.
+//! Tests of hosts that move to another site or to none, and come back. Each time the ledger must
+//! begin anew to observe which robots.txt crawlers are served there.
 
 use super::*;
 
 /// A site with these hosts, everything open, or `/p1/` closed.
-fn site_of(name: &str, hosts: &str, closed: bool) -> SiteEntry {
+fn site_with_hosts(name: &str, hosts: &str, closed: bool) -> SiteEntry {
     let rules = if closed {
         "[/always/, /p1/]"
     } else {
@@ -12,60 +13,64 @@ fn site_of(name: &str, hosts: &str, closed: bool) -> SiteEntry {
     let text = format!(
         "hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: {rules} }}] }}\n"
     );
-    let source = Source {
+    let source = SourceFile {
         name: format!("{name}.yaml").into(),
         text: text.as_str().into(),
     };
-    let (site, findings) = load(name, &source, Registry::builtin());
+    let (site, findings) = load_site(name, &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
     SiteEntry::new(site, Timestamp(0))
 }
 
 /// Two sites and their hosts, and a clock.
-struct Moving {
+struct MovingHosts {
     ledger: Ledger,
-    disk: Disk,
+    disk: LedgerDisk,
     snapshot: Snapshot,
     now: i64,
 }
 
-impl Moving {
+impl MovingHosts {
     /// The hosts `a.example` and `b.example` of the first site are observed for two days.
-    fn settled(state: Option<&Path>) -> Moving {
-        let snapshot = sites("a.example, b.example", "c.example", 0);
-        let (ledger, disk) = Disk::open(state, &snapshot, moment(1_000 * DAY, 0));
-        let mut moving = Moving {
+    fn observed_for_two_days(state: Option<&Path>) -> MovingHosts {
+        let snapshot = two_sites("a.example, b.example", "c.example", 0);
+        let (ledger, disk) = LedgerDisk::open(state, &snapshot, moment(1_000 * DAY, 0));
+        let mut moving = MovingHosts {
             ledger,
             disk,
             snapshot,
             now: 1_000 * DAY,
         };
-        moving.be_in_use(48);
+        moving.pass_hours_in_use(48);
         assert_eq!(
-            (moving.kind("a.example"), moving.kind("b.example")),
+            (
+                moving.request_kind("a.example"),
+                moving.request_kind("b.example")
+            ),
             (Kind::Violation, Kind::Violation)
         );
         moving
     }
 
-    fn be_in_use(&mut self, hours: i64) {
+    fn pass_hours_in_use(&mut self, hours: i64) {
         for _ in 0..hours / 6 {
-            self.kind("a.example");
-            self.kind("b.example");
+            self.request_kind("a.example");
+            self.request_kind("b.example");
             self.ledger.tick(&self.snapshot, moment(self.now, 0));
             self.now += 6 * HOUR;
         }
     }
 
     /// The owner changes the hosts of the sites.
-    fn reload(&mut self, snapshot: Snapshot) {
+    fn apply_snapshot(&mut self, snapshot: Snapshot) {
         self.snapshot = snapshot;
-        self.ledger.settle(&self.snapshot, Timestamp(self.now));
+        self.ledger
+            .apply_snapshot(&self.snapshot, Timestamp(self.now));
     }
 
     /// What it is to ask for what every version closes.
-    fn kind(&self, host: &str) -> Kind {
-        let facts = Facts {
+    fn request_kind(&self, host: &str) -> Kind {
+        let facts = RequestFacts {
             host: host.as_bytes(),
             target: b"/always/",
             method: b"GET",
@@ -75,43 +80,52 @@ impl Moving {
             now: Timestamp(self.now),
         };
         let registry = Registry::builtin();
-        let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
-        let cached_versions = super::visit(&self.ledger, claimant, facts.host, moment(self.now, 0));
-        let case = Case {
+        let claimant =
+            Claimant::find(&self.snapshot, registry, &facts).expect("a site has the host");
+        let cached_versions = super::cached_versions_of_request(
+            &self.ledger,
+            claimant,
+            facts.host,
+            moment(self.now, 0),
+        );
+        let case = RequestToJudge {
             registry,
             facts,
             claimant,
             cached_versions,
         };
-        decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind
+        decide_for(&case, Behaviour::default(), &mut DecisionScratch::default()).kind
     }
 }
 
-fn sites(one: &str, other: &str, generation: u64) -> Snapshot {
-    let sites = vec![site_of("one", one, true), site_of("other", other, false)];
-    with_history(Snapshot::new(sites, generation), &new_history(Timestamp(0)))
+fn two_sites(one: &str, other: &str, generation: u64) -> Snapshot {
+    let sites = vec![
+        site_with_hosts("one", one, true),
+        site_with_hosts("other", other, false),
+    ];
+    snapshot_with_history(Snapshot::new(sites, generation), &new_history(Timestamp(0)))
 }
 
 #[test]
 fn host_back_from_another_site_is_observed_anew() {
-    let mut moving = Moving::settled(None);
-    moving.reload(sites("b.example", "c.example, a.example", 1));
+    let mut moving = MovingHosts::observed_for_two_days(None);
+    moving.apply_snapshot(two_sites("b.example", "c.example, a.example", 1));
     assert_eq!(
-        moving.kind("a.example"),
+        moving.request_kind("a.example"),
         Kind::Unproven,
         "it was not observed for this site"
     );
     moving.now += HOUR;
-    moving.reload(sites("a.example, b.example", "c.example", 2));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    moving.apply_snapshot(two_sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.request_kind("a.example"), Kind::Unproven);
     assert_eq!(
-        moving.kind("b.example"),
+        moving.request_kind("b.example"),
         Kind::Violation,
         "the host that stayed is observed as before"
     );
-    moving.be_in_use(30);
+    moving.pass_hours_in_use(30);
     assert_eq!(
-        moving.kind("a.example"),
+        moving.request_kind("a.example"),
         Kind::Violation,
         "a day later it is observed again"
     );
@@ -119,25 +133,25 @@ fn host_back_from_another_site_is_observed_anew() {
 
 #[test]
 fn move_without_requests_begins_the_observation_anew() {
-    let mut moving = Moving::settled(None);
-    moving.reload(sites("b.example", "c.example, a.example", 1));
-    moving.reload(sites("a.example, b.example", "c.example", 2));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    let mut moving = MovingHosts::observed_for_two_days(None);
+    moving.apply_snapshot(two_sites("b.example", "c.example, a.example", 1));
+    moving.apply_snapshot(two_sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.request_kind("a.example"), Kind::Unproven);
     // To no site at all: then the origin's own robots.txt is forwarded.
-    let mut moving = Moving::settled(None);
-    moving.reload(sites("b.example", "c.example", 1));
-    moving.reload(sites("a.example, b.example", "c.example", 2));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven);
-    assert_eq!(moving.kind("b.example"), Kind::Violation);
+    let mut moving = MovingHosts::observed_for_two_days(None);
+    moving.apply_snapshot(two_sites("b.example", "c.example", 1));
+    moving.apply_snapshot(two_sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.request_kind("a.example"), Kind::Unproven);
+    assert_eq!(moving.request_kind("b.example"), Kind::Violation);
 }
 
 #[test]
 fn request_under_old_policies_restores_no_observation() {
-    let mut moving = Moving::settled(None);
+    let mut moving = MovingHosts::observed_for_two_days(None);
     let before = moving.snapshot.clone();
-    moving.reload(sites("b.example", "c.example, a.example", 1));
+    moving.apply_snapshot(two_sites("b.example", "c.example, a.example", 1));
     let claim = Registry::builtin().identify(b"bingbot/2.0");
-    moving.ledger.served(
+    moving.ledger.record_served(
         Registry::builtin(),
         &before.sites()[0],
         b"a.example",
@@ -148,69 +162,77 @@ fn request_under_old_policies_restores_no_observation() {
     assert!(
         moving
             .ledger
-            .copies("one")
+            .crawler_copies("one")
             .iter()
             .all(|visits| visits.host != "a.example")
     );
     // With a day in between the observation would be long enough.
     for _ in 0..5 {
-        moving.be_in_use(6);
+        moving.pass_hours_in_use(6);
     }
-    moving.reload(sites("a.example, b.example", "c.example", 2));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    moving.apply_snapshot(two_sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.request_kind("a.example"), Kind::Unproven);
 }
 
 #[test]
 fn move_of_one_port_begins_the_observation_anew() {
-    let mut moving = Moving::settled(None);
-    moving.reload(sites(
+    let mut moving = MovingHosts::observed_for_two_days(None);
+    moving.apply_snapshot(two_sites(
         "a.example, b.example",
         "c.example, 'a.example:443'",
         1,
     ));
-    moving.reload(sites("a.example, b.example", "c.example", 2));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven);
-    assert_eq!(moving.kind("b.example"), Kind::Violation);
+    moving.apply_snapshot(two_sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.request_kind("a.example"), Kind::Unproven);
+    assert_eq!(moving.request_kind("b.example"), Kind::Violation);
 }
 
 #[test]
 fn wildcard_loses_one_host_and_keeps_the_others() {
-    let mut moving = Moving::settled(None);
-    moving.reload(sites("'*.example'", "c.example", 1));
+    let mut moving = MovingHosts::observed_for_two_days(None);
+    moving.apply_snapshot(two_sites("'*.example'", "c.example", 1));
     assert_eq!(
-        moving.kind("a.example"),
+        moving.request_kind("a.example"),
         Kind::Violation,
         "it is still this site's"
     );
-    moving.reload(sites("'*.example'", "c.example, a.example", 2));
-    moving.reload(sites("'*.example'", "c.example", 3));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven);
-    assert_eq!(moving.kind("b.example"), Kind::Violation);
+    moving.apply_snapshot(two_sites("'*.example'", "c.example, a.example", 2));
+    moving.apply_snapshot(two_sites("'*.example'", "c.example", 3));
+    assert_eq!(moving.request_kind("a.example"), Kind::Unproven);
+    assert_eq!(moving.request_kind("b.example"), Kind::Violation);
 }
 
 #[test]
 fn crash_after_a_move_accuses_no_crawler() {
     for seen in [false, true] {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut moving = Moving::settled(Some(directory.path()));
+        let mut moving = MovingHosts::observed_for_two_days(Some(directory.path()));
         moving.ledger.tick(&moving.snapshot, moment(moving.now, 0));
-        moving.disk.write(moment(moving.now, 0));
-        let moved = sites("b.example", "c.example, a.example", 0);
+        moving.disk.commit(moment(moving.now, 0));
+        let moved = two_sites("b.example", "c.example, a.example", 0);
         if seen {
-            moving.reload(moved.clone());
+            moving.apply_snapshot(moved.clone());
         }
         // Killed, twice in a few seconds.
-        for snapshot in [moved, sites("a.example, b.example", "c.example", 0)] {
+        for snapshot in [moved, two_sites("a.example, b.example", "c.example", 0)] {
             moving
                 .disk
-                .end(&mut moving.ledger, false, moment(moving.now, 0));
+                .end_run(&mut moving.ledger, false, moment(moving.now, 0));
             moving.now += 2;
-            moving.ledger = moving.disk.start(&snapshot, moment(moving.now, 0));
+            moving.ledger = moving.disk.start_run(&snapshot, moment(moving.now, 0));
             moving.snapshot = snapshot;
         }
         // What the other site served before the crash is not in the history of this test.
-        assert_ne!(moving.kind("a.example"), Kind::Violation, "seen: {seen}");
-        assert_eq!(moving.kind("b.example"), Kind::Violation, "seen: {seen}");
+        assert_ne!(
+            moving.request_kind("a.example"),
+            Kind::Violation,
+            "seen: {seen}"
+        );
+        assert_eq!(
+            moving.request_kind("b.example"),
+            Kind::Violation,
+            "seen: {seen}"
+        );
     }
 }
 
@@ -222,8 +244,8 @@ fn key_of_an_address_is_stable() {
         "[::ffff:192.0.2.1]:80",
         "192.0.2.1:8080",
     ] {
-        let written = key(host.as_bytes()).expect("a key");
-        assert_eq!(key(&written).as_ref(), Some(&written), "{host}");
+        let written = host_key(host.as_bytes()).expect("a key");
+        assert_eq!(host_key(&written).as_ref(), Some(&written), "{host}");
     }
-    assert_ne!(key(b"[2001:db8::443]"), key(b"[2001:db8::80]"));
+    assert_ne!(host_key(b"[2001:db8::443]"), host_key(b"[2001:db8::80]"));
 }

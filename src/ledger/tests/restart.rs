@@ -1,9 +1,9 @@
-//! What the next start makes of a run: gaps, moments that lie ahead, and what the state store was
-//! told.
+//! Tests of what the ledger still knows after a restart: since when hosts are observed (if the gap
+//! was short), the versions of robots.txt that crawlers were served, and the hosts themselves.
 
 use super::*;
-use crate::facts::Observation;
-use crate::ledger::ProxyFetch;
+use crate::facts::HostObservation;
+use crate::ledger::ProxiedFetch;
 use crate::record::ProxyPath;
 
 #[test]
@@ -17,14 +17,14 @@ fn observation_continues_after_short_gaps_only() {
         (false, 55, Kind::Unproven),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut world = settled(Some(directory.path()));
-        world.ask(4, 0, "/");
+        let mut world = observed_for_two_days(Some(directory.path()));
+        world.request_kind(4, 0, "/");
         world.tick();
-        world.end(in_order);
+        world.end_run(in_order);
         world.now += away;
-        world.start();
+        world.start_run();
         assert_eq!(
-            world.ask(0, 0, "/always/").0,
+            world.request_kind(0, 0, "/always/").0,
             kind,
             "in order: {in_order}, {away} s"
         );
@@ -34,7 +34,7 @@ fn observation_continues_after_short_gaps_only() {
 #[test]
 fn visits_are_the_same_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut world = settled(Some(directory.path()));
+    let mut world = observed_for_two_days(Some(directory.path()));
     for version in [0, 1, 2, 3] {
         world.publish(version);
         for crawler in 0..5 {
@@ -42,7 +42,7 @@ fn visits_are_the_same_after_a_restart() {
         }
         world.now += HOUR;
     }
-    let visits = world.ledger.copies("shop");
+    let visits = world.ledger.crawler_copies("shop");
     assert_eq!(
         visits
             .iter()
@@ -51,21 +51,21 @@ fn visits_are_the_same_after_a_restart() {
         4,
         "two share a cache"
     );
-    world.start_again(true);
-    assert_eq!(world.ledger.copies("shop"), visits);
+    world.restart(true);
+    assert_eq!(world.ledger.crawler_copies("shop"), visits);
 }
 
 #[test]
 fn path_without_a_cache_is_known_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut world = settled(Some(directory.path()));
+    let mut world = observed_for_two_days(Some(directory.path()));
     let path = ProxyPath::from_addresses([[10, 0, 0, 1].into()]);
-    world.ask(4, 0, "/");
+    world.request_kind(4, 0, "/");
     for id in ["bingbot", "gptbot"] {
-        assert!(!world.ledger.is_uncached(b"a.example", path));
+        assert!(!world.ledger.is_path_uncached(b"a.example", path));
         let claim = Claim::Known(Registry::builtin().find(id).expect(id));
-        let fetch = ProxyFetch { claim, path };
-        world.ledger.served_through(
+        let fetch = ProxiedFetch { claim, path };
+        world.ledger.record_fetch_path(
             Registry::builtin(),
             &world.entry,
             b"a.example",
@@ -75,10 +75,10 @@ fn path_without_a_cache_is_known_after_a_restart() {
     }
     for in_order in [true, false] {
         world.tick();
-        world.start_again(in_order);
+        world.restart(in_order);
         assert!(
-            world.ledger.is_uncached(b"a.example", path)
-                && !world.ledger.is_uncached(b"b.example", path)
+            world.ledger.is_path_uncached(b"a.example", path)
+                && !world.ledger.is_path_uncached(b"b.example", path)
         );
     }
 }
@@ -86,27 +86,27 @@ fn path_without_a_cache_is_known_after_a_restart() {
 #[test]
 fn dropped_version_counts_as_unknown_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut world = settled(Some(directory.path()));
+    let mut world = observed_for_two_days(Some(directory.path()));
     for number in 0..66 {
-        world.publish_site(site(&format!("disallow: [/{number}/]"), ""));
+        world.publish_site(site_with_rules(&format!("disallow: [/{number}/]"), ""));
         world.fetch(0, 0);
     }
-    world.publish_site(site("disallow: [/always/]", ""));
+    world.publish_site(site_with_rules("disallow: [/always/]", ""));
     for in_order in [true, false] {
         world.tick();
-        world.start_again(in_order);
-        assert_eq!(world.ask(0, 0, "/always/").0, Kind::StaleCopy);
+        world.restart(in_order);
+        assert_eq!(world.request_kind(0, 0, "/always/").0, Kind::StaleCopy);
     }
 }
 
 /// The hosts that the state store knows.
-fn stored(directory: &Path) -> Vec<Observation> {
+fn stored_observations(directory: &Path) -> Vec<HostObservation> {
     let now = Timestamp(1_100 * DAY);
     let opened = StateStore::open(
         Some(directory),
         Arc::new(move || Moment {
             now,
-            lived: Duration::ZERO,
+            monotonic: Duration::ZERO,
         }),
     );
     opened
@@ -122,31 +122,31 @@ fn stored(directory: &Path) -> Vec<Observation> {
 #[test]
 fn made_up_hosts_are_not_stored_and_forgotten_ones_removed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut world = World::new(Some(directory.path()), 0, 1_000 * DAY);
-    let serve = |world: &World, host: &str| {
-        let claim = Registry::builtin().identify(agent(0).as_bytes());
-        world.ledger.served(
+    let mut world = LedgerWorld::new(Some(directory.path()), 0, 1_000 * DAY);
+    let serve = |world: &LedgerWorld, host: &str| {
+        let claim = Registry::builtin().identify(user_agent(0).as_bytes());
+        world.ledger.record_served(
             Registry::builtin(),
             &world.entry,
             host.as_bytes(),
             claim,
-            world.wall(),
+            world.wall_time(),
         );
     };
     for made_up in 0..20_000 {
         serve(&world, &format!("made-up-{made_up}.example"));
     }
     world.tick();
-    world.end(false);
-    assert_eq!(stored(directory.path()).len(), 0);
-    world.start();
+    world.end_run(false);
+    assert_eq!(stored_observations(directory.path()).len(), 0);
+    world.start_run();
     serve(&world, "real.example");
     world.now += 61;
     serve(&world, "real.example");
     world.now += 1;
     world.tick();
-    world.end(false);
-    let hosts = stored(directory.path());
+    world.end_run(false);
+    let hosts = stored_observations(directory.path());
     assert_eq!(
         hosts
             .iter()
@@ -154,24 +154,27 @@ fn made_up_hosts_are_not_stored_and_forgotten_ones_removed() {
             .collect::<Vec<_>>(),
         ["real.example"]
     );
-    world.start();
+    world.start_run();
     for made_up in 0..20_000 {
         serve(&world, &format!("made-up-{made_up}.example"));
         world.now += 1;
     }
     world.tick();
-    world.end(false);
-    assert_eq!(stored(directory.path()).len(), 0);
+    world.end_run(false);
+    assert_eq!(stored_observations(directory.path()).len(), 0);
 }
 
 #[test]
 fn gap_does_not_shorten_a_removed_cache() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut world = settled(Some(directory.path()));
+    let mut world = observed_for_two_days(Some(directory.path()));
     world.fetch(0, 0);
     let without_cache = world.entry.site.clone();
     for (generation, site) in [
-        (1, site("disallow: [/p1/]", ", behind_cache: 20h")),
+        (
+            1,
+            site_with_rules("disallow: [/p1/]", ", behind_cache: 20h"),
+        ),
         (2, without_cache),
     ] {
         world.entry.site = site;
@@ -181,24 +184,24 @@ fn gap_does_not_shorten_a_removed_cache() {
         );
     }
     // Until its time is over, the cache hands out what it has.
-    let since = |world: &World| {
+    let since = |world: &LedgerWorld| {
         world
             .ledger
-            .copies("shop")
+            .crawler_copies("shop")
             .iter()
             .map(|visits| visits.observed_since)
             .max()
     };
-    let cache_is_over = Timestamp(world.wall().0 + 20 * HOUR);
+    let cache_is_over = Timestamp(world.wall_time().0 + 20 * HOUR);
     assert_eq!(since(&world), Some(cache_is_over));
-    world.end(true);
+    world.end_run(true);
     world.now += 2 * HOUR;
-    world.start();
+    world.start_run();
     assert_eq!(since(&world), Some(cache_is_over));
     // By a clock that was set back meanwhile it waits as long.
-    world.end(true);
+    world.end_run(true);
     world.set = -10 * DAY;
-    world.start();
+    world.start_run();
     assert_eq!(since(&world), Some(Timestamp(cache_is_over.0 - 10 * DAY)));
 }
 
@@ -206,37 +209,40 @@ fn gap_does_not_shorten_a_removed_cache() {
 fn copy_from_a_clock_ahead_counts_from_now() {
     for restart in [false, true] {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut world = World::new(Some(directory.path()), 0, 1_000 * DAY);
+        let mut world = LedgerWorld::new(Some(directory.path()), 0, 1_000 * DAY);
         world.set = 10 * DAY;
         world.tick();
         world.fetch(0, 0);
-        world.ask(4, 0, "/");
+        world.request_kind(4, 0, "/");
         if restart {
-            world.end(true);
+            world.end_run(true);
         }
         world.set = 0;
         if restart {
-            world.start();
+            world.start_run();
         } else {
             world.tick();
         }
-        for visits in world.ledger.copies("shop") {
+        for visits in world.ledger.crawler_copies("shop") {
             assert!(
-                visits.versions.iter().all(|visit| visit.at <= world.wall()),
+                visits
+                    .versions
+                    .iter()
+                    .all(|visit| visit.at <= world.wall_time()),
                 "{visits:?}"
             );
         }
-        world.live(2);
+        world.pass_hours_in_use(2);
         world.publish(15);
-        world.live(21);
+        world.pass_hours_in_use(21);
         assert_eq!(
-            world.ask(0, 0, "/p1/").0,
+            world.request_kind(0, 0, "/p1/").0,
             Kind::StaleCopy,
             "restart: {restart}"
         );
-        world.live(5);
+        world.pass_hours_in_use(5);
         assert_eq!(
-            world.ask(0, 0, "/p1/").0,
+            world.request_kind(0, 0, "/p1/").0,
             Kind::Violation,
             "restart: {restart}"
         );

@@ -1,12 +1,12 @@
-//! Upgrades, in which another process takes over while the previous one still answers: what each
-//! process knows, and that neither accuses an obedient crawler.
+//! Tests of the ledger in an upgrade, in which a new process takes over while the previous one
+//! still answers requests ([`DrainingProcess`]). Neither process may accuse an obedient crawler.
 
 use super::*;
-use crate::facts::{AnyFact, Fact, Subscriber};
+use crate::facts::{AnyFact, Fact, FactSubscriber};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A process that has handed over, with what it has told the next one.
-pub struct Draining {
+pub struct DrainingProcess {
     ledger: Ledger,
     store: StateStore,
     entry: SiteEntry,
@@ -15,27 +15,27 @@ pub struct Draining {
 }
 
 /// Passes on what happens.
-struct Relay(Sender<Fact>);
+struct FactSender(Sender<Fact>);
 
-impl Subscriber for Relay {
+impl FactSubscriber for FactSender {
     fn notify(&self, fact: &Fact) {
         let _ = self.0.send(fact.clone());
     }
 }
 
-impl World {
+impl LedgerWorld {
     /// The steps 2 and 3 of an upgrade. The next process may begin with another version.
     pub fn upgrade(&mut self, version: Option<usize>) {
         let (tell, told) = channel();
-        self.ledger.hand_over(Arc::new(Relay(tell)));
+        self.ledger.hand_over(Arc::new(FactSender(tell)));
         let (entry, history, moment) = (self.entry.clone(), self.history.clone(), self.moment());
-        self.ledger.close(moment.now);
+        self.ledger.flush(moment.now);
         if let Some(version) = version {
             self.publish(version);
         }
         let (next, store) = self.disk.hand_over(&self.snapshot(), moment);
         let ledger = std::mem::replace(&mut self.ledger, next);
-        self.before = Some(Draining {
+        self.before = Some(DrainingProcess {
             ledger,
             store,
             entry,
@@ -50,7 +50,7 @@ impl World {
         if let Some(crawler) = served {
             self.fetch(crawler, 0);
         }
-        let Some(Draining {
+        let Some(DrainingProcess {
             ledger,
             store,
             entry,
@@ -61,33 +61,34 @@ impl World {
             return;
         };
         (self.entry, self.history, self.ledger, self.disk.store) = (entry, history, ledger, store);
-        self.ledger.take_back();
-        self.disk.store.take_back().expect("opened again");
+        self.ledger.reclaim();
+        self.disk.store.reclaim().expect("opened again");
         // It was told to go, so it may have served whatever the process before knows of it.
-        self.disk.store.distrust();
-        self.ledger.begin_anew(self.wall());
+        self.disk.store.mark_incomplete();
+        self.ledger.restart_observations(self.wall_time());
     }
 
     /// The next process hears what the one before has served.
-    pub fn tell(&self) {
+    pub fn pass_facts_on(&self) {
         let told = self.before.iter().flat_map(|before| before.told.try_iter());
         for Fact { at, fact, .. } in told {
-            if let AnyFact::Served(served) = fact {
-                self.ledger.record_served(&self.snapshot(), &served, at);
+            if let AnyFact::ServedVersion(served) = fact {
+                self.ledger
+                    .record_predecessor_served(&self.snapshot(), &served, at);
             }
         }
     }
 
     /// The process before serves a crawler, if it still answers; which version.
-    pub fn fetch_before(&self, crawler: usize) -> Option<usize> {
+    pub fn fetch_from_predecessor(&self, crawler: usize) -> Option<usize> {
         let before = self.before.as_ref()?;
-        let claim = Registry::builtin().identify(agent(crawler).as_bytes());
-        before.ledger.served(
+        let claim = Registry::builtin().identify(user_agent(crawler).as_bytes());
+        before.ledger.record_served(
             Registry::builtin(),
             &before.entry,
             HOSTS[0].as_bytes(),
             claim,
-            self.wall(),
+            self.wall_time(),
         );
         SITES
             .iter()
@@ -95,57 +96,59 @@ impl World {
     }
 
     /// It ends. If it dies, what it told last is lost.
-    pub fn end_before(&mut self, in_order: bool) {
+    pub fn end_predecessor(&mut self, in_order: bool) {
         if in_order {
-            self.tell();
+            self.pass_facts_on();
         }
         if let Some(before) = self.before.take() {
-            before.store.pass_on();
+            before.store.transfer_lock();
             self.ledger
-                .predecessor_ended(&self.snapshot(), in_order, self.wall());
+                .predecessor_ended(&self.snapshot(), in_order, self.wall_time());
         }
     }
 
     /// Whatever crawlers have by now, of the process before or of the next one.
-    pub fn before_accuses_no_crawler(&self) -> bool {
+    pub fn predecessor_accuses_no_crawler(&self) -> bool {
         let Some(before) = &self.before else {
             return true;
         };
-        let snapshot = with_history(
+        let snapshot = snapshot_with_history(
             Snapshot::new(vec![before.entry.clone()], 0),
             &before.history,
         );
-        let facts = |crawler: usize| Facts {
+        let facts = |crawler: usize| RequestFacts {
             host: HOSTS[0].as_bytes(),
             target: b"/always/",
             method: b"GET",
-            user_agent: agent(crawler).as_bytes(),
+            user_agent: user_agent(crawler).as_bytes(),
             client: None,
             identity: Identity::Unverified,
-            now: self.wall(),
+            now: self.wall_time(),
         };
         [0, 3].into_iter().all(|crawler| {
             let (facts, registry) = (facts(crawler), Registry::builtin());
-            let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
+            let claimant =
+                Claimant::find(&snapshot, registry, &facts).expect("a site has the host");
             let (cached_versions, _) =
                 before
                     .ledger
-                    .look(registry, claimant, facts.host, self.moment(), false);
-            let case = Case {
+                    .cached_versions(registry, claimant, facts.host, self.moment(), false);
+            let case = RequestToJudge {
                 registry,
                 facts,
                 claimant,
                 cached_versions,
             };
-            decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind != Kind::Violation
+            decide_for(&case, Behaviour::default(), &mut DecisionScratch::default()).kind
+                != Kind::Violation
         })
     }
 }
 
-impl Disk {
+impl LedgerDisk {
     /// Another process opens the directory. Its ledger, and the store of the process before.
     fn hand_over(&mut self, snapshot: &Snapshot, moment: Moment) -> (Ledger, StateStore) {
-        self.show(moment);
+        self.set_time(moment);
         let lock = self
             .store
             .hand_over()
@@ -160,40 +163,40 @@ impl Disk {
         let (ledger, facts) =
             Ledger::open(store.clone(), &remembered, Vec::new(), snapshot, moment);
         store.begin(facts).expect("begun");
-        store.settle().expect("settled");
+        store.commit_take_over().expect("settled");
         (ledger, std::mem::replace(&mut self.store, store))
     }
 }
 
 #[test]
-fn copy_that_the_process_before_serves_counts_before_it_is_told() {
+fn copy_served_by_the_previous_process_counts_at_once() {
     for (in_order, told) in [(true, true), (true, false), (false, false)] {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut world = settled(Some(directory.path()));
+        let mut world = observed_for_two_days(Some(directory.path()));
         world.upgrade(Some(15));
-        world.live(20);
-        assert_eq!(world.fetch_before(0), Some(0));
+        world.pass_hours_in_use(20);
+        assert_eq!(world.fetch_from_predecessor(0), Some(0));
         if told {
-            world.tell();
+            world.pass_facts_on();
         }
         assert_eq!(
-            world.ask(0, 0, "/p1/").0,
+            world.request_kind(0, 0, "/p1/").0,
             Kind::StaleCopy,
             "{in_order}, {told}"
         );
-        world.end_before(in_order);
-        world.live(23);
+        world.end_predecessor(in_order);
+        world.pass_hours_in_use(23);
         assert_eq!(
-            world.ask(0, 0, "/p1/").0,
+            world.request_kind(0, 0, "/p1/").0,
             Kind::StaleCopy,
             "{in_order}, {told}"
         );
         // A process that died may have served every crawler.
-        let other = world.ask(3, 0, "/p1/").0;
+        let other = world.request_kind(3, 0, "/p1/").0;
         assert_eq!(other == Kind::Violation, in_order, "{other:?}, {told}");
-        world.live(2);
+        world.pass_hours_in_use(2);
         assert_eq!(
-            world.ask(0, 0, "/p1/").0,
+            world.request_kind(0, 0, "/p1/").0,
             Kind::Violation,
             "{in_order}, {told}"
         );
@@ -203,15 +206,15 @@ fn copy_that_the_process_before_serves_counts_before_it_is_told() {
 #[test]
 fn violator_is_known_across_an_upgrade() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut world = settled(Some(directory.path()));
-    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation);
+    let mut world = observed_for_two_days(Some(directory.path()));
+    assert_eq!(world.request_kind(0, 0, "/always/").0, Kind::Violation);
     world.upgrade(None);
     assert_eq!(
-        world.ask(0, 0, "/always/").0,
+        world.request_kind(0, 0, "/always/").0,
         Kind::Violation,
         "every version closes it"
     );
-    assert!(world.before_accuses_no_crawler());
-    world.end_before(true);
-    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation);
+    assert!(world.predecessor_accuses_no_crawler());
+    world.end_predecessor(true);
+    assert_eq!(world.request_kind(0, 0, "/always/").0, Kind::Violation);
 }

@@ -1,9 +1,9 @@
-//! Connections to the servers of origins, for ureq: the addresses of their names ([`Names`]), their
-//! Unix sockets ([`UnixConnector`]), and TLS to them ([`tls_of`]).
+//! How the HTTP client (ureq) connects to the servers of an origin to fetch its robots.txt: name
+//! resolution ([`OriginNameResolver`]), Unix sockets ([`UnixConnector`]), and TLS ([`tls_config`]).
 
-use crate::dns::addresses_of_host_blocking;
+use crate::dns::resolve_host_blocking;
 use crate::settings::{OriginTls, TlsFile};
-use crate::verdict::is_public;
+use crate::verdict::is_public_address;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
@@ -19,44 +19,41 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
 };
 
-/// Addresses that a lookup gives at most.
-const MOST: usize = 16;
-/// The shortest limit: the system takes none for zero.
-const SHORTEST: Duration = Duration::from_millis(1);
-/// The longest limit.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The most addresses of a lookup.
+const MAX_ADDRESSES: usize = 16;
+/// The shortest timeout of a socket: zero would mean none.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+/// The longest timeout of a socket.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Resolves names for one request.
 #[derive(Debug)]
-pub struct Names {
-    /// The name servers to ask; those of the system where it is empty.
+pub struct OriginNameResolver {
+    /// The name servers; those of the system if it is empty.
     pub servers: Vec<SocketAddr>,
-    /// The server to connect to, if it is not that of the URL. The URL has the name in the server's
-    /// certificate then.
+    /// The server to connect to, if the URL has another name: the name in the server's certificate.
     pub server: Option<String>,
-    /// Whether only public addresses count. A connection goes to one of the addresses that are
-    /// given here, so a name that resolves to another address the next time gains nothing (DNS
-    /// rebinding).
+    /// Whether only public addresses count. The connection goes to one of the addresses that were
+    /// checked here, which prevents DNS rebinding.
     pub must_be_public: bool,
 }
 
-/// A name has no public address.
+/// A name without a public address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is no public address")]
-pub struct NotPublic(SocketAddr);
+pub struct NotPublicError(SocketAddr);
 
-impl Resolver for Names {
-    /// The addresses of the server to connect to: of `server` if it is set, else of the URL. A name
-    /// is asked of `servers`, if there are some; otherwise the system resolves it, and with
-    /// `must_be_public` only public addresses count. If there is none of these, it fails with
-    /// [`NotPublic`].
+impl Resolver for OriginNameResolver {
+    /// The addresses of `server` if it is set, else of the host of the URL. Names are resolved by
+    /// `servers` or, if there are none, by the system; then with `must_be_public` only public
+    /// addresses count. Fails with [`NotPublicError`] if none is public.
     fn resolve(
         &self,
         uri: &Uri,
         config: &Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
-        let of_server;
+        let server_uri;
         let uri = match &self.server {
             Some(server) => {
                 let built = Uri::builder()
@@ -64,8 +61,8 @@ impl Resolver for Names {
                     .authority(server.as_str())
                     .path_and_query("/")
                     .build();
-                of_server = built.map_err(Error::Http)?;
-                &of_server
+                server_uri = built.map_err(Error::Http)?;
+                &server_uri
             }
             None => uri,
         };
@@ -76,13 +73,13 @@ impl Resolver for Names {
         let Some(host) = host.filter(|_| !self.servers.is_empty()) else {
             let found = DefaultResolver::default().resolve(uri, config, timeout)?;
             for address in found.iter() {
-                if !self.must_be_public || is_public(address.ip()) {
+                if !self.must_be_public || is_public_address(address.ip()) {
                     addresses.push(*address);
                 }
             }
             return match found.first() {
                 Some(first) if addresses.is_empty() => {
-                    Err(Error::Other(Box::new(NotPublic(*first))))
+                    Err(Error::Other(Box::new(NotPublicError(*first))))
                 }
                 _ => Ok(addresses),
             };
@@ -94,17 +91,17 @@ impl Resolver for Names {
             } else {
                 80
             });
-        let found = addresses_of_host_blocking(host, &self.servers);
+        let found = resolve_host_blocking(host, &self.servers);
         let found = found.map_err(|error| Error::Io(io::Error::other(error)))?;
-        for ip in found.addresses.into_iter().take(MOST) {
+        for ip in found.addresses.into_iter().take(MAX_ADDRESSES) {
             addresses.push(SocketAddr::new(ip, port));
         }
         Ok(addresses)
     }
 }
 
-/// A name or an address as it is written in a URL: IPv6 in brackets, everything else as it is.
-pub fn in_url(name: &str) -> String {
+/// A name or an address as the host of a URL: IPv6 in brackets, everything else as it is.
+pub fn url_host(name: &str) -> String {
     match name.parse() {
         Ok(IpAddr::V6(ip)) => format!("[{ip}]"),
         _ => name.to_owned(),
@@ -142,21 +139,22 @@ impl Transport for UnixTransport {
         &mut self.buffers
     }
 
-    /// Writes the first `amount` bytes of the output buffer. A write that is late is the timeout
-    /// that ureq set.
+    /// Writes the first `amount` bytes of the output buffer.
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        self.stream.set_write_timeout(Some(limit(&timeout)))?;
+        self.stream
+            .set_write_timeout(Some(socket_timeout(&timeout)))?;
         let sent = self.stream.write_all(&self.buffers.output()[..amount]);
-        sent.map_err(|error| of_transfer(error, &timeout))
+        sent.map_err(|error| transfer_error(error, &timeout))
     }
 
     /// Reads more bytes into the input buffer. Returns whether any came; false is the end.
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        self.stream.set_read_timeout(Some(limit(&timeout)))?;
+        self.stream
+            .set_read_timeout(Some(socket_timeout(&timeout)))?;
         let count = self
             .stream
             .read(self.buffers.input_append_buf())
-            .map_err(|error| of_transfer(error, &timeout))?;
+            .map_err(|error| transfer_error(error, &timeout))?;
         self.buffers.input_appended(count);
         Ok(count > 0)
     }
@@ -167,13 +165,13 @@ impl Transport for UnixTransport {
     }
 }
 
-/// The timeout as the socket takes it: from a millisecond to a minute.
-fn limit(timeout: &NextTimeout) -> Duration {
-    Duration::clamp(*timeout.after, SHORTEST, LONGEST)
+/// The timeout for the socket: from a millisecond to a minute.
+fn socket_timeout(timeout: &NextTimeout) -> Duration {
+    Duration::clamp(*timeout.after, MIN_TIMEOUT, MAX_TIMEOUT)
 }
 
-/// The error of ureq for an error of the socket: a late one is the timeout that ureq set.
-fn of_transfer(error: io::Error, timeout: &NextTimeout) -> Error {
+/// The error of ureq for an error of the socket. A late read or write is the timeout that ureq set.
+fn transfer_error(error: io::Error, timeout: &NextTimeout) -> Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::Timeout(timeout.reason),
         _ => Error::Io(error),
@@ -184,15 +182,15 @@ fn of_transfer(error: io::Error, timeout: &NextTimeout) -> Error {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn tls_of(tls: &OriginTls) -> Result<TlsConfig, Error> {
+pub fn tls_config(tls: &OriginTls) -> Result<TlsConfig, Error> {
     let roots = match &tls.ca {
-        Some(file) => RootCerts::from(certificates(file)?),
+        Some(file) => RootCerts::from(read_certificates(file)?),
         None => RootCerts::PlatformVerifier,
     };
     let client = match &tls.client {
         Some([cert, key]) => {
-            let key = PrivateKey::from_pem(&crate::files::read(&key.path)?)?;
-            Some(ClientCert::new_with_certs(&certificates(cert)?, key))
+            let key = PrivateKey::from_pem(&crate::files::read_bounded(&key.path)?)?;
+            Some(ClientCert::new_with_certs(&read_certificates(cert)?, key))
         }
         None => None,
     };
@@ -202,10 +200,9 @@ pub fn tls_of(tls: &OriginTls) -> Result<TlsConfig, Error> {
         .build())
 }
 
-/// The certificates in a file; other items of PEM are passed over. Fails if the file cannot be
-/// read.
-fn certificates(file: &TlsFile) -> Result<Vec<Certificate<'static>>, Error> {
-    let text = crate::files::read(&file.path)?;
+/// The certificates in a file; other items of PEM are skipped. Fails if the file cannot be read.
+fn read_certificates(file: &TlsFile) -> Result<Vec<Certificate<'static>>, Error> {
+    let text = crate::files::read_bounded(&file.path)?;
     let mut certificates = Vec::new();
     for item in parse_pem(&text) {
         if let PemItem::Certificate(certificate) = item? {

@@ -1,7 +1,8 @@
-//! [`FetchResult`]: the result of fetching a robots.txt. A [`FetchFailure`] says why there is no
-//! usable answer. [`defect`] finds bodies that are no robots.txt, and [`cut`] limits their size.
+//! [`FetchResult`]: the result of fetching a robots.txt from an origin. A [`FetchFailure`] is the
+//! reason why there is no usable response. [`find_defect`] detects bodies that are no robots.txt,
+//! and [`truncate_body`] limits their size.
 
-use crate::robots::{File, MAX_BYTES, Shape};
+use crate::robots::{FileFormat, MAX_ROBOTS_BYTES, RobotsFile};
 use serde::{Deserialize, Serialize};
 
 /// The result of a fetch.
@@ -24,7 +25,7 @@ pub enum FetchResult {
     Unchanged,
     /// 4xx except 429, or too many redirects. Crawlers treat the site as one without rules (RFC
     /// 9309 section 2.3.1.3).
-    Nothing {
+    NoFile {
         /// The URL that was asked for.
         url: String,
         /// Why, for a person.
@@ -34,21 +35,23 @@ pub enum FetchResult {
     Unreachable(FetchFailure),
 }
 
-/// Why an origin gave no usable answer.
+/// Why an origin gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum FetchFailure {
     /// The origin redirects to its public name, which is crawlgate's.
+    #[serde(rename = "LeadsBack")]
     #[error("{url}: redirects lead back to crawlgate itself")]
-    LeadsBack {
+    RedirectLoop {
         /// The URL of the last redirect.
         url: String,
     },
-    /// The origin redirects to a place that crawlgate does not follow it to.
+    /// The origin redirects to a URL that crawlgate does not follow.
+    #[serde(rename = "LeadsAstray")]
     #[error(
         "redirects lead to {url}, and {why}; crawlgate follows them to the site's own hosts, to the servers of the \
          origin, and to public addresses over https"
     )]
-    LeadsAstray {
+    RedirectRefused {
         /// The URL of the last redirect.
         url: String,
         /// Why it is not followed, for a person.
@@ -66,14 +69,13 @@ impl<T: Into<String>> From<T> for FetchFailure {
 }
 
 impl FetchResult {
-    /// The result as crawlers understand it: they read a page of HTML as a file without rules. A
-    /// default site passes on what the origin says, and single-page apps answer every request with
-    /// their page.
-    pub fn read_by_crawlers(self) -> FetchResult {
+    /// The result as crawlers read it: a page of HTML is a file without rules. For default sites,
+    /// because single-page apps answer every request with their page.
+    pub fn as_read_by_crawlers(self) -> FetchResult {
         match self {
             FetchResult::File {
                 bytes, url, html, ..
-            } if File::parse(bytes.as_slice()).is_page(html) => FetchResult::Nothing {
+            } if RobotsFile::parse(bytes.as_slice()).is_html_page(html) => FetchResult::NoFile {
                 url,
                 reason: "the answer is a page of HTML, which crawlers read as no rules".into(),
             },
@@ -82,27 +84,27 @@ impl FetchResult {
     }
 }
 
-/// Why the body of an answer is no robots.txt, although it could be read as one without rules;
-/// `None` if it is one. `html` says whether the answer has the media type of HTML.
-pub fn defect(file: &File, html: bool) -> Option<&'static str> {
+/// Why the body of a response is no robots.txt; `None` if it is one. `html`: the response has the
+/// media type of HTML.
+pub fn find_defect(file: &RobotsFile, html: bool) -> Option<&'static str> {
     match file.shape() {
-        Shape::Html => Some("this is a page of HTML, not a robots.txt"),
-        Shape::Utf16 => Some("this is UTF-16, which no crawler reads"),
-        Shape::Text if !file.is_page(true) => None,
-        Shape::Text if file.bytes().contains(&0) => Some("this is not text"),
-        Shape::Text => {
+        FileFormat::Html => Some("this is a page of HTML, not a robots.txt"),
+        FileFormat::Utf16 => Some("this is UTF-16, which no crawler reads"),
+        FileFormat::Text if !file.is_html_page(true) => None,
+        FileFormat::Text if file.bytes().contains(&0) => Some("this is not text"),
+        FileFormat::Text => {
             html.then_some("its media type is HTML, and there is no line of a robots.txt in it")
         }
     }
 }
 
-/// Cuts a body to the 500 KiB that crawlers read, at the end of a line: half a line would be
-/// another rule. Returns what a person has to know of it; `None` if nothing was cut.
-pub fn cut(bytes: &mut Vec<u8>) -> Option<&'static str> {
-    if bytes.len() <= MAX_BYTES {
+/// Truncates a body to the 500 KiB that crawlers read, at the end of a line, because half a line
+/// would be another rule. Returns a note for a person; `None` if the body is shorter.
+pub fn truncate_body(bytes: &mut Vec<u8>) -> Option<&'static str> {
+    if bytes.len() <= MAX_ROBOTS_BYTES {
         return None;
     }
-    bytes.truncate(MAX_BYTES);
+    bytes.truncate(MAX_ROBOTS_BYTES);
     let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |place| place + 1);
     bytes.truncate(end);
     Some(

@@ -1,15 +1,17 @@
-//! The origin's own robots.txt, fetched in the background and stored. [`FetchState`] decides
-//! whether an answer becomes the copy in use. [`ask()`] sends the requests. [`StoredCopy`] is the
-//! copy in the state store.
+//! crawlgate's copy of the robots.txt that an origin serves itself, fetched in the background and
+//! stored. [`fetch_from_origin`] sends the requests. [`FetchState`] decides whether an answer
+//! becomes the present copy. [`StoredCopy`] is the copy in the state store.
 
-mod ask;
 mod connections;
 mod fetch_result;
 mod fetch_state;
+mod request;
+mod stored_copy;
 
-pub use ask::{RobotsRequest, Target, Targets, ask};
-pub use fetch_result::{FetchFailure, FetchResult, cut, defect};
-pub use fetch_state::{FetchState, FetchedCopy, StoredCopies, StoredCopy};
+pub use fetch_result::{FetchFailure, FetchResult, find_defect, truncate_body};
+pub use fetch_state::{FetchState, FetchedCopy};
+pub use request::{OriginTarget, OriginTargets, RobotsRequest, fetch_from_origin};
+pub use stored_copy::{StoredCopies, StoredCopy};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! How answers of an origin change the state of the copy of its robots.txt, also over failures and
-//! restarts.
+//! Tests of how an origin's answers change crawlgate's copy of its robots.txt, also over failures
+//! and restarts.
 
-use super::fetch_state::DamagedCopy;
+use super::stored_copy::DamagedCopy;
 use super::*;
 use crate::facts::{AnyFact, OriginCopy};
 use crate::policy::origin::OriginCopyState;
@@ -13,11 +13,11 @@ const URL: &str = "http://origin.test/robots.txt";
 const RULES: &str = "User-agent: *\nDisallow: /a/\n";
 const OTHER: &str = "User-agent: *\nDisallow: /b/\n";
 
-fn file(text: &str) -> FetchResult {
-    bytes(text.as_bytes().to_vec())
+fn file_result(text: &str) -> FetchResult {
+    bytes_result(text.as_bytes().to_vec())
 }
 
-fn bytes(bytes: Vec<u8>) -> FetchResult {
+fn bytes_result(bytes: Vec<u8>) -> FetchResult {
     FetchResult::File {
         bytes,
         url: URL.into(),
@@ -27,7 +27,7 @@ fn bytes(bytes: Vec<u8>) -> FetchResult {
     }
 }
 
-fn html(text: &str) -> FetchResult {
+fn html_result(text: &str) -> FetchResult {
     FetchResult::File {
         bytes: text.into(),
         url: URL.into(),
@@ -37,25 +37,25 @@ fn html(text: &str) -> FetchResult {
     }
 }
 
-fn gone() -> FetchResult {
-    FetchResult::Nothing {
+fn gone_result() -> FetchResult {
+    FetchResult::NoFile {
         url: URL.into(),
         reason: "the answer is 404".into(),
     }
 }
 
-fn unreachable() -> FetchResult {
+fn unreachable_result() -> FetchResult {
     FetchResult::Unreachable("the answer is 503".into())
 }
 
 /// One fetch: its time, its result, the state and the bytes that follow, and the seconds until the
 /// next fetch. A file that closes the site is held back.
-struct Row(i64, FetchResult, OriginCopyState, Option<&'static str>, i64);
+struct FetchStep(i64, FetchResult, OriginCopyState, Option<&'static str>, i64);
 
-fn run(fetch: &mut FetchState, rows: Vec<Row>) {
-    for (row, Row(at, result, state, text, pause)) in rows.into_iter().enumerate() {
+fn run_steps(fetch: &mut FetchState, rows: Vec<FetchStep>) {
+    for (row, FetchStep(at, result, state, text, pause)) in rows.into_iter().enumerate() {
         let now = Timestamp(at);
-        if let Some(copy) = fetch.take_result(result, now, 0.5) {
+        if let Some(copy) = fetch.apply_result(result, now, 0.5) {
             match copy.bytes.ends_with(b"Disallow: /\n") {
                 true => fetch.hold_back("it closes the site".into()),
                 false => fetch.accept(copy, now),
@@ -71,7 +71,7 @@ fn run(fetch: &mut FetchState, rows: Vec<Row>) {
 }
 
 #[test]
-fn answers_over_a_day_move_the_state_as_documented() {
+fn answers_change_the_state_as_documented() {
     use OriginCopyState::{Absent, Awaited, Current, HeldBack, Kept};
     let mut fetch = FetchState::new(Timestamp(0));
     assert_eq!(
@@ -79,60 +79,72 @@ fn answers_over_a_day_move_the_state_as_documented() {
         (Timestamp(0), Awaited)
     );
     let (rules, other) = (Some(RULES), Some(OTHER));
-    run(
+    run_steps(
         &mut fetch,
         vec![
             // The origin starts later than crawlgate.
-            Row(0, unreachable(), Awaited, None, 5),
-            Row(5, unreachable(), Awaited, None, 11),
-            Row(16, html("<html>starting"), Awaited, None, 22),
-            Row(38, file(RULES), Current, rules, 600),
-            Row(638, FetchResult::Unchanged, Current, rules, 600),
+            FetchStep(0, unreachable_result(), Awaited, None, 5),
+            FetchStep(5, unreachable_result(), Awaited, None, 11),
+            FetchStep(16, html_result("<html>starting"), Awaited, None, 22),
+            FetchStep(38, file_result(RULES), Current, rules, 600),
+            FetchStep(638, FetchResult::Unchanged, Current, rules, 600),
             // Failures: the copy stays for as long as they last.
-            Row(1_238, unreachable(), Kept, rules, 5),
-            Row(
+            FetchStep(1_238, unreachable_result(), Kept, rules, 5),
+            FetchStep(
                 1_243,
-                html("<!DOCTYPE html><title>502</title>"),
+                html_result("<!DOCTYPE html><title>502</title>"),
                 Kept,
                 rules,
                 11,
             ),
-            Row(1_254, html("Service unavailable"), Kept, rules, 22),
-            Row(1_276, bytes(b"\xFF\xFEU\0s\0".to_vec()), Kept, rules, 44),
-            Row(90_000_000, unreachable(), Kept, rules, 88),
-            Row(90_000_088, FetchResult::Unchanged, Current, rules, 600),
+            FetchStep(1_254, html_result("Service unavailable"), Kept, rules, 22),
+            FetchStep(
+                1_276,
+                bytes_result(b"\xFF\xFEU\0s\0".to_vec()),
+                Kept,
+                rules,
+                44,
+            ),
+            FetchStep(90_000_000, unreachable_result(), Kept, rules, 88),
+            FetchStep(90_000_088, FetchResult::Unchanged, Current, rules, 600),
             // Gone, and back within ten minutes: no crawler noticed.
-            Row(90_001_000, gone(), Kept, rules, 600),
-            Row(90_001_300, file(RULES), Current, rules, 600),
+            FetchStep(90_001_000, gone_result(), Kept, rules, 600),
+            FetchStep(90_001_300, file_result(RULES), Current, rules, 600),
             // Gone, an error in between, and gone: the ten minutes begin anew.
-            Row(90_001_600, gone(), Kept, rules, 600),
-            Row(90_001_900, unreachable(), Kept, rules, 5),
-            Row(90_001_905, gone(), Kept, rules, 600),
-            Row(90_002_200, gone(), Kept, rules, 305),
-            Row(90_002_505, gone(), Absent, Some(""), 600),
-            Row(90_003_200, gone(), Absent, Some(""), 600),
-            Row(90_003_800, file(OTHER), Current, other, 600),
+            FetchStep(90_001_600, gone_result(), Kept, rules, 600),
+            FetchStep(90_001_900, unreachable_result(), Kept, rules, 5),
+            FetchStep(90_001_905, gone_result(), Kept, rules, 600),
+            FetchStep(90_002_200, gone_result(), Kept, rules, 305),
+            FetchStep(90_002_505, gone_result(), Absent, Some(""), 600),
+            FetchStep(90_003_200, gone_result(), Absent, Some(""), 600),
+            FetchStep(90_003_800, file_result(OTHER), Current, other, 600),
             // An empty file or one of comments counts as gone.
-            Row(90_005_000, file(""), Kept, other, 600),
-            Row(90_005_600, file("# soon\n"), Current, Some("# soon\n"), 600),
+            FetchStep(90_005_000, file_result(""), Kept, other, 600),
+            FetchStep(
+                90_005_600,
+                file_result("# soon\n"),
+                Current,
+                Some("# soon\n"),
+                600,
+            ),
             // A file that closes the site is held back until it changes.
-            Row(90_006_200, file(RULES), Current, rules, 600),
-            Row(
+            FetchStep(90_006_200, file_result(RULES), Current, rules, 600),
+            FetchStep(
                 90_006_800,
-                file("User-agent: *\nDisallow: /\n"),
+                file_result("User-agent: *\nDisallow: /\n"),
                 HeldBack,
                 rules,
                 600,
             ),
-            Row(
+            FetchStep(
                 90_007_400,
-                file("User-agent: *\nDisallow: /\n"),
+                file_result("User-agent: *\nDisallow: /\n"),
                 HeldBack,
                 rules,
                 600,
             ),
-            Row(90_008_000, unreachable(), Kept, rules, 5),
-            Row(90_008_005, file(RULES), Current, rules, 600),
+            FetchStep(90_008_000, unreachable_result(), Kept, rules, 5),
+            FetchStep(90_008_005, file_result(RULES), Current, rules, 600),
         ],
     );
 }
@@ -140,14 +152,26 @@ fn answers_over_a_day_move_the_state_as_documented() {
 #[test]
 fn first_copy_missing_for_an_hour_is_missing_until_it_comes() {
     let mut fetch = FetchState::new(Timestamp(0));
-    run(
+    run_steps(
         &mut fetch,
         vec![
-            Row(3_599, unreachable(), OriginCopyState::Awaited, None, 5),
-            Row(3_600, unreachable(), OriginCopyState::Missing, None, 11),
-            Row(
+            FetchStep(
+                3_599,
+                unreachable_result(),
+                OriginCopyState::Awaited,
+                None,
+                5,
+            ),
+            FetchStep(
+                3_600,
+                unreachable_result(),
+                OriginCopyState::Missing,
+                None,
+                11,
+            ),
+            FetchStep(
                 900_000,
-                file(RULES),
+                file_result(RULES),
                 OriginCopyState::Current,
                 Some(RULES),
                 600,
@@ -156,9 +180,15 @@ fn first_copy_missing_for_an_hour_is_missing_until_it_comes() {
     );
     let mut fetch = FetchState::new(Timestamp(0));
     // An origin without a file says so: crawlgate does not wait.
-    run(
+    run_steps(
         &mut fetch,
-        vec![Row(0, gone(), OriginCopyState::Absent, Some(""), 600)],
+        vec![FetchStep(
+            0,
+            gone_result(),
+            OriginCopyState::Absent,
+            Some(""),
+            600,
+        )],
     );
 }
 
@@ -168,7 +198,7 @@ fn failures_double_the_wait_up_to_ten_minutes() {
     let mut now = Timestamp(0);
     let mut pauses = Vec::new();
     for _ in 0..40 {
-        fetch.take_result(unreachable(), now, 0.0);
+        fetch.apply_result(unreachable_result(), now, 0.0);
         pauses.push(fetch.due.0 - now.0);
         now = fetch.due;
     }
@@ -181,7 +211,7 @@ fn jitter_spreads_fetches_by_a_tenth() {
     let due = |jitter| {
         let mut fetch = FetchState::new(Timestamp(0));
         let copy = fetch
-            .take_result(file(RULES), Timestamp(0), jitter)
+            .apply_result(file_result(RULES), Timestamp(0), jitter)
             .expect("a copy");
         fetch.accept(copy, Timestamp(0));
         fetch.due.0
@@ -195,25 +225,29 @@ fn huge_file_is_cut_to_500_kib_of_whole_lines() {
     let text = format!("User-agent: *\n{}", line.repeat(20_000));
     let mut fetch = FetchState::new(Timestamp(0));
     let copy = fetch
-        .take_result(file(&text), Timestamp(0), 0.0)
+        .apply_result(file_result(&text), Timestamp(0), 0.0)
         .expect("a copy");
     assert!(copy.bytes.len() <= 500 * 1024 && copy.bytes.len() > 500 * 1024 - line.len());
     assert!(copy.bytes.ends_with(line.as_bytes()));
     assert!(copy.reason.is_some(), "the status says so");
     let mut short = FetchState::new(Timestamp(0));
     let whole = short
-        .take_result(file("User-agent: *\nDisallow: /a\n"), Timestamp(0), 0.0)
+        .apply_result(
+            file_result("User-agent: *\nDisallow: /a\n"),
+            Timestamp(0),
+            0.0,
+        )
         .expect("a copy");
     assert_eq!(whole.reason, None);
 }
 
 /// What the state store would give back after a restart.
-fn restarted(stored: &StoredCopy, now: Timestamp) -> Result<StoredCopy, DamagedCopy> {
-    StoredCopy::read(&record(stored), now)
+fn after_restart(stored: &StoredCopy, now: Timestamp) -> Result<StoredCopy, DamagedCopy> {
+    StoredCopy::from_record(&stored_record(stored), now)
 }
 
-fn record(stored: &StoredCopy) -> OriginCopy {
-    let fact = stored.fact("shop", Timestamp(0));
+fn stored_record(stored: &StoredCopy) -> OriginCopy {
+    let fact = stored.to_fact("shop", Timestamp(0));
     let AnyFact::OriginCopy(record) = fact.fact else {
         panic!("another record: {fact:?}")
     };
@@ -221,13 +255,13 @@ fn record(stored: &StoredCopy) -> OriginCopy {
 }
 
 /// The origin had rules at 10 and none at 1,000.
-fn gone_since_1000() -> StoredCopy {
+fn copy_gone_since_1000() -> StoredCopy {
     let mut fetch = FetchState::new(Timestamp(7));
     let copy = fetch
-        .take_result(file(RULES), Timestamp(10), 0.5)
+        .apply_result(file_result(RULES), Timestamp(10), 0.5)
         .expect("a copy");
     fetch.accept(copy, Timestamp(10));
-    fetch.take_result(gone(), Timestamp(1_000), 0.5);
+    fetch.apply_result(gone_result(), Timestamp(1_000), 0.5);
     StoredCopy {
         fetch,
         default_site_hosts: None,
@@ -237,7 +271,7 @@ fn gone_since_1000() -> StoredCopy {
 
 #[test]
 fn restart_keeps_copy_and_pending_removal() {
-    let mut fetch = restarted(&gone_since_1000(), Timestamp(1_100))
+    let mut fetch = after_restart(&copy_gone_since_1000(), Timestamp(1_100))
         .expect("a copy")
         .fetch;
     assert_eq!(
@@ -250,7 +284,9 @@ fn restart_keeps_copy_and_pending_removal() {
     );
     assert_eq!(fetch.validators(), (Some("\"1\""), None));
     assert!(
-        fetch.take_result(gone(), Timestamp(1_600), 0.5).is_some(),
+        fetch
+            .apply_result(gone_result(), Timestamp(1_600), 0.5)
+            .is_some(),
         "ten minutes after it was first gone"
     );
 }
@@ -264,14 +300,14 @@ fn restart_keeps_default_site_without_copy() {
         left_at: None,
     };
     assert_eq!(
-        restarted(&stored, Timestamp(0)).expect("what is stored"),
+        after_restart(&stored, Timestamp(0)).expect("what is stored"),
         stored
     );
 }
 
 #[test]
-fn damaged_copy_is_refused_and_named() {
-    let whole = record(&gone_since_1000());
+fn damaged_copy_is_rejected_and_reported() {
+    let whole = stored_record(&copy_gone_since_1000());
     let cut = OriginCopy {
         bytes: whole.bytes[..RULES.len() - 3].into(),
         ..whole.clone()
@@ -295,17 +331,17 @@ fn damaged_copy_is_refused_and_named() {
         ),
         (other, |why| matches!(why, DamagedCopy::Digest)),
         (torn, |why| matches!(why, DamagedCopy::State(_))),
-        (lost, |why| matches!(why, DamagedCopy::OfNoCopy)),
+        (lost, |why| matches!(why, DamagedCopy::UnexpectedBytes)),
     ] {
-        let error = StoredCopy::read(&damaged, Timestamp(2_000)).expect_err("damaged");
+        let error = StoredCopy::from_record(&damaged, Timestamp(2_000)).expect_err("damaged");
         assert!(is_expected(&error), "{error:?}");
-        let copies = StoredCopies::read(&[(Timestamp(0), damaged)], Timestamp(2_000));
+        let copies = StoredCopies::from_records(&[(Timestamp(0), damaged)], Timestamp(2_000));
         assert_eq!(
             (copies.by_site.len(), copies.damaged),
             (0, vec!["shop".to_owned()])
         );
     }
-    let copies = StoredCopies::read(&[(Timestamp(0), whole)], Timestamp(2_000));
+    let copies = StoredCopies::from_records(&[(Timestamp(0), whole)], Timestamp(2_000));
     assert_eq!((copies.by_site.len(), copies.damaged.len()), (1, 0));
 }
 
@@ -313,9 +349,9 @@ fn damaged_copy_is_refused_and_named() {
 #[test]
 fn status_304_without_copy_is_a_failure() {
     let mut fetch = FetchState::new(Timestamp(0));
-    run(
+    run_steps(
         &mut fetch,
-        vec![Row(
+        vec![FetchStep(
             0,
             FetchResult::Unchanged,
             OriginCopyState::Awaited,
@@ -336,15 +372,15 @@ fn hosts_of_a_site_select_its_servers() {
     use crate::settings::{OriginSettings, ServerAddress};
     let origin = |hosts: &[&str], url: &str| OriginSettings {
         hosts: hosts.iter().map(|host| host.to_string()).collect(),
-        ..OriginSettings::of([ServerAddress::parse(url).expect("a URL")])
+        ..OriginSettings::with_servers([ServerAddress::parse(url).expect("a URL")])
     };
-    let targets = Targets::new(&[
+    let targets = OriginTargets::new(&[
         origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000"),
         origin(&[], "https://10.0.0.2"),
     ]);
-    let asked = |targets: &Targets, host| {
+    let asked = |targets: &OriginTargets, host| {
         targets
-            .target(host)
+            .for_host(host)
             .map(|target| (target.host, target.origin.servers[0].address.host.clone()))
     };
     let answer = |host: &str, server: &str| Some((host.to_owned(), server.to_owned()));
@@ -357,19 +393,19 @@ fn hosts_of_a_site_select_its_servers() {
         answer("www.shop.example", "10.0.0.1")
     );
     assert_eq!(asked(&targets, None), answer("10.0.0.2", "10.0.0.2"));
-    let named = Targets::new(&[origin(
+    let named = OriginTargets::new(&[origin(
         &["*.shop.example", "shop.example"],
         "http://10.0.0.1:3000",
     )]);
     assert_eq!(asked(&named, None), answer("shop.example", "10.0.0.1"));
     assert_eq!(asked(&named, Some("other.example")), None);
     // A default site belongs to its origin, even if another origin has the host as well.
-    let both = Targets::new(&[
+    let both = OriginTargets::new(&[
         origin(&["www.shop.example"], "http://10.0.0.1:3000"),
         origin(&["*.shop.example"], "http://10.0.0.2:3000"),
     ]);
     let of = |place| {
-        both.target_of(place, Some("www.shop.example"))
+        both.for_origin(place, Some("www.shop.example"))
             .map(|target| target.origin.servers[0].address.host.clone())
     };
     assert_eq!(
@@ -379,24 +415,24 @@ fn hosts_of_a_site_select_its_servers() {
 }
 
 #[test]
-fn page_of_html_reads_as_no_rules() {
+fn html_page_is_read_as_no_rules() {
     for page in [
-        html("<div id=app></div>"),
-        file("<!doctype html><div id=app></div>"),
+        html_result("<div id=app></div>"),
+        file_result("<!doctype html><div id=app></div>"),
     ] {
-        let FetchResult::Nothing { url, .. } = page.read_by_crawlers() else {
+        let FetchResult::NoFile { url, .. } = page.as_read_by_crawlers() else {
             panic!("a page has no rules")
         };
         assert_eq!(url, URL);
     }
     for other in [
-        file(RULES),
-        html(RULES),
-        gone(),
-        unreachable(),
-        bytes(b"\xFF\xFEU\0s\0".to_vec()),
+        file_result(RULES),
+        html_result(RULES),
+        gone_result(),
+        unreachable_result(),
+        bytes_result(b"\xFF\xFEU\0s\0".to_vec()),
     ] {
-        assert_eq!(other.clone().read_by_crawlers(), other);
+        assert_eq!(other.clone().as_read_by_crawlers(), other);
     }
 }
 
@@ -406,11 +442,11 @@ fn page_of_html_reads_as_no_rules() {
 fn same_bytes_from_another_url_are_a_new_copy() {
     let mut fetch = FetchState::new(Timestamp(0));
     let copy = fetch
-        .take_result(file(RULES), Timestamp(0), 0.5)
+        .apply_result(file_result(RULES), Timestamp(0), 0.5)
         .expect("a copy");
     fetch.accept(copy, Timestamp(0));
     assert_eq!(
-        fetch.take_result(file(RULES), Timestamp(600), 0.5),
+        fetch.apply_result(file_result(RULES), Timestamp(600), 0.5),
         None,
         "the same URL is no change"
     );
@@ -422,7 +458,7 @@ fn same_bytes_from_another_url_are_a_new_copy() {
         html: false,
     };
     let copy = fetch
-        .take_result(moved, Timestamp(1_200), 0.5)
+        .apply_result(moved, Timestamp(1_200), 0.5)
         .expect("the same copy");
     assert_eq!(
         (copy.url.as_str(), &*copy.bytes),
@@ -445,33 +481,38 @@ fn taken_over_copy_survives_failures() {
             "not fetched yet"
         );
         assert_eq!((fetch.last_success, fetch.is_unasked()), (None, true));
-        assert_eq!(fetch.take_result(unreachable(), Timestamp(9), 0.5), None);
+        assert_eq!(
+            fetch.apply_result(unreachable_result(), Timestamp(9), 0.5),
+            None
+        );
         assert_eq!(
             fetch.copy().map(|copy| &*copy.bytes),
             Some(bytes.as_bytes())
         );
         assert_eq!(
-            fetch.take_result(gone(), Timestamp(20), 0.5).is_some(),
+            fetch
+                .apply_result(gone_result(), Timestamp(20), 0.5)
+                .is_some(),
             bytes.is_empty()
         );
     }
 }
 
 #[test]
-fn believed_at_is_known_only_while_file_is_gone() {
+fn removal_time_is_known_only_while_file_is_gone() {
     let mut fetch = FetchState::new(Timestamp(0));
     let copy = fetch
-        .take_result(file(RULES), Timestamp(0), 0.5)
+        .apply_result(file_result(RULES), Timestamp(0), 0.5)
         .expect("a copy");
     fetch.accept(copy, Timestamp(0));
     for (at, result, believed_at) in [
-        (600, gone(), Some(1_200)),
-        (700, unreachable(), None),
-        (800, gone(), Some(1_400)),
-        (900, file(RULES), None),
-        (1_500, file(""), Some(2_100)),
+        (600, gone_result(), Some(1_200)),
+        (700, unreachable_result(), None),
+        (800, gone_result(), Some(1_400)),
+        (900, file_result(RULES), None),
+        (1_500, file_result(""), Some(2_100)),
     ] {
-        fetch.take_result(result, Timestamp(at), 0.5);
+        fetch.apply_result(result, Timestamp(at), 0.5);
         assert_eq!(fetch.believed_at(), believed_at.map(Timestamp), "at {at}");
     }
     fetch.hold_back("it closes the site".into());
@@ -482,15 +523,33 @@ fn believed_at_is_known_only_while_file_is_gone() {
 #[test]
 fn file_held_back_in_between_restarts_the_ten_minutes() {
     let mut fetch = FetchState::new(Timestamp(0));
-    let closed = || file("User-agent: *\nDisallow: /\n");
-    run(
+    let closed = || file_result("User-agent: *\nDisallow: /\n");
+    run_steps(
         &mut fetch,
         vec![
-            Row(0, file(RULES), OriginCopyState::Current, Some(RULES), 600),
-            Row(600, gone(), OriginCopyState::Kept, Some(RULES), 600),
-            Row(1_200, closed(), OriginCopyState::HeldBack, Some(RULES), 600),
-            Row(260_000, gone(), OriginCopyState::Kept, Some(RULES), 600),
-            Row(260_600, gone(), OriginCopyState::Absent, Some(""), 600),
+            FetchStep(
+                0,
+                file_result(RULES),
+                OriginCopyState::Current,
+                Some(RULES),
+                600,
+            ),
+            FetchStep(600, gone_result(), OriginCopyState::Kept, Some(RULES), 600),
+            FetchStep(1_200, closed(), OriginCopyState::HeldBack, Some(RULES), 600),
+            FetchStep(
+                260_000,
+                gone_result(),
+                OriginCopyState::Kept,
+                Some(RULES),
+                600,
+            ),
+            FetchStep(
+                260_600,
+                gone_result(),
+                OriginCopyState::Absent,
+                Some(""),
+                600,
+            ),
         ],
     );
     assert_eq!(fetch.believed_at(), None);
@@ -503,10 +562,10 @@ fn clock_set_keeps_spans() {
     let gone_at = |by: i64| {
         let mut fetch = FetchState::new(Timestamp(100_000));
         let copy = fetch
-            .take_result(file(RULES), Timestamp(100_000), 0.5)
+            .apply_result(file_result(RULES), Timestamp(100_000), 0.5)
             .expect("a copy");
         fetch.accept(copy, Timestamp(100_000));
-        fetch.take_result(gone(), Timestamp(100_600), 0.5);
+        fetch.apply_result(gone_result(), Timestamp(100_600), 0.5);
         fetch.apply_clock_step(by, Timestamp(100_700 + by));
         fetch
     };
@@ -527,8 +586,12 @@ fn clock_set_keeps_spans() {
                 .last_success
                 .is_some_and(|moment| moment <= moved(100_700))
         );
-        assert_eq!(fetch.take_result(gone(), moved(101_199), 0.5), None);
-        assert!(fetch.take_result(gone(), moved(101_200), 0.5).is_some());
+        assert_eq!(fetch.apply_result(gone_result(), moved(101_199), 0.5), None);
+        assert!(
+            fetch
+                .apply_result(gone_result(), moved(101_200), 0.5)
+                .is_some()
+        );
     }
     let mut waits = FetchState::new(Timestamp(100_000));
     waits.apply_clock_step(-DAY, Timestamp(100_100 - DAY));
@@ -544,19 +607,20 @@ fn clock_set_keeps_spans() {
 
 /// A clock that was wrong noted them. crawlgate must not wait until that clock is right.
 #[test]
-fn stored_moments_ahead_are_taken_as_now() {
+fn stored_moments_in_the_future_become_now() {
     let mut fetch = FetchState::new(Timestamp(900_000));
     let copy = fetch
-        .take_result(file(RULES), Timestamp(900_000), 0.5)
+        .apply_result(file_result(RULES), Timestamp(900_000), 0.5)
         .expect("a copy");
     fetch.accept(copy, Timestamp(900_000));
-    fetch.take_result(gone(), Timestamp(900_600), 0.5);
+    fetch.apply_result(gone_result(), Timestamp(900_600), 0.5);
     let stored = StoredCopy {
         fetch,
         default_site_hosts: None,
         left_at: Some(Timestamp(900_700)),
     };
-    let StoredCopy { fetch, left_at, .. } = restarted(&stored, Timestamp(5_000)).expect("a copy");
+    let StoredCopy { fetch, left_at, .. } =
+        after_restart(&stored, Timestamp(5_000)).expect("a copy");
     assert_eq!(left_at, Some(Timestamp(5_000)));
     assert_eq!(
         (fetch.wanted_since, fetch.last_success),
@@ -564,6 +628,6 @@ fn stored_moments_ahead_are_taken_as_now() {
     );
     assert_eq!(fetch.believed_at(), Some(Timestamp(5_600)));
     // Clocks of one machine may differ by five seconds.
-    let near = restarted(&stored, Timestamp(900_695)).expect("a copy");
+    let near = after_restart(&stored, Timestamp(900_695)).expect("a copy");
     assert_eq!(near.left_at, Some(Timestamp(900_700)));
 }

@@ -1,36 +1,35 @@
-//! [`PolicyRules::conflict`] tells whether an Allow of the origin's robots.txt could defeat a
-//! Disallow of the policy. Such an Allow is left out when the two are merged (`merge.rs`).
+//! [`PolicyRules::find_conflict`] finds the Disallow of the policy that an Allow of the origin's
+//! robots.txt could defeat. Such an Allow is left out of the merged file (`merge.rs`).
 //!
 //! Of all rules that match a URL the longest decides; of two with the same length the Allow does
-//! (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is not longer than the Allow,
-//! for the URLs that both match.
+//! (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is not longer, for the URLs
+//! that both match.
 
-use super::budget::{Bounds, take};
+use super::budget::{MergeBudget, spend};
 use crate::policy::site::RuleSource;
-use crate::robots::{Pattern, Rule};
+use crate::robots::{PathPattern, Rule};
 
-/// The reason why an Allow is left out.
-pub enum Conflict<'a> {
-    /// This Disallow covers all URLs of the Allow: nothing is left of it.
+/// Why an Allow of the origin is left out.
+pub enum AllowConflict<'a> {
+    /// This Disallow covers all URLs of the Allow.
     Covered(&'a (Rule, RuleSource)),
-    /// It would defeat this Disallow; or may, as far as lengths tell, where the budget for comparing
-    /// is spent.
+    /// The Allow would defeat this Disallow; or may do so, where the budget is spent.
     Defeats(&'a (Rule, RuleSource)),
 }
 
-/// The rules of one group of the policy, parted for comparing.
+/// The rules of one group of the policy, prepared for comparing.
 pub struct PolicyRules<'a> {
     /// The Disallow rules that no Allow may defeat.
     disallows: Vec<&'a (Rule, RuleSource)>,
     /// The Allow rules of the policy.
     allows: Vec<&'a Rule>,
-    /// The shortest Disallow, which most Allows could defeat.
+    /// The shortest Disallow. Most Allows of a long file are shorter still, and need no comparing.
     shortest: Option<&'a (Rule, RuleSource)>,
 }
 
 impl<'a> PolicyRules<'a> {
-    /// Takes the Disallow rules of `disallows` (without those with an empty pattern) and the Allow
-    /// rules of `of_policy`. The two lists may be the same.
+    /// Takes the Disallow rules of `disallows` and the Allow rules of `of_policy`. The two lists
+    /// may be the same.
     pub fn new(
         disallows: &'a [(Rule, RuleSource)],
         of_policy: &'a [(Rule, RuleSource)],
@@ -55,22 +54,22 @@ impl<'a> PolicyRules<'a> {
         }
     }
 
-    /// The reason why an Allow of the origin with this pattern cannot stand beside these rules;
-    /// `None` where it defeats none. A Disallow that covers all of it comes first. Where an Allow
-    /// of the policy covers it, only longer Disallow rules than that count. With
-    /// `bounds.comparisons` spent, any Disallow that is not longer than it gives `NotCompared`.
-    pub fn conflict(&self, allow: &Pattern, bounds: &mut Bounds) -> Option<Conflict<'a>> {
-        // Most Allows of a long file are shorter than every Disallow.
+    /// Why an Allow of the origin with this pattern must be left out; `None` if it may stay. A
+    /// Disallow that covers all of it comes first.
+    pub fn find_conflict(
+        &self,
+        allow: &PathPattern,
+        budget: &mut MergeBudget,
+    ) -> Option<AllowConflict<'a>> {
         let shortest = self
             .shortest
             .filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;
         let cost =
             (self.disallows.len() + self.allows.len()).saturating_mul(4 + allow.priority() / 8);
-        if !take(&mut bounds.comparisons, cost) {
-            return Some(Conflict::Defeats(shortest));
+        if !spend(&mut budget.comparisons, cost) {
+            return Some(AllowConflict::Defeats(shortest));
         }
-        // Where the policy itself allows all of it, the policy's shorter Disallow rules decide
-        // nothing there.
+        // If an Allow of the policy covers all of it, shorter Disallow rules decide nothing there.
         let allowing = self.allows.iter().filter(|ours| ours.pattern.covers(allow));
         let allowed = allowing
             .map(|ours| ours.pattern.priority())
@@ -78,12 +77,12 @@ impl<'a> PolicyRules<'a> {
             .unwrap_or(0);
         let mut defeated = self.disallows.iter().copied().filter(|(ours, _)| {
             (allowed + 1..=allow.priority()).contains(&ours.pattern.priority())
-                && allow.overlaps(&ours.pattern, &mut bounds.comparisons)
+                && allow.overlaps(&ours.pattern, &mut budget.comparisons)
         });
         let first = defeated.next()?;
         let covering = std::iter::once(first)
             .chain(defeated)
             .find(|(ours, _)| ours.pattern.covers(allow));
-        Some(covering.map_or(Conflict::Defeats(first), Conflict::Covered))
+        Some(covering.map_or(AllowConflict::Defeats(first), AllowConflict::Covered))
     }
 }

@@ -1,46 +1,45 @@
-//! [`Draft`]: a group of robots.txt while the file is being made, with its rules, the source of
-//! each rule, and its comments. `synthesis.rs` and `merge.rs` build drafts. [`first_alike`] finds
-//! drafts with the same content, and [`octets_of`] gives the size of a draft.
+//! [`GroupDraft`]: a group of robots.txt while the file is compiled, with the source of each rule.
+//! `compose.rs` and `merge.rs` make drafts, and `assemble.rs` writes them. [`first_equal_drafts`]
+//! finds drafts with the same content, and [`draft_size`] gives the size of a draft in bytes.
 
 use crate::crawlers::Purpose;
-use crate::policy::site::{LeftOut, RuleSource};
-use crate::robots::{Extension, Rule};
+use crate::policy::site::{DroppedAllow, RuleSource};
+use crate::robots::{ExtensionLine, Rule};
 use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-/// The name of the origin's file in comments: robots.txt is public, the address of an origin is
-/// not.
-pub const ORIGIN: &str = "the origin's robots.txt";
+/// The name of the origin's file in comments of the public file, where its address must not appear.
+pub const ORIGIN_FILE: &str = "the origin's robots.txt";
 
-/// The reason why a group is there: its first comment.
+/// The first comment of a group: why it is there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Heading {
-    /// The policy has the group.
+pub enum GroupHeading {
+    /// The policy writes the group.
     Groups,
     /// The site's signals need a group for `*`, and the policy has none.
     EverybodyElse,
-    /// A token that the origin names has the policy's signals for everybody.
+    /// The origin names the token, and the group has the policy's signals for `*`.
     Policy,
     /// The policy has a stance towards a purpose.
     Purpose { purpose: Purpose, allowed: bool },
     /// Traps need a group for `*`.
     Traps,
-    /// What is retired needs a group for `*`.
+    /// Retired paths need a group for `*`.
     Retire,
     /// The site is a staging site.
     Staging { crawlable: bool },
-    /// The origin has the group.
+    /// Only the origin has the group.
     Origin,
 }
 
-impl fmt::Display for Heading {
+impl fmt::Display for GroupHeading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Heading::Groups => f.write_str("From robots.groups."),
-            Heading::EverybodyElse => f.write_str("For every crawler that no group names."),
-            Heading::Policy => f.write_str("From the site's policy."),
-            Heading::Purpose { purpose, allowed } => {
+            GroupHeading::Groups => f.write_str("From robots.groups."),
+            GroupHeading::EverybodyElse => f.write_str("For every crawler that no group names."),
+            GroupHeading::Policy => f.write_str("From the site's policy."),
+            GroupHeading::Purpose { purpose, allowed } => {
                 write!(
                     f,
                     "From purposes: {} {}.",
@@ -48,43 +47,44 @@ impl fmt::Display for Heading {
                     if *allowed { "allow" } else { "disallow" }
                 )
             }
-            Heading::Traps => f.write_str("From enforcement.traps."),
-            Heading::Retire => f.write_str("From retire."),
-            Heading::Staging { crawlable: true } => {
+            GroupHeading::Traps => f.write_str("From enforcement.traps."),
+            GroupHeading::Retire => f.write_str("From retire."),
+            GroupHeading::Staging { crawlable: true } => {
                 f.write_str("A staging site: crawlable, so that its noindex is seen.")
             }
-            Heading::Staging { crawlable: false } => f.write_str("A staging site."),
-            Heading::Origin => write!(f, "From {ORIGIN}."),
+            GroupHeading::Staging { crawlable: false } => f.write_str("A staging site."),
+            GroupHeading::Origin => write!(f, "From {ORIGIN_FILE}."),
         }
     }
 }
 
-/// A group before shared groups are formed.
+/// A group of robots.txt while the file is compiled.
 #[derive(Clone)]
-pub struct Draft {
+pub struct GroupDraft {
     pub agents: Vec<String>,
-    /// For each agent its place among all tokens and the source that names it. Empty where there is
-    /// one agent only, whose place is that of the group.
+    /// The place of each agent among all tokens of the file, and the source that names it. Empty
+    /// for a group that was not merged.
     pub places: Vec<(usize, RuleSource)>,
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
-    pub extensions: Vec<Extension>,
-    /// Keys of signals that the policy has for this group, here or as headers.
+    pub extensions: Vec<ExtensionLine>,
+    /// Keys of lines about the use of content that the policy has for this group, in robots.txt or
+    /// as headers.
     pub signal_keys: Vec<&'static str>,
-    pub heading: Heading,
-    /// Whether rules of the origin joined a group of the policy.
+    pub heading: GroupHeading,
+    /// Whether rules of the origin were added to a group of the policy.
     pub has_origin_rules: bool,
-    /// Comments after the heading: the parts of the origin's group that are not here, and why.
+    /// Comments after the heading: the parts of the origin's group that were left out, and why.
     pub notes: Vec<String>,
     pub source: RuleSource,
-    /// Allow lines of the origin that could not be kept.
-    pub left_out: Vec<LeftOut>,
+    /// Allow lines of the origin that were left out.
+    pub dropped_allows: Vec<DroppedAllow>,
 }
 
-impl Draft {
-    /// A group without agents and without rules.
-    pub fn new(heading: Heading, source: RuleSource) -> Draft {
-        Draft {
+impl GroupDraft {
+    /// A group without agents and rules.
+    pub fn new(heading: GroupHeading, source: RuleSource) -> GroupDraft {
+        GroupDraft {
             agents: Vec::new(),
             places: Vec::new(),
             rules: Vec::new(),
@@ -95,14 +95,14 @@ impl Draft {
             has_origin_rules: false,
             notes: Vec::new(),
             source,
-            left_out: Vec::new(),
+            dropped_allows: Vec::new(),
         }
     }
 
     /// The comments above the group.
     pub fn comments(&self) -> Vec<String> {
         let origin = if self.has_origin_rules {
-            format!(" And from {ORIGIN}.")
+            format!(" And from {ORIGIN_FILE}.")
         } else {
             String::new()
         };
@@ -112,28 +112,27 @@ impl Draft {
     }
 }
 
-/// For each group the index of the first group with the same content (heading, notes, rules with
-/// their sources, Crawl-delay and other lines), whatever its agents are; its own index if there is
-/// none before it. A group for `*` is like none for other agents: parsers that know one agent per
-/// group must find it.
-pub fn first_alike(drafts: &[Draft]) -> Vec<usize> {
+/// For each draft the index of the first draft with the same content, whatever its agents are; that
+/// may be its own index. A group for `*` never equals one for other agents: parsers that know one
+/// agent per group must find it.
+pub fn first_equal_drafts(drafts: &[GroupDraft]) -> Vec<usize> {
     let mut known = HashMap::new();
     let first = drafts.iter().enumerate().map(|(index, draft)| {
         let is_star = draft.agents.iter().any(|agent| agent == "*");
         let heading = (draft.heading, draft.has_origin_rules, &draft.notes);
-        let said = (
+        let content = (
             &draft.rules,
             draft.crawl_delay,
             &draft.extensions,
             &draft.signal_keys,
         );
-        *known.entry((is_star, heading, said)).or_insert(index)
+        *known.entry((is_star, heading, content)).or_insert(index)
     });
     first.collect()
 }
 
-/// Octets of a rule's line.
-pub fn octets_of_rule(rule: &Rule) -> usize {
+/// The size of a rule's line, in bytes.
+pub fn rule_size(rule: &Rule) -> usize {
     let key = if rule.allow {
         "Allow: \n"
     } else {
@@ -142,20 +141,16 @@ pub fn octets_of_rule(rule: &Rule) -> usize {
     key.len() + rule.pattern.priority()
 }
 
-/// Octets of other lines.
-pub fn octets_of_lines(lines: &[Extension]) -> usize {
+/// The size of other lines, in bytes.
+pub fn lines_size(lines: &[ExtensionLine]) -> usize {
     lines
         .iter()
         .map(|line| line.key.len() + line.value.len() + ": \n".len())
         .sum()
 }
 
-/// Octets of the rules and the other lines of a group, without its tokens.
-pub fn octets_of(draft: &Draft) -> usize {
-    let rules: usize = draft
-        .rules
-        .iter()
-        .map(|(rule, _)| octets_of_rule(rule))
-        .sum();
-    rules + octets_of_lines(&draft.extensions)
+/// The size of a group without its User-agent lines, in bytes.
+pub fn draft_size(draft: &GroupDraft) -> usize {
+    let rules: usize = draft.rules.iter().map(|(rule, _)| rule_size(rule)).sum();
+    rules + lines_size(&draft.extensions)
 }

@@ -1,80 +1,74 @@
-//! [`merge`] unites the groups of the policy and the groups of the origin's own robots.txt.
+//! [`merge`] unites the groups of the policy with the groups of the origin's own robots.txt.
 //!
-//! Each user-agent token that either side names gets the rules of both sides. On each side these
-//! are the rules of the group that names the token. Without such a group, they are the rules for
-//! another token of the same crawler, else those for `*` if `*` binds the crawler. A known crawler
-//! that the two sides name by different tokens gets a group, too. No Allow of the origin defeats a
-//! Disallow of the policy (`allow_conflicts.rs`). Comments in the merged file name or count the
-//! rules of the origin that are left out. In a group that disallows the whole site one comment
-//! stands for all left-out rules.
+//! Each user-agent token that the policy or the origin names gets the rules of both. If one of them
+//! does not name the token, its group for another token of the same crawler is used, else its group
+//! for `*` if the crawler follows `*`. An Allow of the origin that could defeat a Disallow of the
+//! policy is left out (`allow_conflicts.rs`). Comments in the merged file name or count the rules
+//! that are left out.
 
-use super::allow_conflicts::{Conflict, PolicyRules};
-use super::budget::{Bounds, TooMuch, take};
-use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of};
+use super::allow_conflicts::{AllowConflict, PolicyRules};
+use super::budget::{MergeBudget, MergeTooLarge, spend};
+use super::draft::{GroupDraft, GroupHeading, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
 use crate::crawlers::{Crawler, Registry};
-use crate::policy::site::{LeftOut, RuleSource};
-use crate::robots::{Extension, Rule};
+use crate::policy::site::{DroppedAllow, RuleSource};
+use crate::robots::{ExtensionLine, Rule};
 use std::collections::{HashMap, HashSet};
 
-/// How many left-out Allow lines of a group comments name. The others are counted, lest comments
-/// fill the file.
-pub const NOTED: usize = 20;
+/// The most left-out lines that comments name, of each kind and group. The others are counted.
+pub const MAX_LISTED: usize = 20;
 
-/// The policy's groups, of which each is for one token, merged with the origin's. Tokens whose
-/// rules are the same on both sides share a group, which is made once however many they are; only
-/// `*` stays alone.
+/// Merges the policy's groups, each for one token, with the origin's. Tokens that get the same
+/// groups of both sides share a merged group.
 ///
 /// # Errors
-/// When the rules of the origin, or the size of the merged groups, pass `bounds`.
+/// When the rules of the origin or the size of the merged groups exceed the budget.
 pub fn merge(
-    policy: Vec<Draft>,
+    policy: Vec<GroupDraft>,
     origin: &OriginRules,
     registry: &Registry,
-    bounds: &mut Bounds,
-) -> Result<Vec<Draft>, TooMuch> {
-    let sides = Sides::new(&policy, origin, registry);
-    // Groups of the policy that say the same are merged once: the first stands for all.
-    let alike = first_alike(&policy);
-    let (mut drafts, mut places): (Vec<Draft>, HashMap<(Pair, bool), usize>) = Default::default();
+    budget: &mut MergeBudget,
+) -> Result<Vec<GroupDraft>, MergeTooLarge> {
+    let sides = MergeSides::new(&policy, origin, registry);
+    // Equal groups of the policy are merged once: the first stands for all.
+    let alike = first_equal_drafts(&policy);
+    let mut drafts: Vec<GroupDraft> = Vec::new();
+    let mut places = HashMap::new();
     for (number, token) in sides.tokens().into_iter().enumerate() {
-        let pair = sides.pair(&token);
+        let pair = sides.group_pair(&token);
         let Some(source) = sides.source(&token, pair) else {
             continue;
         };
-        let pair = Pair {
+        let pair = GroupPair {
             policy: pair.policy.map(|index| alike[index]),
             ..pair
         };
-        // `*` stays alone: its comments are its own, and parsers that know one agent per group must
-        // find it.
+        // `*` has a group of its own: its comments are its own, and parsers that know one agent per
+        // group must find it.
         let is_star = token == "*";
         let place = match places.get(&(pair, is_star)) {
             Some(place) => *place,
             None => {
-                let of_policy = pair.policy.map(|index| policy[index].clone());
-                let mut draft =
-                    of_policy.unwrap_or_else(|| Draft::new(Heading::Origin, source.clone()));
-                let of_origin = pair.origin.map(|index| &origin.groups[index]);
-                if !take(
-                    &mut bounds.rules,
-                    of_origin.map_or(0, |group| group.rules.len()),
-                ) {
-                    return Err(origin.too_much());
+                let mut draft = match pair.policy {
+                    Some(index) => policy[index].clone(),
+                    None => GroupDraft::new(GroupHeading::Origin, source.clone()),
+                };
+                if let Some(index) = pair.origin {
+                    let group = &origin.groups[index];
+                    if !spend(&mut budget.rules, group.rules.len()) {
+                        return Err(origin.too_large_error());
+                    }
+                    add_origin_group(&mut draft, group, budget);
                 }
-                of_origin
-                    .into_iter()
-                    .for_each(|group| join(&mut draft, group, bounds));
-                if !take(&mut bounds.size, octets_of(&draft)) {
-                    return Err(origin.too_much());
+                if !spend(&mut budget.size, draft_size(&draft)) {
+                    return Err(origin.too_large_error());
                 }
-                // A token that the origin names has the signals of `*`, and is not everybody else
-                // any more.
-                if !is_star && draft.heading == Heading::EverybodyElse {
-                    draft.heading = Heading::Policy;
+                // The origin names this token, so the group is no longer the catch-all group.
+                if !is_star && draft.heading == GroupHeading::EverybodyElse {
+                    draft.heading = GroupHeading::Policy;
                 }
-                drafts.push(Draft {
+                drafts.push(GroupDraft {
                     source: source.clone(),
                     agents: Vec::new(),
                     ..draft
@@ -89,29 +83,32 @@ pub fn merge(
     Ok(drafts)
 }
 
-/// The groups of both sides that a token gets its rules from.
+/// The groups of the policy and of the origin that bind a token, as indexes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-struct Pair {
+struct GroupPair {
     policy: Option<usize>,
     origin: Option<usize>,
 }
 
-/// Both sides, prepared to find the group that binds a token.
-struct Sides<'a> {
-    policy: &'a [Draft],
+/// The groups of both sides, indexed by token.
+struct MergeSides<'a> {
+    policy: &'a [GroupDraft],
     origin: &'a OriginRules,
-    /// Groups by token in lower case; `*` is one. The origin's have the line that names the token.
+    /// The group of each token (in lower case, also `*`).
     of_policy: HashMap<String, usize>,
+    /// The group of each token, and the line that names the token.
     of_origin: HashMap<String, (usize, usize)>,
-    /// The first crawler of which a token is the first token.
+    /// The crawler of each first token.
     crawlers: HashMap<String, &'a Crawler>,
     registry: &'a Registry,
 }
 
-impl<'a> Sides<'a> {
-    /// Indexes the groups of both sides by token. Where several groups of the policy name a token,
-    /// the first counts.
-    fn new(policy: &'a [Draft], origin: &'a OriginRules, registry: &'a Registry) -> Sides<'a> {
+impl<'a> MergeSides<'a> {
+    fn new(
+        policy: &'a [GroupDraft],
+        origin: &'a OriginRules,
+        registry: &'a Registry,
+    ) -> MergeSides<'a> {
         let mut of_policy = HashMap::new();
         for (index, draft) in policy.iter().enumerate() {
             for agent in &draft.agents {
@@ -133,7 +130,7 @@ impl<'a> Sides<'a> {
                     .or_insert(crawler);
             }
         }
-        Sides {
+        MergeSides {
             policy,
             origin,
             of_policy,
@@ -143,9 +140,8 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Each token that needs a group of its own, once: the policy's in their order, then the
-    /// origin's. After them the crawlers that would find a group of only one side, because the
-    /// sides know them by different tokens.
+    /// The tokens that need a merged group: the policy's, then the origin's, then those of crawlers
+    /// that would find the group of only one side, because the sides name them by different tokens.
     fn tokens(&self) -> Vec<String> {
         let agents = self
             .policy
@@ -172,11 +168,11 @@ impl<'a> Sides<'a> {
                 .iter()
                 .find(|token| seen.contains(&token.to_ascii_lowercase()));
             let followed = match found {
-                Some(found) => self.pair(found),
-                None if follows_star(Some(crawler)) => self.pair("*"),
-                None => Pair::default(),
+                Some(found) => self.group_pair(found),
+                None if follows_star(Some(crawler)) => self.group_pair("*"),
+                None => GroupPair::default(),
             };
-            if followed != self.pair(token) {
+            if followed != self.group_pair(token) {
                 seen.insert(token.to_ascii_lowercase());
                 all.push(token.clone());
             }
@@ -184,19 +180,19 @@ impl<'a> Sides<'a> {
         all
     }
 
-    /// Indexes of the groups that bind a token, one on each side; `None` where a side has none.
-    fn pair(&self, token: &str) -> Pair {
-        let origin = self.find(&self.of_origin, token).map(|(group, _)| group);
-        Pair {
-            policy: self.find(&self.of_policy, token),
+    fn group_pair(&self, token: &str) -> GroupPair {
+        let origin = self
+            .find_group(&self.of_origin, token)
+            .map(|(group, _)| group);
+        GroupPair {
+            policy: self.find_group(&self.of_policy, token),
             origin,
         }
     }
 
     /// The group of one side that binds a token: the one that names it, else one that names another
-    /// token of the crawler whose first token it is, else the one for `*`. Some operators say that
-    /// `*` does not bind their crawler: for its token the group for `*` does not count.
-    fn find<T: Copy>(&self, side: &HashMap<String, T>, token: &str) -> Option<T> {
+    /// token of its crawler, else the one for `*` if the crawler follows it.
+    fn find_group<T: Copy>(&self, side: &HashMap<String, T>, token: &str) -> Option<T> {
         let token = token.to_ascii_lowercase();
         let crawler = self.crawlers.get(&token).copied();
         let chain = crawler
@@ -208,10 +204,9 @@ impl<'a> Sides<'a> {
         named.or_else(|| side.get("*").copied().filter(|_| follows_star(crawler)))
     }
 
-    /// The source of the group of a token: the place that names the token, in the policy before the
-    /// origin, else the place of the rules that `pair` gives it. `None` where neither side has
-    /// rules for it.
-    fn source(&self, token: &str, pair: Pair) -> Option<RuleSource> {
+    /// The source of the merged group of a token: where the token is named, else where the rules of
+    /// `pair` are; `None` where there are none.
+    fn source(&self, token: &str, pair: GroupPair) -> Option<RuleSource> {
         let token = token.to_ascii_lowercase();
         if let Some(index) = self.of_policy.get(&token) {
             return Some(self.policy[*index].source.clone());
@@ -222,31 +217,30 @@ impl<'a> Sides<'a> {
         if let Some(index) = pair.policy {
             return Some(self.policy[index].source.clone());
         }
-        self.origin.line_of(pair.origin?).map(RuleSource::Origin)
+        self.origin
+            .first_line_of(pair.origin?)
+            .map(RuleSource::Origin)
     }
 }
 
-/// Whether `*` binds a crawler. A token of no known crawler (`None`) follows it.
+/// Whether a crawler follows `*`; a token of no known crawler (`None`) does.
 fn follows_star(crawler: Option<&Crawler>) -> bool {
-    crawler.is_none_or(|crawler| crawler.binds.follow_star())
+    crawler.is_none_or(|crawler| crawler.binds.follows_star())
 }
 
-/// Adds a group of the origin to the policy's group for the same token: rules, Crawl-delay and
-/// other lines. A group that disallows everything gets no rules and no delay. A delay of the policy
-/// stays. Comments (`notes`) name what is left out.
-fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
-    let closed = is_closed(&draft.rules);
+/// Adds a group of the origin to a group of the policy. A group that disallows everything gets no
+/// rules and no delay, and a delay of the policy stays. Comments name what is left out.
+fn add_origin_group(draft: &mut GroupDraft, origin: &OriginGroup, budget: &mut MergeBudget) {
+    let closed = is_fully_disallowed(&draft.rules);
     if closed {
         if !origin.rules.is_empty() {
-            // For any group of the origin: it may name none of these crawlers, and mean them by its
-            // `*`.
             draft.notes.push(format!(
-                "All is disallowed: no rule of {ORIGIN} changes that."
+                "All is disallowed: no rule of {ORIGIN_FILE} changes that."
             ));
         }
     } else {
-        let added = added(draft, origin, bounds);
-        draft.has_origin_rules = !added.is_empty() && draft.heading != Heading::Origin;
+        let added = rules_to_add(draft, origin, budget);
+        draft.has_origin_rules = !added.is_empty() && draft.heading != GroupHeading::Origin;
         draft.rules.extend(added);
     }
     match (draft.crawl_delay, origin.crawl_delay) {
@@ -255,25 +249,24 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
         (Some(ours), Some(theirs)) if ours != theirs => {
             let seconds = theirs.as_secs_f64();
             draft.notes.push(format!(
-                "Left out of {ORIGIN}: `Crawl-delay: {seconds}`, for the policy has its own."
+                "Left out of {ORIGIN_FILE}: `Crawl-delay: {seconds}`, for the policy has its own."
             ));
         }
         _ => {}
     }
-    join_extensions(draft, origin, closed);
+    add_origin_lines(draft, origin, closed);
 }
 
-/// Adds the other lines of a group of the origin, except those with a key that the policy has for
-/// this group; a comment names these keys. Lines with a key that the policy has for the whole site
-/// are gone by now (`OriginRules::leave_out`). A closed group gets no lines about the use of
-/// content (draft-ietf-aipref-attach-05 section 3.1).
-fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
+/// Adds the other lines of a group of the origin, except those with keys that the policy has for
+/// this group; a comment names these keys. A closed group gets no lines about the use of content
+/// (draft-ietf-aipref-attach-05 section 3.1).
+fn add_origin_lines(draft: &mut GroupDraft, origin: &OriginGroup, closed: bool) {
     let mut own = Vec::new();
     for line in &origin.extensions {
-        if closed && key_of(line, &signals::KEYS).is_some() {
+        if closed && matching_key(line, &signals::KEYS).is_some() {
             continue;
         }
-        match key_of(line, &draft.signal_keys) {
+        match matching_key(line, &draft.signal_keys) {
             Some(key) => own.push(key),
             None => draft.extensions.push(line.clone()),
         }
@@ -282,23 +275,30 @@ fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
         own.sort_unstable();
         own.dedup();
         draft.notes.push(format!(
-            "Left out of {ORIGIN}, for the policy has its own here: {}.",
+            "Left out of {ORIGIN_FILE}, for the policy has its own here: {}.",
             own.join(", ")
         ));
     }
 }
 
-/// The rules of the origin that join the policy's, without those that it has already. Left out with
-/// a comment: an Allow that could defeat a Disallow of the policy, a Disallow of the whole site
-/// where the policy allows the purpose, and a Disallow of a pattern that the policy allows.
-fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(Rule, RuleSource)> {
+/// The new rules of an origin's group. Left out with a comment: an Allow that could defeat a
+/// Disallow of the policy, a Disallow of the whole site where the policy allows the purpose, and a
+/// Disallow of a pattern that the policy allows.
+fn rules_to_add(
+    draft: &mut GroupDraft,
+    origin: &OriginGroup,
+    budget: &mut MergeBudget,
+) -> Vec<(Rule, RuleSource)> {
     let of_policy = draft.rules.clone();
     let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
-    let mut allows = Allows::new(&of_policy, &of_policy);
+    let mut allows = AllowFilter {
+        ours: PolicyRules::new(&of_policy, &of_policy),
+        dropped: 0,
+    };
     let mut added = Vec::new();
     for (rule, source) in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
         if rule.allow {
-            if allows.admit(rule, source, bounds, draft) {
+            if allows.admit(rule, source, budget, draft) {
                 added.push((rule.clone(), source.clone()));
             }
             continue;
@@ -307,7 +307,7 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
             allow: true,
             pattern: rule.pattern.clone(),
         };
-        let reason = if matches!(draft.heading, Heading::Purpose { allowed: true, .. })
+        let reason = if matches!(draft.heading, GroupHeading::Purpose { allowed: true, .. })
             && rule.pattern.is_blanket()
         {
             "for the purpose is allowed".to_owned()
@@ -320,104 +320,101 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
         };
         draft
             .notes
-            .push(format!("Left out of {ORIGIN}: `{rule}`, {reason}."));
+            .push(format!("Left out of {ORIGIN_FILE}: `{rule}`, {reason}."));
     }
-    allows.count_the_rest(&mut draft.notes);
+    allows.note_unlisted(&mut draft.notes);
     added
 }
 
-/// The one of the keys that a line has.
-fn key_of(line: &Extension, keys: &[&'static str]) -> Option<&'static str> {
+/// The key of a line, if it is one of `keys`.
+fn matching_key(line: &ExtensionLine, keys: &[&'static str]) -> Option<&'static str> {
     let mut keys = keys.iter().copied();
     keys.find(|key| line.key.eq_ignore_ascii_case(key))
 }
 
-/// Takes out of every group the Allow rules of the origin that could defeat one of these Disallow
-/// rules, with a comment for each. All other rules stay.
-pub fn hold_against_origin(
-    drafts: &mut [Draft],
+/// Removes from every group the Allow rules of the origin that could defeat one of these Disallow
+/// rules, with a comment for each.
+pub fn drop_defeating_allows(
+    drafts: &mut [GroupDraft],
     disallows: &[(Rule, RuleSource)],
-    bounds: &mut Bounds,
+    budget: &mut MergeBudget,
 ) {
     for draft in drafts {
         let mut rules = draft.rules.iter();
-        if !rules.any(|(rule, source)| rule.allow && is_of_origin(source)) {
+        if !rules.any(|(rule, source)| rule.allow && is_origin_rule(source)) {
             continue;
         }
         let rules = std::mem::take(&mut draft.rules);
         let of_policy: Vec<_> = rules
             .iter()
-            .filter(|(_, source)| !is_of_origin(source))
+            .filter(|(_, source)| !is_origin_rule(source))
             .cloned()
             .collect();
-        let mut allows = Allows::new(disallows, &of_policy);
+        let mut allows = AllowFilter {
+            ours: PolicyRules::new(disallows, &of_policy),
+            dropped: 0,
+        };
         for (rule, source) in rules {
-            if !rule.allow || !is_of_origin(&source) || allows.admit(&rule, &source, bounds, draft)
+            if !rule.allow
+                || !is_origin_rule(&source)
+                || allows.admit(&rule, &source, budget, draft)
             {
                 draft.rules.push((rule, source));
             }
         }
-        allows.count_the_rest(&mut draft.notes);
+        allows.note_unlisted(&mut draft.notes);
     }
 }
 
-/// The Allow rules of the origin that come into one group, one after the other.
-struct Allows<'a> {
+/// Decides which Allow rules of the origin may join one group, and counts the others.
+struct AllowFilter<'a> {
     ours: PolicyRules<'a>,
-    left_out: usize,
+    dropped: usize,
 }
 
-impl<'a> Allows<'a> {
-    fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> Allows<'a> {
-        Allows {
-            ours: PolicyRules::new(disallows, of_policy),
-            left_out: 0,
-        }
-    }
-
-    /// Decides whether an Allow of the origin may stay. If it may not, counts it, adds a comment to
-    /// `draft` (for the first `NOTED` of the group), and a finding for the lints, except where the
-    /// Disallow covers all of the Allow.
+impl AllowFilter<'_> {
+    /// Whether an Allow of the origin may join. If not, adds a comment to `draft`, and unless the
+    /// Disallow covers all of it, a [`DroppedAllow`].
     fn admit(
         &mut self,
         rule: &Rule,
         source: &RuleSource,
-        bounds: &mut Bounds,
-        draft: &mut Draft,
+        budget: &mut MergeBudget,
+        draft: &mut GroupDraft,
     ) -> bool {
-        let Some(conflict) = self.ours.conflict(&rule.pattern, bounds) else {
+        let Some(conflict) = self.ours.find_conflict(&rule.pattern, budget) else {
             return true;
         };
-        let ((ours, _), told) = match conflict {
-            Conflict::Covered(ours) => (ours, None),
-            Conflict::Defeats(ours) => (ours, told(rule, source, &ours.1)),
+        let ((ours, _), dropped) = match conflict {
+            AllowConflict::Covered(ours) => (ours, None),
+            AllowConflict::Defeats(ours) => (ours, dropped_allow(rule, source, &ours.1)),
         };
-        self.left_out += 1;
-        if self.left_out <= NOTED {
+        self.dropped += 1;
+        if self.dropped <= MAX_LISTED {
             draft.notes.push(format!(
-                "Left out of {ORIGIN}: `{rule}`, which could defeat `{ours}`."
+                "Left out of {ORIGIN_FILE}: `{rule}`, which could defeat `{ours}`."
             ));
         }
-        draft.left_out.extend(told);
+        draft.dropped_allows.extend(dropped);
         false
     }
 
-    /// Adds a comment with the number of left-out Allow lines beyond `NOTED`, if there are any.
-    fn count_the_rest(&self, notes: &mut Vec<String>) {
-        if let more @ 1.. = self.left_out.saturating_sub(NOTED) {
+    /// Adds a comment with the number of rules beyond [`MAX_LISTED`].
+    fn note_unlisted(&self, notes: &mut Vec<String>) {
+        if let more @ 1.. = self.dropped.saturating_sub(MAX_LISTED) {
             notes.push(format!(
-                "Left out of {ORIGIN}, for the same reason: {more} more Allow lines."
+                "Left out of {ORIGIN_FILE}, for the same reason: {more} more Allow lines."
             ));
         }
     }
 }
 
-/// The finding for the lints that the Allow `rule` of the origin is left out because of the
-/// Disallow at `by`. `None` unless `source` is a line of the origin and `by` a place in the policy.
-fn told(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<LeftOut> {
+/// An Allow of the origin that was left out because of the Disallow at `by`, which is in the
+/// policy.
+fn dropped_allow(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<DroppedAllow> {
     match (source, by) {
         (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
-            Some(LeftOut {
+            Some(DroppedAllow {
                 allow: rule.pattern.clone(),
                 line: *line,
                 disallow: *span,
@@ -427,12 +424,12 @@ fn told(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<LeftOut> {
     }
 }
 
-fn is_of_origin(source: &RuleSource) -> bool {
+fn is_origin_rule(source: &RuleSource) -> bool {
     matches!(source, RuleSource::Origin(_))
 }
 
-/// Whether a group disallows the whole site and has no Allow, so that more rules change nothing.
-pub fn is_closed(rules: &[(Rule, RuleSource)]) -> bool {
+/// Whether a group disallows the whole site and has no Allow: more rules change nothing.
+pub fn is_fully_disallowed(rules: &[(Rule, RuleSource)]) -> bool {
     rules.iter().all(|(rule, _)| !rule.allow)
         && rules.iter().any(|(rule, _)| rule.pattern.is_blanket())
 }

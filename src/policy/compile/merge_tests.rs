@@ -2,39 +2,39 @@
 //! user-agent token gets, which lines of the origin are left out, and that a hostile file causes
 //! only limited work.
 
-use crate::crawlers::{Claim, Registry, people, words_of_people};
+use crate::crawlers::{Claim, Registry, visitor_user_agents, visitor_words};
 use crate::policy::compile::CompileError;
-use crate::policy::origin::{Origin, OriginFile};
-use crate::policy::site::{Binding, RuleSource, Site};
+use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crate::policy::site::{GroupBinding, RuleSource, Site};
 use crate::policy::{compile_with_origin, read};
-use crate::robots::{Dialect, File, Reading};
+use crate::robots::{Dialect, DialectRules, RobotsFile};
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Severity, Source};
+use crate::yaml::{Diagnostics, Severity, SourceFile};
 use std::sync::Arc;
 
-fn site(policy: &str, origin: &str) -> Site {
-    let source = Source {
+fn compile_site(policy: &str, origin: &str) -> Site {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: policy.into(),
     };
     let (policy, findings) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
-    let file = OriginFile::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes());
+    let file = OriginRobotsTxt::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes());
     compile_with_origin(
         Arc::new(policy),
-        &Origin::Read(Arc::new(file)),
+        &OriginAvailability::Available(Arc::new(file)),
         Registry::builtin(),
         Timestamp(i64::MIN),
     )
     .expect("small")
 }
 
-fn served(policy: &str, origin: &str) -> String {
-    String::from_utf8_lossy(&site(policy, origin).robots_txt.body).into_owned()
+fn served_text(policy: &str, origin: &str) -> String {
+    String::from_utf8_lossy(&compile_site(policy, origin).robots_txt.body).into_owned()
 }
 
 /// The lines of the group of a token, comments aside.
-fn group(text: &str, token: &str) -> Vec<String> {
+fn group_lines(text: &str, token: &str) -> Vec<String> {
     let mut blocks = text.split("\n\n").filter(|block| {
         block
             .lines()
@@ -51,8 +51,8 @@ fn group(text: &str, token: &str) -> Vec<String> {
         .collect()
 }
 
-fn allows(text: &str, token: &str, path: &str) -> bool {
-    Reading::new(&File::parse(text.as_bytes()), Dialect::Rfc9309, &[])
+fn is_allowed(text: &str, token: &str, path: &str) -> bool {
+    DialectRules::new(&RobotsFile::parse(text.as_bytes()), Dialect::Rfc9309, &[])
         .verdict(token.as_bytes(), path.as_bytes())
         .allowed
 }
@@ -60,34 +60,40 @@ fn allows(text: &str, token: &str, path: &str) -> bool {
 const STAR: &str = "robots: { groups: [{ agents: '*', disallow: /cart/ }] }\n";
 
 #[test]
-fn rules_of_both_sides_bind_crawlers_that_either_names() {
-    let text = served(
+fn token_gets_rules_of_policy_and_origin() {
+    let text = served_text(
         "robots: { groups: [{ agents: '*', disallow: /cart/ }, { agents: bingbot, disallow: /b/ }] }\n",
         "User-agent: *\nDisallow: /tmp/\nUser-agent: CCBot\nDisallow: /c/\n",
     );
-    assert_eq!(group(&text, "*"), ["Disallow: /cart/", "Disallow: /tmp/"]);
     assert_eq!(
-        group(&text, "bingbot"),
+        group_lines(&text, "*"),
+        ["Disallow: /cart/", "Disallow: /tmp/"]
+    );
+    assert_eq!(
+        group_lines(&text, "bingbot"),
         ["Disallow: /b/", "Disallow: /tmp/"]
     );
-    assert_eq!(group(&text, "CCBot"), ["Disallow: /cart/", "Disallow: /c/"]);
+    assert_eq!(
+        group_lines(&text, "CCBot"),
+        ["Disallow: /cart/", "Disallow: /c/"]
+    );
 }
 
 #[test]
-fn traps_are_in_every_group_and_no_origin_allow_defeats_one() {
+fn traps_are_in_all_groups_and_outrank_origin_allows() {
     let origin = "User-agent: *\nAllow: /trap/way-out\nAllow: /\nDisallow: /tmp/\n\nUser-agent: CCBot\nAllow: /trap/*\n\n\
                   User-agent: Yandex\nAllow: /trap\nDisallow: /\n\nUser-agent: HouseBot\nDisallow: /h/\n";
     for mode in ["merge", "only"] {
         let policy = format!("robots: {{ origin: {mode} }}\nenforcement: {{ traps: [/trap/] }}\n");
-        let text = served(&policy, origin);
+        let text = served_text(&policy, origin);
         for token in ["*", "CCBot", "Yandex", "HouseBot"] {
             assert!(
-                group(&text, token).contains(&"Disallow: /trap/".to_owned()),
+                group_lines(&text, token).contains(&"Disallow: /trap/".to_owned()),
                 "{token}, {mode}:\n{text}"
             );
             for path in ["/trap/", "/trap/way-out"] {
                 assert!(
-                    !allows(&text, token, path),
+                    !is_allowed(&text, token, path),
                     "{token}, {path}, {mode}:\n{text}"
                 );
             }
@@ -97,19 +103,24 @@ fn traps_are_in_every_group_and_no_origin_allow_defeats_one() {
             text.contains("\nAllow: /\n") && text.contains("\nAllow: /trap\n"),
             "what is shorter defeats none:\n{text}"
         );
-        assert!(site(&policy, origin).traps.find(b"/trap/x").is_some());
+        assert!(
+            compile_site(&policy, origin)
+                .traps
+                .find(b"/trap/x")
+                .is_some()
+        );
     }
 }
 
 #[test]
-fn crawlers_of_policy_and_origin_have_their_own_tokens() {
-    let site = site(
+fn tokens_of_policy_and_origin_have_own_groups() {
+    let site = compile_site(
         "crawlers: [{ token: ShopBot, user_agent: [shop-reader] }]\n",
         "User-agent: HouseBot\nDisallow: /h/\n\nUser-agent: ShopBot\nDisallow: /s/\n",
     );
     let whose =
-        |user_agent: &[u8]| match Registry::builtin().identify_with(user_agent, &site.tokens) {
-            Claim::Token(index) => site.tokens.tokens()[usize::from(index)].as_str(),
+        |user_agent: &[u8]| match Registry::builtin().identify_on_site(user_agent, &site.tokens) {
+            Claim::PolicyToken(index) => site.tokens.tokens()[usize::from(index)].as_str(),
             other => panic!("{other:?}"),
         };
     assert_eq!(
@@ -119,23 +130,23 @@ fn crawlers_of_policy_and_origin_have_their_own_tokens() {
 }
 
 #[test]
-fn a_token_is_bound_by_the_group_that_binds_its_crawler() {
-    let text = served(
+fn token_is_bound_by_the_group_of_its_crawler() {
+    let text = served_text(
         "robots: { groups: [{ agents: '*', disallow: /cart/ }, { agents: Googlebot, disallow: /g/ }] }\n",
         "User-agent: Googlebot-Image\nDisallow: /images/\n\nUser-agent: *\nDisallow: /tmp/\n",
     );
     assert_eq!(
-        group(&text, "Googlebot-Image"),
+        group_lines(&text, "Googlebot-Image"),
         ["Disallow: /g/", "Disallow: /images/"]
     );
     assert_eq!(
-        group(&text, "Googlebot"),
+        group_lines(&text, "Googlebot"),
         ["Disallow: /g/", "Disallow: /tmp/"]
     );
 }
 
 #[test]
-fn every_known_crawler_is_bound_by_what_binds_it_on_either_side() {
+fn known_crawlers_are_bound_by_both_sides() {
     // Each side names another token of many crawlers; who finds which group must not lose the other
     // side's.
     let tokens: Vec<&str> = Registry::builtin()
@@ -162,9 +173,9 @@ fn every_known_crawler_is_bound_by_what_binds_it_on_either_side() {
         agents.join(", ")
     );
     let (merged, alone, theirs) = (
-        site(&policy, &origin),
-        site(&policy, ""),
-        site("robots: { origin: only }\n", &origin),
+        compile_site(&policy, &origin),
+        compile_site(&policy, ""),
+        compile_site("robots: { origin: only }\n", &origin),
     );
     let mut known = std::collections::HashSet::new();
     for (index, crawler) in Registry::builtin().crawlers().iter().enumerate() {
@@ -181,7 +192,7 @@ fn every_known_crawler_is_bound_by_what_binds_it_on_either_side() {
         ));
         let disallowed = |site: &Site| -> Vec<String> {
             match site.crawler_rules(claim).binding {
-                Binding::Group(group) => site
+                GroupBinding::Group(group) => site
                     .matcher
                     .rules(usize::from(group))
                     .rules()
@@ -202,24 +213,24 @@ fn every_known_crawler_is_bound_by_what_binds_it_on_either_side() {
 }
 
 #[test]
-fn an_allow_that_could_defeat_a_disallow_is_left_out() {
-    let text = served(
+fn allow_that_could_defeat_a_disallow_is_left_out() {
+    let text = served_text(
         STAR,
         "User-agent: *\nDisallow: /shop/\nAllow: /cart/public/\nAllow: /shop/open/\n",
     );
     assert_eq!(
-        group(&text, "*"),
+        group_lines(&text, "*"),
         ["Disallow: /cart/", "Disallow: /shop/", "Allow: /shop/open/"]
     );
     let named = ["`Allow: /cart/public/`", "`Disallow: /cart/`"];
     assert!(has_comment(&text, &named), "{text}");
     // Shorter ones lose by themselves, and others meet nothing.
-    let text = served(
+    let text = served_text(
         "robots: { groups: [{ agents: '*', disallow: [/cart/, '/*.pdf$'] }] }\n",
         "User-agent: *\nAllow: /c\nAllow: /x/*.html$\nAllow: /manuals/\n",
     );
     assert_eq!(
-        group(&text, "*"),
+        group_lines(&text, "*"),
         [
             "Disallow: /cart/",
             "Disallow: /*.pdf$",
@@ -231,9 +242,9 @@ fn an_allow_that_could_defeat_a_disallow_is_left_out() {
     assert!(has_comment(&text, &named), "{text}");
 }
 
-/// What the policy opens itself no Allow of the origin can defeat: both sides allow it.
+/// An Allow of the origin cannot defeat a Disallow where the policy itself allows the URLs.
 #[test]
-fn an_allow_within_one_of_the_policy_stays() {
+fn allow_within_an_allow_of_the_policy_stays() {
     for (policy, origin, target) in [
         (
             "{ agents: '*', allow: /blog/, disallow: / }",
@@ -246,25 +257,25 @@ fn an_allow_within_one_of_the_policy_stays() {
             "/catalog/internal/list?page=2",
         ),
     ] {
-        let text = served(
+        let text = served_text(
             &format!("robots: {{ groups: [{policy}] }}\n"),
             &format!("User-agent: *\n{origin}"),
         );
         assert!(
-            allows(&text, "AnyBot", target) && !has_comment(&text, &["`Allow: "]),
+            is_allowed(&text, "AnyBot", target) && !has_comment(&text, &["`Allow: "]),
             "{text}"
         );
     }
 }
 
-/// Whether one comment names all of these.
+/// Whether one comment contains all of these texts.
 fn has_comment(text: &str, named: &[&str]) -> bool {
     let mut comments = text.lines().filter(|line| line.starts_with('#'));
     comments.any(|comment| named.iter().all(|name| comment.contains(name)))
 }
 
-/// The ids of what is found in a site, with the lines of the policy.
-fn found(site: &Site) -> Vec<(&'static str, u32)> {
+/// The ids of the findings about a site, with their lines in the policy.
+fn finding_ids(site: &Site) -> Vec<(&'static str, u32)> {
     let mut found = crate::yaml::Diagnostics::default();
     crate::policy::lint::lint(site, Registry::builtin(), &mut found);
     found
@@ -275,13 +286,13 @@ fn found(site: &Site) -> Vec<(&'static str, u32)> {
 }
 
 #[test]
-fn an_allow_that_meets_a_disallow_leaves_a_finding() {
+fn allow_that_defeats_a_disallow_is_reported() {
     let policy = "robots:\n  groups: [{ agents: '*', disallow: ['/*?sessionid='] }]\n";
     let origin = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n";
-    let site = site(policy, origin);
+    let site = compile_site(policy, origin);
     let text = String::from_utf8_lossy(&site.robots_txt.body);
     assert_eq!(
-        group(&text, "*"),
+        group_lines(&text, "*"),
         ["Disallow: /*?sessionid=", "Disallow: /wp-admin/"]
     );
     let named = [
@@ -289,21 +300,21 @@ fn an_allow_that_meets_a_disallow_leaves_a_finding() {
         "`Disallow: /*?sessionid=`",
     ];
     assert!(has_comment(&text, &named), "{text}");
-    assert_eq!(found(&site), [("origin-allow-left-out", 2)]);
+    assert_eq!(finding_ids(&site), [("origin-allow-left-out", 2)]);
 }
 
 #[test]
-fn an_allow_that_a_disallow_covers_leaves_a_comment() {
-    let site = site(STAR, "User-agent: *\nAllow: /cart/public/\n");
+fn allow_that_a_disallow_covers_is_only_commented() {
+    let site = compile_site(STAR, "User-agent: *\nAllow: /cart/public/\n");
     assert_eq!(
-        group(&String::from_utf8_lossy(&site.robots_txt.body), "*"),
+        group_lines(&String::from_utf8_lossy(&site.robots_txt.body), "*"),
         ["Disallow: /cart/"]
     );
-    assert_eq!(found(&site), []);
+    assert_eq!(finding_ids(&site), []);
 }
 
 #[test]
-fn an_allow_that_shares_no_url_with_a_disallow_stays() {
+fn allow_without_common_urls_stays() {
     for (disallow, allow) in [
         ("/*.pdf$", "/manuals/*.html$"),
         ("/a/", "/b/longer"),
@@ -311,100 +322,111 @@ fn an_allow_that_shares_no_url_with_a_disallow_stays() {
         ("/*/x/", "/y$"),
     ] {
         let policy = format!("robots: {{ groups: [{{ agents: '*', disallow: '{disallow}' }}] }}\n");
-        let site = site(
+        let site = compile_site(
             &policy,
             &format!("User-agent: *\nDisallow: /m\nAllow: {allow}\n"),
         );
         let text = String::from_utf8_lossy(&site.robots_txt.body);
         assert!(
-            group(&text, "*").contains(&format!("Allow: {allow}")),
+            group_lines(&text, "*").contains(&format!("Allow: {allow}")),
             "{text}"
         );
-        assert!(site.left_out.is_empty(), "{text}");
+        assert!(site.dropped_allows.is_empty(), "{text}");
     }
 }
 
 #[test]
-fn an_allow_as_long_as_a_disallow_of_the_same_urls_is_left_out() {
-    let text = served(
+fn allow_as_long_as_the_disallow_is_left_out() {
+    let text = served_text(
         "robots: { groups: [{ agents: '*', disallow: '/*/p/' }] }\n",
         "User-agent: *\nAllow: /*/q*\nAllow: /a*$\n",
     );
-    assert_eq!(group(&text, "*"), ["Disallow: /*/p/", "Allow: /a*$"]);
+    assert_eq!(group_lines(&text, "*"), ["Disallow: /*/p/", "Allow: /a*$"]);
     for (target, allowed) in [
         ("/b/q/p/", false),
         ("/a/p/x", false),
         ("/p/p/q", false),
         ("/a/q", true),
     ] {
-        assert_eq!(allows(&text, "AnyBot", target), allowed, "{target}\n{text}");
+        assert_eq!(
+            is_allowed(&text, "AnyBot", target),
+            allowed,
+            "{target}\n{text}"
+        );
     }
 }
 
 #[test]
-fn an_allow_of_the_policy_stays_without_the_origin_s() {
+fn allow_of_the_policy_stays_without_the_origins() {
     let policy = "robots: { groups: [{ agents: '*', disallow: /a/, allow: '/a/b*/' }] }\n";
-    let site = site(
+    let site = compile_site(
         policy,
         "User-agent: *\nDisallow: /x/\nAllow: /*/long/enough\n",
     );
     let text = String::from_utf8_lossy(&site.robots_txt.body);
     assert!(
-        !allows(&text, "AnyBot", "/a/long/enough") && allows(&text, "AnyBot", "/a/b/long/enough"),
+        !is_allowed(&text, "AnyBot", "/a/long/enough")
+            && is_allowed(&text, "AnyBot", "/a/b/long/enough"),
         "{text}"
     );
-    assert_eq!(found(&site), [("origin-allow-left-out", 1)]);
+    assert_eq!(finding_ids(&site), [("origin-allow-left-out", 1)]);
 }
 
 #[test]
-fn a_disallow_that_the_policy_takes_back_is_said() {
-    let text = served(
+fn disallow_that_the_policy_allows_is_commented() {
+    let text = served_text(
         "robots: { groups: [{ agents: '*', allow: /press/ }] }\n",
         "User-agent: *\nDisallow: /press/\nDisallow: /b/\n",
     );
-    assert_eq!(group(&text, "*"), ["Allow: /press/", "Disallow: /b/"]);
+    assert_eq!(group_lines(&text, "*"), ["Allow: /press/", "Disallow: /b/"]);
     let named = ["`Disallow: /press/`", "`Allow: /press/`"];
     assert!(has_comment(&text, &named), "{text}");
 }
 
 #[test]
-fn a_purpose_names_its_tokens_and_the_origin_does_not_weaken_it() {
+fn origin_does_not_weaken_a_purpose() {
     let origin = "User-agent: GPTBot\nAllow: /\nUser-agent: CCBot\nDisallow: /\nDisallow: /ccbot/\nUser-agent: *\nDisallow: /tmp/\nCrawl-delay: 7\n";
-    let text = served("purposes: { training: disallow }\n", origin);
-    assert_eq!(group(&text, "GPTBot"), ["Disallow: /"]);
-    assert_eq!(group(&text, "CCBot"), ["Disallow: /"]);
+    let text = served_text("purposes: { training: disallow }\n", origin);
+    assert_eq!(group_lines(&text, "GPTBot"), ["Disallow: /"]);
+    assert_eq!(group_lines(&text, "CCBot"), ["Disallow: /"]);
 
-    assert_eq!(group(&text, "*"), ["Disallow: /tmp/", "Crawl-delay: 7"]);
-    let text = served("purposes: { training: allow }\n", origin);
-    assert_eq!(group(&text, "CCBot"), ["Disallow: /ccbot/"]);
+    assert_eq!(
+        group_lines(&text, "*"),
+        ["Disallow: /tmp/", "Crawl-delay: 7"]
+    );
+    let text = served_text("purposes: { training: allow }\n", origin);
+    assert_eq!(group_lines(&text, "CCBot"), ["Disallow: /ccbot/"]);
     assert!(has_comment(&text, &["`Disallow: /`"]), "{text}");
-    let text = served("purposes: { training: inherit }\n", origin);
-    assert_eq!(group(&text, "CCBot"), ["Disallow: /", "Disallow: /ccbot/"]);
+    let text = served_text("purposes: { training: inherit }\n", origin);
+    assert_eq!(
+        group_lines(&text, "CCBot"),
+        ["Disallow: /", "Disallow: /ccbot/"]
+    );
 }
 
 #[test]
-fn who_is_not_bound_by_star_is_not_bound_by_being_named() {
+fn crawler_outside_star_is_not_bound_by_its_group() {
     let crawlers = Registry::builtin().crawlers();
     let named = crawlers.iter().find(|crawler| {
-        crawler.binds == crate::crawlers::Binds::Named && crawler.tokens.len() == 1
+        crawler.binds == crate::crawlers::RobotsObedience::Named && crawler.tokens.len() == 1
     });
     let token = &named.expect("one of them").tokens[0];
-    let text = served(STAR, &format!("User-agent: {token}\nDisallow: /ads/\n"));
-    assert_eq!(group(&text, token), ["Disallow: /ads/"]);
+    let text = served_text(STAR, &format!("User-agent: {token}\nDisallow: /ads/\n"));
+    assert_eq!(group_lines(&text, token), ["Disallow: /ads/"]);
 }
 
 #[test]
-fn sitemaps_are_united_and_other_lines_survive() {
+fn sitemaps_are_united_and_other_lines_kept() {
     let origin = "Host: shop.example\nUser-agent: *\nDisallow: /a/\nRequest-rate: 1/5\nClean-param: sid /\nContent-Signal: ai-train=no\nSitemap: https://a.example/1.xml\nSitemap: https://a.example/2.xml\n";
     let policy = "robots: { sitemaps: [https://a.example/2.xml, https://a.example/3.xml], groups: [{ agents: bingbot, disallow: /b/ }] }\n";
-    let text = served(policy, origin);
+    let text = served_text(policy, origin);
     let sitemaps: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("Sitemap: https://a.example/"))
         .collect();
     assert_eq!(sitemaps, ["2.xml", "3.xml", "1.xml"]);
     assert_eq!(
-        group(&text, "*"),
+        group_lines(&text, "*"),
         [
             "Disallow: /a/",
             "Request-rate: 1/5",
@@ -412,7 +434,7 @@ fn sitemaps_are_united_and_other_lines_survive() {
         ]
     );
     assert_eq!(
-        group(&text, "bingbot"),
+        group_lines(&text, "bingbot"),
         [
             "Disallow: /b/",
             "Disallow: /a/",
@@ -430,10 +452,10 @@ fn sitemaps_are_united_and_other_lines_survive() {
 }
 
 #[test]
-fn a_value_with_control_characters_is_not_published() {
+fn value_with_control_characters_is_not_published() {
     let origin = "Sitemap: https://shop.example/\u{1b}[2J\nHost: a\u{9b}b\nUser-agent: *\nDisallow: /a/\u{1b}\n\
                   Content-Signal: ai-train=no\u{7}\nVisit-time: 0600-\u{85}0845\nClean-param: ref\t/x\n";
-    let text = served(STAR, origin);
+    let text = served_text(STAR, origin);
     assert!(
         !text.contains(|sign: char| sign.is_control() && sign != '\n'),
         "{text:?}"
@@ -447,11 +469,11 @@ fn a_value_with_control_characters_is_not_published() {
 }
 
 #[test]
-fn lines_with_unknown_keys_are_left_out_unless_the_policy_names_them() {
+fn unknown_keys_are_published_only_if_listed() {
     let origin = "Schemamap: https://shop.example/map\n\"SecretAccessKey\": \"one\",\nUser-agent: *\nDisallow: /a/\nToken: two\n\
                   token: three\nClean-param: sid /\nHost: shop.example\nschemaMap: https://shop.example/other\n";
     for mode in ["merge", "only"] {
-        let site = site(&format!("robots: {{ origin: {mode} }}\n"), origin);
+        let site = compile_site(&format!("robots: {{ origin: {mode} }}\n"), origin);
         let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
         for absent in ["Secret", "one", "two", "three", "chemamap", "chemaMap"] {
             assert!(!text.contains(absent), "{mode}: {text}");
@@ -462,8 +484,8 @@ fn lines_with_unknown_keys_are_left_out_unless_the_policy_names_them() {
             "{text}"
         );
         // One for each key.
-        assert_eq!(found(&site), [("origin-key-left-out", 0); 3]);
-        let site = self::site(
+        assert_eq!(finding_ids(&site), [("origin-key-left-out", 0); 3]);
+        let site = compile_site(
             &format!("robots: {{ origin: {mode}, origin_keys: [Token, schemamap] }}\n"),
             origin,
         );
@@ -478,26 +500,26 @@ fn lines_with_unknown_keys_are_left_out_unless_the_policy_names_them() {
             "token: three",
             "schemaMap: https://shop.example/other",
         ];
-        assert_eq!(group(&text, "*"), lines);
+        assert_eq!(group_lines(&text, "*"), lines);
         assert!(
             !text.contains("Secret") && has_comment(&text, &["(1)"]),
             "{text}"
         );
-        assert_eq!(found(&site), [("origin-key-left-out", 0)]);
+        assert_eq!(finding_ids(&site), [("origin-key-left-out", 0)]);
     }
 }
 
 #[test]
-fn key_that_google_alone_reads_is_left_out_with_a_warning() {
+fn key_only_google_reads_is_left_out_with_a_warning() {
     let origin =
         "User-agent: *\nDisallowed: /a/\nDisallow: /b/\nSitemap https://shop.example/s.xml\n";
     for policy in [
         "robots: { origin: merge }\n",
         "robots: { origin: merge, origin_keys: [Disallowed] }\n",
     ] {
-        let site = site(policy, origin);
+        let site = compile_site(policy, origin);
         let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
-        assert_eq!(group(&text, "*"), ["Disallow: /b/"], "{policy}");
+        assert_eq!(group_lines(&text, "*"), ["Disallow: /b/"], "{policy}");
         let mut found = Diagnostics::default();
         crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
         let warnings = found
@@ -513,9 +535,9 @@ fn key_that_google_alone_reads_is_left_out_with_a_warning() {
 }
 
 #[test]
-fn keys_of_lines_are_checked() {
+fn origin_keys_are_validated() {
     let ids = |robots: &str| {
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: format!("robots: {{ {robots} }}\n").into(),
         };
@@ -543,7 +565,7 @@ fn keys_of_lines_are_checked() {
 }
 
 #[test]
-fn signals_of_the_policy_are_the_only_ones_in_the_file() {
+fn signals_of_the_policy_replace_the_origins() {
     let origin = "License: https://origin.example/l.xml\ncontent-signal: ai-train=yes\n\nUser-agent: *\nContent-Signal: ai-train=yes\n\
                   Content-Usage: train-ai=y\nDisallow: /a/\n\nUser-agent: GPTBot\nContent-Signal: ai-train=yes\nLicense: https://origin.example/g.xml\n\
                   Content-Usage: train-ai=y\nDisallow: /g/\n";
@@ -560,7 +582,7 @@ fn signals_of_the_policy_are_the_only_ones_in_the_file() {
             false,
         ),
     ] {
-        let text = served(&policy, origin);
+        let text = served_text(&policy, origin);
         assert!(
             !text.contains("ai-train=yes") && !text.contains("origin.example"),
             "{policy}{text}"
@@ -576,12 +598,12 @@ fn signals_of_the_policy_are_the_only_ones_in_the_file() {
         );
         // What the policy does not speak of stays, but for whom nothing is open.
         assert!(
-            group(&text, "*").contains(&"Content-Usage: train-ai=y".to_owned()),
+            group_lines(&text, "*").contains(&"Content-Usage: train-ai=y".to_owned()),
             "{policy}{text}"
         );
         let closed = policy.contains("purposes");
         assert_eq!(
-            group(&text, "GPTBot").contains(&"Content-Usage: train-ai=y".to_owned()),
+            group_lines(&text, "GPTBot").contains(&"Content-Usage: train-ai=y".to_owned()),
             !closed,
             "{policy}{text}"
         );
@@ -589,22 +611,21 @@ fn signals_of_the_policy_are_the_only_ones_in_the_file() {
 }
 
 #[test]
-fn content_usage_of_a_group_displaces_that_of_the_origin() {
-    let text = served(
+fn content_usage_of_a_group_replaces_the_origins() {
+    let text = served_text(
         "robots: { groups: [{ agents: bingbot, content_usage: { train-ai: no } }] }\n",
         "User-agent: bingbot\nContent-Usage: train-ai=y\nContent-Signal: search=no\nDisallow: /a/\n",
     );
-    let bingbot = group(&text, "bingbot");
+    let bingbot = group_lines(&text, "bingbot");
     for line in ["Content-Usage: train-ai=n", "Content-Signal: search=no"] {
         assert!(bingbot.contains(&line.to_owned()), "{text}");
     }
     assert!(!text.contains("train-ai=y"), "{text}");
 }
 
-/// A policy that says something to one crawler takes nothing away from what the origin says to the
-/// others.
+/// A signal for one crawler does not remove the origin's signals for others.
 #[test]
-fn a_signal_of_a_group_displaces_only_that_group_s() {
+fn signal_of_a_group_replaces_only_that_groups() {
     let origin = "License: https://origin.example/l.xml\n\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /a/\n\n\
                   User-agent: GPTBot\nContent-Signal: ai-train=no\nDisallow: /g/\n\nUser-agent: bingbot\n\
                   Content-Signal: search=no\nLicense: https://origin.example/b.xml\n";
@@ -622,20 +643,20 @@ fn a_signal_of_a_group_displaces_only_that_group_s() {
         ),
     ] {
         let policy = format!("robots: {{ groups: [{{ agents: bingbot, {signals} }}]{mode} }}\n");
-        let text = served(&policy, origin);
+        let text = served_text(&policy, origin);
         assert!(
             text.contains("License: https://origin.example/l.xml\n"),
             "{policy}{text}"
         );
         assert!(
-            group(&text, "*").contains(&"Content-Signal: search=yes, ai-train=no".to_owned()),
+            group_lines(&text, "*").contains(&"Content-Signal: search=yes, ai-train=no".to_owned()),
             "{policy}{text}"
         );
         assert!(
-            group(&text, "GPTBot").contains(&"Content-Signal: ai-train=no".to_owned()),
+            group_lines(&text, "GPTBot").contains(&"Content-Signal: ai-train=no".to_owned()),
             "{policy}{text}"
         );
-        let bingbot = group(&text, "bingbot");
+        let bingbot = group_lines(&text, "bingbot");
         assert!(
             !bingbot.iter().any(|line| line.contains("search=no")),
             "{policy}{text}"
@@ -654,19 +675,19 @@ fn a_signal_of_a_group_displaces_only_that_group_s() {
 }
 
 #[test]
-fn a_merged_file_reads_back_without_the_origin_s_address() {
+fn merged_file_has_no_address_of_the_origin() {
     let origin = "User-agent: a/b # x\nDisallow: /ä b\nDisallow:\nUser-agent:\nDisallow: /nobody\nUser-agent: *bot\nDisallow: private\n";
     for policy in [STAR, "robots: { origin: only }\n"] {
-        let text = served(policy, origin);
+        let text = served_text(policy, origin);
         assert!(!text.contains("10.0.0.7"), "{text}");
-        assert!(!allows(&text, "a", "/%C3%A4%20b"), "{text}");
+        assert!(!is_allowed(&text, "a", "/%C3%A4%20b"), "{text}");
         assert!(!text.contains("/nobody"), "rules of nobody: {text}");
     }
 }
 
 #[test]
-fn rules_know_their_lines_and_tokens_join_identification() {
-    let site = site(
+fn origin_rules_have_lines_and_tokens_identify() {
+    let site = compile_site(
         "robots: { origin: only }\n",
         "# mine\nUser-agent: ShopScout\nUser-agent: Chrome\nUser-agent: X\nUser-agent: Spider\nDisallow: /a/\n",
     );
@@ -676,14 +697,14 @@ fn rules_know_their_lines_and_tokens_join_identification() {
     assert_eq!(
         site.origin
             .as_ref()
-            .map(|origin| origin.place(6))
+            .map(|origin| origin.line_location(6))
             .as_deref(),
         Some("http://10.0.0.7:3000/robots.txt:6")
     );
 }
 
 #[test]
-fn an_origin_token_that_stands_in_browsers_is_no_crawler() {
+fn origin_token_of_browsers_is_no_crawler() {
     let apps = [
         "TikTok",
         "Vivaldi",
@@ -702,15 +723,15 @@ fn an_origin_token_that_stands_in_browsers_is_no_crawler() {
         .map(|app| format!("User-agent: {app}\n"))
         .collect::<String>()
         + "Disallow: /a/\n";
-    let origin_alone = site("robots: { origin: only }\n", &origin);
+    let origin_alone = compile_site("robots: { origin: only }\n", &origin);
     let who = |site: &Site, user_agent: &str| {
-        Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens)
+        Registry::builtin().identify_on_site(user_agent.as_bytes(), &site.tokens)
     };
     for app in &apps[..10] {
         let person = format!(
             "Mozilla/5.0 (Linux; Android 14; {app}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36 {app}/7.1"
         );
-        assert_eq!(who(&origin_alone, &person), Claim::Nobody, "{person}");
+        assert_eq!(who(&origin_alone, &person), Claim::Visitor, "{person}");
         // What has not the shape of a browser, or says that it is a bot, is who it says.
         for bot in [
             format!("{app}/1.0"),
@@ -718,48 +739,54 @@ fn an_origin_token_that_stands_in_browsers_is_no_crawler() {
                 "Mozilla/5.0 AppleWebKit/537.36 (compatible; {app}/1.0; bot/1.0; +https://x.example) Chrome/130.0"
             ),
         ] {
-            let is_person = Registry::builtin().identify(bot.as_bytes()) == Claim::Nobody;
+            let is_person = Registry::builtin().identify(bot.as_bytes()) == Claim::Visitor;
             assert_eq!(
-                matches!(who(&origin_alone, &bot), Claim::Token(_)),
+                matches!(who(&origin_alone, &bot), Claim::PolicyToken(_)),
                 !is_person,
                 "{bot}"
             );
         }
     }
     let bot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; HouseBot) Chrome/130.0 Safari/537.36";
-    assert!(matches!(who(&origin_alone, bot), Claim::Token(_)));
-    let words: String = words_of_people()
+    assert!(matches!(who(&origin_alone, bot), Claim::PolicyToken(_)));
+    let words: String = visitor_words()
         .iter()
         .map(|word| format!("User-agent: {word}\n"))
         .collect();
-    let list = site(
+    let list = compile_site(
         "robots: { origin: only }\n",
         &format!("{words}Disallow: /\n"),
     );
     assert!(list.tokens.tokens().len() > 150);
-    for person in people() {
-        assert_eq!(who(&list, person), Claim::Nobody, "{person}");
+    for person in visitor_user_agents() {
+        assert_eq!(who(&list, person), Claim::Visitor, "{person}");
     }
     // Neither does a policy's token match a person.
-    let policy = site(
+    let policy = compile_site(
         "robots: { groups: [{ agents: ShopScout, disallow: /b/ }] }\n",
         &origin,
     );
     let person = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36 ShopScout/7.1";
-    assert_eq!(who(&policy, person), Claim::Nobody);
-    assert!(matches!(who(&policy, "ShopScout/7.1"), Claim::Token(_)));
+    assert_eq!(who(&policy, person), Claim::Visitor);
+    assert!(matches!(
+        who(&policy, "ShopScout/7.1"),
+        Claim::PolicyToken(_)
+    ));
 }
 
 #[test]
-fn staging_and_replace_know_no_origin() {
+fn staging_and_replace_ignore_the_origin() {
     let origin = "User-agent: *\nDisallow: /origin/\n";
     for policy in ["environment: staging\n", "robots: { origin: replace }\n"] {
-        assert!(!served(policy, origin).contains("/origin/"), "{policy}");
+        assert!(
+            !served_text(policy, origin).contains("/origin/"),
+            "{policy}"
+        );
     }
 }
 
 #[test]
-fn a_hostile_file_costs_no_more_than_it_may() {
+fn hostile_file_stays_within_the_budget() {
     let paths = |count: usize| {
         (0..count)
             .map(|i| format!("/*a*{i}*b*c*d*e*f*g*h*"))
@@ -778,15 +805,15 @@ fn a_hostile_file_costs_no_more_than_it_may() {
         disallow.join(", ")
     );
     // Beyond the budget every Allow may defeat a Disallow; with it, all of these do.
-    let source = Source {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: policy.into(),
     };
     let policy = read("shop", &source).0.expect("a policy");
-    let file = OriginFile::new("origin", format!("User-agent: *\n{rules}").into_bytes());
+    let file = OriginRobotsTxt::new("origin", format!("User-agent: *\n{rules}").into_bytes());
     let site = compile_with_origin(
         Arc::new(policy),
-        &Origin::Read(Arc::new(file)),
+        &OriginAvailability::Available(Arc::new(file)),
         Registry::builtin(),
         Timestamp(i64::MIN),
     )
@@ -796,42 +823,45 @@ fn a_hostile_file_costs_no_more_than_it_may() {
     assert!(has_comment(&text, &["7980"]));
 }
 
-fn compiled(policy: &str, origin: &str) -> Result<Site, CompileError> {
-    let source = Source {
+fn try_compile(policy: &str, origin: &str) -> Result<Site, CompileError> {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: policy.into(),
     };
     let policy = read("shop", &source).0.expect("a policy");
-    let file = OriginFile::new("origin", origin.as_bytes());
+    let file = OriginRobotsTxt::new("origin", origin.as_bytes());
     compile_with_origin(
         Arc::new(policy),
-        &Origin::Read(Arc::new(file)),
+        &OriginAvailability::Available(Arc::new(file)),
         Registry::builtin(),
         Timestamp(i64::MAX),
     )
 }
 
-/// A policy that makes merging dear: groups for hundreds of crawlers, wildcards, a trap, something
-/// that is retired.
-const DEAR: &str = "robots: { groups: [{ agents: '*', disallow: ['/*?s=', '/*a*b*c*d', /cart/], allow: '/*?s=ok' }, \
+/// A policy that makes merging expensive: groups for hundreds of crawlers, wildcards, a trap, a
+/// retired path.
+const COSTLY_POLICY: &str = "robots: { groups: [{ agents: '*', disallow: ['/*?s=', '/*a*b*c*d', /cart/], allow: '/*?s=ok' }, \
                     { agents: GPTBot, disallow: '/*?q=' }] }\npurposes: { search: allow, seo: allow }\n\
                     retire: [{ paths: ['/old*x'], noindex_from: 1970-01-01, disallow_after: 14d }]\n\
                     enforcement: { traps: [/trap/] }\n";
 
 #[test]
-fn an_allow_beyond_the_budget_leaves_a_comment_and_a_finding() {
+fn allow_beyond_the_budget_is_left_out_and_reported() {
     let tail = "x".repeat(80);
     let allows: String = (0..5_000)
         .map(|number| format!("Allow: /a{number}*{tail}\n"))
         .collect();
-    let site = compiled(DEAR, &format!("User-agent: *\nDisallow: /a\n{allows}"))
-        .expect("a file that is small enough");
+    let site = try_compile(
+        COSTLY_POLICY,
+        &format!("User-agent: *\nDisallow: /a\n{allows}"),
+    )
+    .expect("a file that is small enough");
     let text = String::from_utf8_lossy(&site.robots_txt.body);
     assert!(has_comment(&text, &["`Allow: /a"]), "{}", &text[..4_000]);
     // Nothing of it opens what the policy disallows, whether it was compared or not.
     for path in ["/a7?s=1", "/a4999?s=1", "/a4999/a/b/c/d"] {
         assert!(
-            !allows_by(&site, "AnyBot", &format!("{path}{tail}")),
+            !is_allowed_by_site(&site, "AnyBot", &format!("{path}{tail}")),
             "{path}"
         );
     }
@@ -846,12 +876,12 @@ fn an_allow_beyond_the_budget_leaves_a_comment_and_a_finding() {
     assert!(found.iter().any(|finding| finding.more > 0));
 }
 
-fn allows_by(site: &Site, token: &str, path: &str) -> bool {
-    allows(&String::from_utf8_lossy(&site.robots_txt.body), token, path)
+fn is_allowed_by_site(site: &Site, token: &str, path: &str) -> bool {
+    is_allowed(&String::from_utf8_lossy(&site.robots_txt.body), token, path)
 }
 
 #[test]
-fn a_file_too_large_to_merge_is_refused_with_its_size() {
+fn file_too_large_to_merge_is_rejected_with_its_size() {
     let tokens: String = (0..9_000)
         .map(|n| format!("User-agent: t{n}x\nAllow: /a{n}*\nDisallow: /b{n}\n\n"))
         .collect();
@@ -880,11 +910,11 @@ fn a_file_too_large_to_merge_is_refused_with_its_size() {
             .map(|n| format!("Allow: /a{n}\n"))
             .collect::<String>();
     for (policy, origin, counts) in [
-        (DEAR, tokens, ["(18000)", "(9000)"]),
+        (COSTLY_POLICY, tokens, ["(18000)", "(9000)"]),
         (STAR, crossed, ["(12000)", "(100)"]),
         (&groups, left_out, ["(5000)", "(1)"]),
     ] {
-        let error = compiled(policy, &origin)
+        let error = try_compile(policy, &origin)
             .err()
             .unwrap_or_else(|| panic!("refused: {counts:?}"));
         let finding = &error.diagnostics.items[0];
@@ -894,45 +924,50 @@ fn a_file_too_large_to_merge_is_refused_with_its_size() {
             "{finding:?}"
         );
         // It is the origin's doing, not the policy's.
-        assert!(compiled(policy, "").is_ok());
+        assert!(try_compile(policy, "").is_ok());
     }
 }
 
-/// The rules are there once, however many go by them.
 #[test]
-fn tokens_of_the_same_rules_are_merged_once_and_share_a_group() {
+fn tokens_with_equal_rules_share_a_group() {
     let agents: String = (0..20_000)
         .map(|number| format!("User-agent: t{number}x\n"))
         .collect();
-    let site = compiled(DEAR, &format!("{agents}Allow: /cart/open*\nDisallow: /b\n"))
-        .expect("small enough");
-    let group = site.matcher.named("t0x").expect("a group");
-    assert_eq!(site.matcher.named("t19999x"), Some(group));
+    let site = try_compile(
+        COSTLY_POLICY,
+        &format!("{agents}Allow: /cart/open*\nDisallow: /b\n"),
+    )
+    .expect("small enough");
+    let group = site.matcher.named_group("t0x").expect("a group");
+    assert_eq!(site.matcher.named_group("t19999x"), Some(group));
     assert!(
         site.document.groups.len() < 10,
         "{}",
         site.document.groups.len()
     );
-    assert!(allows_by(&site, "t19999x", "/c") && !allows_by(&site, "t19999x", "/b"));
+    assert!(
+        is_allowed_by_site(&site, "t19999x", "/c") && !is_allowed_by_site(&site, "t19999x", "/b")
+    );
     assert!(
         site.tokens.tokens().len() <= 1_100,
         "tokens that join identification"
     );
 }
 
-/// A sign of replacement would make it the URL of another file.
+/// A replacement character would make it another URL.
 #[test]
-fn a_sitemap_in_latin_1_is_published_as_crawlers_ask_for_it() {
+fn latin_1_sitemap_is_percent_encoded() {
     let (policy, findings) = read(
         "shop",
-        &Source {
+        &SourceFile {
             name: "shop.yaml".into(),
             text: STAR.into(),
         },
     );
     let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
     let bytes = b"Sitemap: https://shop.example/caf\xe9.xml\nSitemap: https://shop.example/\xc3\xa9t\xc3.xml\nSitemap: /\xe9.xml\n";
-    let origin = Origin::Read(Arc::new(OriginFile::new("or.txt", bytes.as_slice())));
+    let origin =
+        OriginAvailability::Available(Arc::new(OriginRobotsTxt::new("or.txt", bytes.as_slice())));
     let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0))
         .expect("small");
     let text = std::str::from_utf8(&site.robots_txt.body).expect("UTF-8");
@@ -947,11 +982,10 @@ fn a_sitemap_in_latin_1_is_published_as_crawlers_ask_for_it() {
     assert!(has_comment(text, &["`Sitemap: /%E9.xml`"]), "{text}");
 }
 
-/// Google-Extended is in no line of the origin's: the comment says nothing about what is said of
-/// it.
+/// The origin's file does not name Google-Extended, so no comment may say that it does.
 #[test]
-fn who_is_shut_out_is_not_said_to_be_named_by_the_origin() {
-    let text = served(
+fn closed_group_does_not_mention_the_origin_token() {
+    let text = served_text(
         "purposes: { training: disallow }\n",
         "User-agent: *\nDisallow: /tmp/\n",
     );

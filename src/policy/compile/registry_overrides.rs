@@ -1,35 +1,35 @@
-//! What the `crawlers` section of a policy adds to the registry (crawlgate's table of known
-//! crawlers), for one site. [`Nature`] holds facts about a crawler, such as its purpose (for
-//! example training); the policy takes precedence over the registry. [`site_markers`] collects the
-//! substrings by which user agents are recognised, and [`networks`] the networks from which the
-//! crawlers come.
+//! What the section `crawlers` of a policy adds to the registry (crawlgate's table of known
+//! crawlers), for one site. [`CrawlerFacts`] are the facts about one crawler, in which the policy
+//! takes precedence; [`site_markers`] adds substrings by which user agents are recognised, and
+//! [`crawler_networks`] the networks of crawlers.
 
-use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, SiteMarkers};
-use crate::policy::model::{DescribedCrawler, Policy};
-use crate::policy::site::Networks;
+use crate::crawlers::{
+    Claim, Crawler, CrawlerIndex, Purpose, Registry, RobotsObedience, SiteMarkers,
+};
+use crate::policy::model::{CrawlerDescription, Policy};
+use crate::policy::site::CrawlerNetworks;
 
-/// The facts about a crawler, by the registry or by the owner.
-pub struct Nature<'a> {
+/// The facts about a crawler, by the policy or by the registry.
+pub struct CrawlerFacts<'a> {
     pub purpose: Purpose,
-    pub binds: Binds,
+    pub binds: RobotsObedience,
     pub honours_crawl_delay: bool,
-    /// The owner's record of it.
-    pub described: Option<&'a DescribedCrawler>,
+    /// The policy's entry about it.
+    pub described: Option<&'a CrawlerDescription>,
 }
 
-impl<'a> Nature<'a> {
-    /// The facts that `described`, the owner's record, states come before the other arguments. A
-    /// crawler honours Crawl-delay only if one of the two says so.
+impl<'a> CrawlerFacts<'a> {
+    /// The fields of `described` take precedence over the other arguments.
     fn new(
-        described: Option<&'a DescribedCrawler>,
+        described: Option<&'a CrawlerDescription>,
         purpose: Purpose,
-        binds: Binds,
+        binds: RobotsObedience,
         delay: Option<bool>,
-    ) -> Nature<'a> {
+    ) -> CrawlerFacts<'a> {
         let delay = described
             .and_then(|described| described.crawl_delay)
             .or(delay);
-        Nature {
+        CrawlerFacts {
             purpose: described
                 .and_then(|described| described.purpose)
                 .unwrap_or(purpose),
@@ -41,89 +41,86 @@ impl<'a> Nature<'a> {
         }
     }
 
-    /// A crawler of which nothing but the purpose is known: nothing is known of what binds it, and
-    /// it does not honour Crawl-delay.
-    pub fn unknown(purpose: Purpose) -> Nature<'a> {
-        Nature::new(None, purpose, Binds::Unknown, None)
+    /// A crawler of which only the purpose is known.
+    pub fn unknown(purpose: Purpose) -> CrawlerFacts<'a> {
+        CrawlerFacts::new(None, purpose, RobotsObedience::Unknown, None)
     }
 
-    /// A crawler of the registry, with the corrections of the policy.
-    pub fn of_known(policy: &'a Policy, crawler: &Crawler) -> Nature<'a> {
-        Nature::new(
-            record(policy, crawler),
+    /// A crawler of the registry, with the policy's corrections.
+    pub fn from_registry(policy: &'a Policy, crawler: &Crawler) -> CrawlerFacts<'a> {
+        CrawlerFacts::new(
+            description_of(policy, crawler),
             crawler.purpose,
             crawler.binds,
             crawler.crawl_delay,
         )
     }
 
-    /// A crawler that only the policy or the origin's file knows, by its token. Unless the policy
-    /// describes it, its purpose is `Other`, it follows `*`, and it does not honour Crawl-delay.
-    pub fn of_token(policy: &'a Policy, token: &str) -> Nature<'a> {
-        Nature::new(
-            policy.described_crawler(token),
+    /// A crawler that only the policy or the origin's file names.
+    pub fn from_token(policy: &'a Policy, token: &str) -> CrawlerFacts<'a> {
+        CrawlerFacts::new(
+            policy.crawler_description(token),
             Purpose::Other,
-            Binds::Star,
+            RobotsObedience::Star,
             None,
         )
     }
 }
 
-/// The owner's record (in `crawlers` of the policy) of a crawler of the registry, found by any of
-/// the crawler's names.
-fn record<'a>(policy: &'a Policy, crawler: &Crawler) -> Option<&'a DescribedCrawler> {
+/// The policy's entry about a crawler of the registry.
+fn description_of<'a>(policy: &'a Policy, crawler: &Crawler) -> Option<&'a CrawlerDescription> {
     policy
         .crawlers
         .iter()
-        .find(|described| crawler.is_called(&described.token))
+        .find(|described| crawler.has_name(&described.token))
 }
 
-/// The owner's crawlers that the registry does not know.
-pub fn added<'a>(
+/// The policy's crawlers that the registry does not know.
+pub fn unregistered_crawlers<'a>(
     policy: &'a Policy,
     registry: &'a Registry,
-) -> impl Iterator<Item = &'a DescribedCrawler> {
+) -> impl Iterator<Item = &'a CrawlerDescription> {
     policy
         .crawlers
         .iter()
         .filter(|described| registry.find(&described.token).is_none())
 }
 
-/// All that the policy adds to identification: `tokens`, the site's tokens that the registry does
-/// not have, and the markers (`user_agent`) that the policy's `crawlers` gives to one of them or to
-/// a crawler of the registry.
+/// What the site adds to identification: `tokens`, which the registry does not have, and the
+/// markers (`user_agent`) that the policy lists for them and for crawlers of the registry.
 pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> SiteMarkers {
     let mut markers: Vec<(String, Claim)> = Vec::new();
-    for (index, token) in (0_u16..).zip(&tokens) {
-        let described = policy
-            .described_crawler(token)
-            .into_iter()
+    let own = (0_u16..).zip(&tokens);
+    let own =
+        own.map(|(index, token)| (policy.crawler_description(token), Claim::PolicyToken(index)));
+    let known = (0_u16..).zip(registry.crawlers()).map(|(index, crawler)| {
+        let claim = Claim::Known(CrawlerIndex(index));
+        (description_of(policy, crawler), claim)
+    });
+    for (description, claim) in own.chain(known) {
+        let listed = description
+            .iter()
             .flat_map(|described| &described.user_agent);
-        markers.extend(described.map(|marker| (marker.value.clone(), Claim::Token(index))));
-    }
-    for (index, crawler) in (0_u16..).zip(registry.crawlers()) {
-        let described = record(policy, crawler)
-            .into_iter()
-            .flat_map(|described| &described.user_agent);
-        markers.extend(
-            described.map(|marker| (marker.value.clone(), Claim::Known(CrawlerIndex(index)))),
-        );
+        markers.extend(listed.map(|marker| (marker.value.clone(), claim)));
     }
     SiteMarkers::with_markers(tokens, markers)
 }
 
-/// The networks that the policy lists for crawlers, each list with the claim that it proves. A
-/// crawler that neither the registry nor `tokens` has is left out.
-pub fn networks(policy: &Policy, registry: &Registry, tokens: &SiteMarkers) -> Networks {
+/// The networks that the policy lists for crawlers.
+pub fn crawler_networks(
+    policy: &Policy,
+    registry: &Registry,
+    tokens: &SiteMarkers,
+) -> CrawlerNetworks {
     let mut listed = Vec::new();
     for described in &policy.crawlers {
         let name = &described.token.value;
         let known = registry.find(name).map(Claim::Known);
-        if let Some(claim) = known.or_else(|| tokens.named(name))
+        if let Some(claim) = known.or_else(|| tokens.token_claim(name))
             && !described.networks.is_empty()
         {
             listed.push((claim, described.networks.clone()));
         }
     }
-    Networks(listed)
+    CrawlerNetworks(listed)
 }

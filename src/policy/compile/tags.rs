@@ -1,35 +1,34 @@
-//! [`tag_plan`] compiles the `indexing` rules of a policy into a [`TagPlan`], which gives each
-//! response its X-Robots-Tag lines. It adds `noindex` rules for a staging site and for paths that
-//! are being retired.
+//! [`tag_plan`] compiles the section `indexing` of a policy into a [`TagPlan`], which gives each
+//! response its X-Robots-Tag lines. It adds `noindex` rules for a staging site and for retired
+//! paths.
 
-use crate::indexing::{Directives, Scope, Tags};
-use crate::policy::model::{Conditions, Environment, OriginTags, Policy, patterns};
+use crate::indexing::{Directives, RobotsTags, TagScope};
+use crate::policy::model::{Environment, OriginTagsMode, Policy, ResponseConditions, patterns};
 use crate::policy::regular_expression::compile_path_regex;
 use crate::policy::retire::RetireStage;
-use crate::policy::site::{TagConditions, TagLines, TagPlan, TagRule, Version};
+use crate::policy::site::{RobotsVersion, TagConditions, TagLines, TagPlan, TagRule};
 use crate::time::Timestamp;
-use crate::yaml::values;
+use crate::yaml::located_values;
 
-/// Compiles a policy's rules as they are at a moment. Rules that say noindex come first: for
-/// everything on a staging site, and for paths whose retirement has begun.
+/// Compiles the rules of a policy at a time. Those for staging and retirement come first.
 pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
-    let mut noindex = Tags::default();
+    let mut noindex = RobotsTags::default();
     noindex.add(
-        Scope::All,
+        TagScope::All,
         &Directives::parse("noindex").unwrap_or_default(),
     );
     let site = policy.origin_tags;
     let is_staging = policy.environment == Environment::Staging;
     let retired = policy
-        .retiring()
+        .retirements()
         .iter()
         .filter(|retired| retired.stage(at) != RetireStage::Planned);
-    let retired = retired.map(|retired| Conditions {
+    let retired = retired.map(|retired| ResponseConditions {
         paths: retired.paths.clone(),
-        ..Conditions::default()
+        ..ResponseConditions::default()
     });
-    let unseen = is_staging
-        .then(Conditions::default)
+    let noindex_rules = is_staging
+        .then(ResponseConditions::default)
         .into_iter()
         .chain(retired)
         .map(|when| tag_rule(&when, None, noindex.clone(), None, site));
@@ -42,52 +41,49 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
             site,
         )
     });
-    TagPlan::new(unseen.chain(written).collect(), site)
+    TagPlan::new(noindex_rules.chain(written).collect())
 }
 
-/// Half of the version of a text, in the lower bits.
-fn half_version(text: &str) -> u64 {
-    Version::of(text.as_bytes()).number() >> 32
+/// A hash of 32 bits.
+fn hash32(text: &str) -> u64 {
+    RobotsVersion::from_body(text.as_bytes()).as_u64() >> 32
 }
 
-/// Compiles a rule. `site` is the treatment of the origin's lines where the rule has none. The
-/// rule's identity is a number of 64 bits: the upper half is a hash of its conditions, the lower
-/// half one of its directives and its treatment of the origin's lines.
+/// Compiles a rule. `site` is how the origin's lines are treated if the rule does not say it.
 fn tag_rule(
-    when: &Conditions,
-    unless: Option<&Conditions>,
-    tags: Tags,
-    origin_tags: Option<OriginTags>,
-    site: OriginTags,
+    when: &ResponseConditions,
+    unless: Option<&ResponseConditions>,
+    tags: RobotsTags,
+    origin_tags: Option<OriginTagsMode>,
+    site: OriginTagsMode,
 ) -> TagRule {
     let lines = TagLines::new(tags, origin_tags);
-    let mut asked = String::new();
+    let mut conditions_text = String::new();
     for conditions in std::iter::once(when).chain(unless) {
         let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
-        let paths = values(&conditions.paths);
-        let types = values(&conditions.types);
-        let status = values(&conditions.status);
-        asked += &format!("{:?}", (paths, regex, types, status));
+        let paths = located_values(&conditions.paths);
+        let types = located_values(&conditions.types);
+        let status = located_values(&conditions.status);
+        conditions_text += &format!("{:?}", (paths, regex, types, status));
     }
-    let said = format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site));
+    let lines_text = format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site));
     TagRule {
-        identity: half_version(&asked) << 32 | half_version(&said),
-        when: conditions(when),
-        unless: unless.map(conditions),
-        said: lines,
+        id: hash32(&conditions_text) << 32 | hash32(&lines_text),
+        when: compile_conditions(when),
+        unless: unless.map(compile_conditions),
+        lines,
     }
 }
 
-/// Compiles the conditions of a rule.
-fn conditions(conditions: &Conditions) -> TagConditions {
+fn compile_conditions(conditions: &ResponseConditions) -> TagConditions {
     TagConditions {
         paths: patterns(&conditions.paths),
-        // Checking has compiled it once already.
+        // Decoding has checked that it compiles.
         path_regex: conditions
             .path_regex
             .as_ref()
             .and_then(|text| compile_path_regex(text).ok()),
-        types: values(&conditions.types),
-        status: values(&conditions.status),
+        types: located_values(&conditions.types),
+        status: located_values(&conditions.status),
     }
 }

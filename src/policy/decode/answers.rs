@@ -1,28 +1,26 @@
-//! [`answers`] decodes the policy section `answers`: the site's own HTML pages for pauses, failures
-//! and refusals. [`included`] reads the name of a file beside the policy. It refuses a path, which
-//! could lead anywhere on the machine.
+//! [`answers`] decodes the policy section `answers`: the names of the site's own HTML pages for
+//! pauses, failures and refusals. [`included_file`] decodes the name of a file beside the policy; a
+//! path is rejected, because it could lead anywhere on the machine.
 
-use crate::policy::model::{AnswerPages, Included};
-use crate::yaml::{Fields, Reader};
+use crate::policy::model::{AnswerPages, IncludedFile};
+use crate::yaml::{MapFields, NodeReader};
 
-/// Decodes `pause`, `failure` and `refusal`, each the name of an HTML file beside the policy. An
-/// absent field is `None`; the files are read later (`IncludedFiles`).
-pub fn answers(fields: &mut Fields<'_>) -> AnswerPages {
+/// Decodes the section. The files are read later ([`IncludedFiles`](crate::policy::IncludedFiles)).
+pub fn answers(fields: &mut MapFields<'_>) -> AnswerPages {
     AnswerPages {
-        pause: fields.get("pause", page),
-        failure: fields.get("failure", page),
-        refusal: fields.get("refusal", page),
+        pause: fields.get("pause", html_page),
+        failure: fields.get("failure", html_page),
+        refusal: fields.get("refusal", html_page),
     }
 }
 
-fn page(node: Reader<'_>) -> Option<Included> {
-    included(node, "html")
+fn html_page(node: NodeReader<'_>) -> Option<IncludedFile> {
+    included_file(node, "html")
 }
 
-/// Decodes the name of a file beside the policy; `ending` is its ending without the dot. The
-/// contents (`bytes`) are filled in later. `None` with an error for a path, which could lead
-/// anywhere on the machine, a name that begins with a dot, or another ending.
-pub fn included(node: Reader<'_>, ending: &str) -> Option<Included> {
+/// Decodes the name of a file with this extension beside the policy. `None` with an error for a
+/// path, a name that begins with a dot, or another extension.
+pub fn included_file(node: NodeReader<'_>, ending: &str) -> Option<IncludedFile> {
     let name = node.located("the name of a file beside the policy")?;
     let stem = name
         .value
@@ -31,7 +29,7 @@ pub fn included(node: Reader<'_>, ending: &str) -> Option<Included> {
     if stem.is_some_and(|stem| {
         !stem.is_empty() && !stem.starts_with('.') && !stem.contains(['/', '\\', '\0'])
     }) {
-        return Some(Included { name, bytes: None });
+        return Some(IncludedFile { name, bytes: None });
     }
     node.decoder.error_with_help(
         "bad-file-name",

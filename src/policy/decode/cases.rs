@@ -1,31 +1,36 @@
-//! [`cases`] decodes the policy section `tests`: requests, and what crawlgate must decide about
-//! each. A policy is used only if all of them hold.
+//! [`policy_tests`] decodes the policy section `tests`, which lists requests and what crawlgate
+//! must decide about each. A policy is used only if all its tests pass.
 
 use super::signals::yes_or_no;
 use crate::indexing::Directives;
-use crate::policy::model::{CachedByTest, Expectation, PolicyTest};
-use crate::yaml::{Fields, Located, Reader, Value};
+use crate::policy::model::{Expectation, PolicyTest, TestCachedCopy};
+use crate::yaml::{Located, MapFields, NodeReader, NodeValue};
 use std::net::IpAddr;
 use std::str::FromStr;
 use strum::VariantNames;
 
-/// Decodes the section: a list of cases, or a single case. A case without a valid agent or path is
-/// left out with an error.
-pub fn cases(node: Reader<'_>) -> Vec<PolicyTest> {
+/// Decodes the section: a list of cases, or a single case.
+pub fn policy_tests(node: NodeReader<'_>) -> Vec<PolicyTest> {
     let wanted = [
         "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`",
         "a case: agent, path, expect",
     ];
-    node.maps(wanted, case)
+    node.decode_maps(wanted, policy_test)
 }
 
-/// Decodes one case. `None` where `agent` or `path` is missing or wrong; a missing `expect` is an
-/// error, too. `status` is 200 unless it is written.
-fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
+/// Decodes one case. `None` without a valid `agent` and `path`.
+fn policy_test(fields: &mut MapFields<'_>) -> Option<PolicyTest> {
     let agent = fields.text("agent", "a token, a name or a user agent");
     let path = fields.located("path", path);
+    if let Some((key, _)) = fields.foreign_field("held") {
+        key.error_with_help(
+            "unknown-field",
+            "there is no field `held` here",
+            "the field is called `cached`",
+        );
+    }
     for name in ["agent", "path", "expect"] {
-        fields.required(name, &format!("this case does not say `{name}`"), None);
+        fields.required_field(name, &format!("this case does not say `{name}`"), None);
     }
     Some(PolicyTest {
         host: fields.text("host", "a host"),
@@ -33,20 +38,20 @@ fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
         status: fields
             .integer("status", 200..=599, "the status of a response")
             .unwrap_or(200),
-        at: fields.get("at", Reader::timestamp),
+        at: fields.get("at", NodeReader::timestamp),
         ip: fields.get("ip", address),
         identity: fields.variant("identity", "what is proven"),
-        held: fields.get("held", held),
+        cached: fields.get("cached", cached_copy),
         expect: fields.get_or_default("expect", expectation),
         span: fields.span,
-        // What is missing ends it only here: the mistakes of all other fields are shown before.
+        // Last, so that the mistakes of all other fields are reported.
         agent: agent?,
         path: path?,
     })
 }
 
-fn path(node: Reader<'_>) -> Option<String> {
-    node.parsed(
+fn path(node: NodeReader<'_>) -> Option<String> {
+    node.parse_with(
         "a path",
         |text| {
             let is_path = text.starts_with('/') && !text.chars().any(char::is_control);
@@ -56,8 +61,8 @@ fn path(node: Reader<'_>) -> Option<String> {
     )
 }
 
-fn address(node: Reader<'_>) -> Option<IpAddr> {
-    let address: IpAddr = node.parsed(
+fn address(node: NodeReader<'_>) -> Option<IpAddr> {
+    let address: IpAddr = node.parse_with(
         "an address, like 192.0.2.1",
         |text| text.parse().ok(),
         ("bad-value", "is not an address", "write `192.0.2.1`, say"),
@@ -66,17 +71,17 @@ fn address(node: Reader<'_>) -> Option<IpAddr> {
 }
 
 /// Decodes the copy that the crawler has cached: `none`, `current`, or the text of an earlier
-/// robots.txt, which is any other text with a colon. Text without a colon is an error.
-fn held(node: Reader<'_>) -> Option<CachedByTest> {
-    node.parsed(
+/// robots.txt.
+fn cached_copy(node: NodeReader<'_>) -> Option<TestCachedCopy> {
+    node.parse_with(
         "`none`, `current`, or the text of a robots.txt",
         |text| match text {
-            "none" => Some(CachedByTest::Nothing),
-            "current" => Some(CachedByTest::InForce),
-            // Every line of a robots.txt that says something has a colon.
+            "none" => Some(TestCachedCopy::Nothing),
+            "current" => Some(TestCachedCopy::InForce),
+            // Every rule of a robots.txt has a colon.
             text => text
                 .contains(':')
-                .then(|| CachedByTest::Superseded(text.to_owned())),
+                .then(|| TestCachedCopy::Superseded(text.to_owned())),
         },
         (
             "bad-value",
@@ -86,21 +91,20 @@ fn held(node: Reader<'_>) -> Option<CachedByTest> {
     )
 }
 
-/// Decodes `expect`: a verdict alone, or a map of the expected values. The words for verdict, kind
-/// and action are checked. After an error the field is absent.
-fn expectation(node: Reader<'_>) -> Expectation {
-    if matches!(node.value, Value::Scalar { .. }) {
+/// Decodes `expect`: a verdict, or a map of the expected values.
+fn expectation(node: NodeReader<'_>) -> Expectation {
+    if matches!(node.value, NodeValue::Scalar { .. }) {
         return Expectation {
-            verdict: variant("a verdict")(node),
+            verdict: located_variant("a verdict")(node),
             ..Expectation::default()
         };
     }
     let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
-    node.map(wanted, |fields| Expectation {
-        verdict: fields.get("verdict", variant("a verdict")),
-        kind: fields.get("kind", variant("a kind")),
+    node.decode_map(wanted, |fields| Expectation {
+        verdict: fields.get("verdict", located_variant("a verdict")),
+        kind: fields.get("kind", located_variant("a kind")),
         never_fetched: fields.located("never_fetched", yes_or_no),
-        action: fields.get("action", variant("an action")),
+        action: fields.get("action", located_variant("an action")),
         answer_status: fields.located("status", |node| node.integer(200..=599, "a status")),
         tag: fields.get("tag", |node| Some(tag_lines(node))),
         signals: fields.get("signals", |node| {
@@ -110,18 +114,17 @@ fn expectation(node: Reader<'_>) -> Expectation {
     .unwrap_or_default()
 }
 
-/// Decodes X-Robots-Tag lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is
-/// several, an empty list is none. A line of which neither the whole nor the part after `name: ` is
-/// valid directives adds an error, and is returned all the same.
-fn tag_lines(node: Reader<'_>) -> Vec<Located<String>> {
+/// Decodes X-Robots-Tag lines as they are sent, perhaps with the name of a crawler: one text, or a
+/// list.
+fn tag_lines(node: NodeReader<'_>) -> Vec<Located<String>> {
     let lines = node.texts("X-Robots-Tag lines");
     for line in &lines {
-        let said = line
+        let directives = line
             .value
             .split_once(": ")
             .filter(|(name, _)| !name.contains(','))
-            .map_or(line.value.as_str(), |(_, said)| said);
-        if Directives::parse(said).is_err() && Directives::parse(&line.value).is_err() {
+            .map_or(line.value.as_str(), |(_, directives)| directives);
+        if Directives::parse(directives).is_err() && Directives::parse(&line.value).is_err() {
             node.decoder.error_with_help(
                 "bad-directive",
                 line.span,
@@ -133,9 +136,10 @@ fn tag_lines(node: Reader<'_>) -> Vec<Located<String>> {
     lines
 }
 
-/// Returns a decoder for the name of a variant. The decoder returns `None` with an error for anything
-/// else; `wanted` names what was expected in that error.
-fn variant<T: VariantNames + FromStr>(wanted: &str) -> impl Fn(Reader<'_>) -> Option<Located<T>> {
+/// Returns a decoder for the name of a variant, with its place.
+fn located_variant<T: VariantNames + FromStr>(
+    wanted: &str,
+) -> impl Fn(NodeReader<'_>) -> Option<Located<T>> {
     move |node| {
         Some(Located {
             value: node.variant(wanted)?,

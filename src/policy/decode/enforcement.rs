@@ -1,44 +1,42 @@
-//! [`enforcement`] decodes the policy section `enforcement`: whether crawlgate refuses requests
-//! against the rules or only observes them, and the answers to refused requests. Both can differ by
-//! crawler and by purpose (such as training). The section also has traps (paths that no obedient
-//! crawler requests), crawlers that are never refused, and how long a crawler may use a cached
-//! robots.txt.
+//! [`enforcement`] decodes the policy section `enforcement`: whether requests that break the rules
+//! are blocked or only observed, and the answers to blocked requests, for the site, for purposes
+//! and for crawlers. The section also has traps (paths that no obedient crawler requests), exempt
+//! crawlers, and how long a crawler may use a cached robots.txt.
 
 use super::patterns::check_pattern;
 use super::signals::unlicensed;
 use crate::crawlers::Purpose;
 use crate::policy::model::{
-    AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode,
+    AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, EnforcementMode,
 };
-use crate::yaml::{Decoder, Fields, Located, Reader, Value};
+use crate::yaml::{Decoder, Located, MapFields, NodeReader, NodeValue};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// RFC 9309 section 2.4: a copy may be used for 24 hours.
 const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
-/// No operator documents keeping a robots.txt for longer than a week. Beyond a month enforcing
-/// would never begin.
+/// No operator documents that it keeps a robots.txt for more than a week.
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The longest Retry-After. A client that requested a trap stays marked as long at most: addresses
-/// change hands.
-const MONTH: Duration = Duration::from_secs(30 * 86_400);
+/// The longest Retry-After, and the longest time that a client stays marked: addresses change
+/// hands.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(30 * 86_400);
 
-/// Decodes the section from its fields. `grace` is 24 hours where it is absent or wrong.
-pub fn enforcement(fields: &mut Fields<'_>) -> Enforcement {
+/// Decodes the section.
+pub fn enforcement(fields: &mut MapFields<'_>) -> Enforcement {
     Enforcement {
-        site: overrides(fields),
+        site: enforcement_fields(fields),
         traps: fields.get_or_default("traps", traps),
         exempt: fields.get_or_default("exempt", exempt),
-        grace: Defaulted::or(fields.located("grace", grace), DEFAULT_GRACE),
+        grace: Defaulted::new(fields.located("grace", grace), DEFAULT_GRACE),
         behind_cache: fields.get("behind_cache", behind_cache),
         purposes: fields.get_or_default("purposes", purposes),
         agents: fields.get_or_default("agents", agents),
     }
 }
 
-fn grace(node: Reader<'_>) -> Option<Duration> {
+fn grace(node: NodeReader<'_>) -> Option<Duration> {
     node.duration_within(
         Duration::ZERO..=MAX_GRACE,
         "`grace` is longer than 31 days: nothing would ever be enforced",
@@ -46,20 +44,18 @@ fn grace(node: Reader<'_>) -> Option<Duration> {
     )
 }
 
-fn purposes(node: Reader<'_>) -> BTreeMap<Purpose, EnforcementFields> {
-    node.map("a map of purposes, like `seo: enforce`", |fields| {
+fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, EnforcementFields> {
+    node.decode_map("a map of purposes, like `seo: enforce`", |fields| {
         Purpose::ALL
             .into_iter()
-            .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)))
+            .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested_fields)?)))
             .collect()
     })
     .unwrap_or_default()
 }
 
-/// Decodes a map from crawlers to their fields. A crawler that is written twice (without regard to
-/// case), and a name that is not of one crawler, is left out with an error. Whether such a crawler
-/// exists is not checked here.
-fn agents(node: Reader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
+/// Decodes a map from crawlers to their fields. A lint checks whether such crawlers exist.
+fn agents(node: NodeReader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
     let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
     let entries = node.entries("a map of crawlers, like `Bytespider: enforce`");
     for (key, value) in entries.into_iter().flatten() {
@@ -78,20 +74,20 @@ fn agents(node: Reader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
             );
             continue;
         }
-        if check_name(
+        if check_crawler_name(
             node.decoder,
             &agent,
             "write the field directly under `enforcement`: it is for all",
         ) {
-            agents.push((agent, nested(value).unwrap_or_default()));
+            agents.push((agent, nested_fields(value).unwrap_or_default()));
         }
     }
     agents
 }
 
-/// Checks whether a text may name one crawler. Adds an error for `*`, with the help `for_all`, and
-/// for a token with a version (`GPTBot/1.0`).
-fn check_name(decoder: &Decoder, agent: &Located<String>, for_all: &str) -> bool {
+/// Whether a text can name one crawler. `*` (with the help `for_all`) and a token with a version
+/// (`GPTBot/1.0`) are errors.
+fn check_crawler_name(decoder: &Decoder, agent: &Located<String>, for_all: &str) -> bool {
     let name = &agent.value;
     let (message, help) = match name.split_once('/') {
         Some((token, _)) => (
@@ -105,10 +101,10 @@ fn check_name(decoder: &Decoder, agent: &Located<String>, for_all: &str) -> bool
     false
 }
 
-/// Decodes `traps`: patterns, each once. A trap is a whole path of its own, because a wide one
-/// would mark every reader of the site: it needs three characters before the first `*` or `$`. It
-/// may not cover /robots.txt or /.well-known/. Others are left out with an error.
-fn traps(node: Reader<'_>) -> Vec<Located<String>> {
+/// Decodes `marked_clients`: patterns, each once. A trap is a whole path of its own, because a wide
+/// one would mark every reader of the site: it needs three characters before the first `*` or `$`.
+/// It may not cover /robots.txt or /.well-known/. Others are left out with an error.
+fn traps(node: NodeReader<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
     for trap in node.texts("a list of paths, like `/no-crawlers-here/`") {
         if !trap.is_empty() && !check_pattern(node.decoder, &trap) {
@@ -130,19 +126,20 @@ fn traps(node: Reader<'_>) -> Vec<Located<String>> {
     traps
 }
 
-/// Decodes the crawlers that are never refused. Names that are not of one crawler are left out with
-/// an error.
-fn exempt(node: Reader<'_>) -> Vec<Located<String>> {
-    node.checked(
+/// Decodes the crawlers that are never blocked.
+fn exempt(node: NodeReader<'_>) -> Vec<Located<String>> {
+    node.texts_where(
         "a list of crawlers, like `IntranetBot`",
-        |decoder, agent| check_name(decoder, agent, "write `mode: observe` to refuse no crawler"),
+        |decoder, agent| {
+            check_crawler_name(decoder, agent, "write `mode: observe` to refuse no crawler")
+        },
     )
 }
 
-/// Decodes `no`, `yes` (as long as `max_age` says), or how long the cache keeps a file whatever
-/// `max_age` says: at most 31 days.
-fn behind_cache(node: Reader<'_>) -> Option<BehindCache> {
-    if let Value::Scalar { text, .. } = &node.value {
+/// Decodes `no`, `yes` (as long as `max_age` permits), or how long the cache keeps a file whatever
+/// `max_age` is.
+fn behind_cache(node: NodeReader<'_>) -> Option<BehindCache> {
+    if let NodeValue::Scalar { text, .. } = &node.value {
         match text.to_ascii_lowercase().as_str() {
             "no" | "false" | "off" => return Some(BehindCache::No),
             "yes" | "true" | "on" => return Some(BehindCache::AsLongAsMaxAge),
@@ -157,23 +154,22 @@ fn behind_cache(node: Reader<'_>) -> Option<BehindCache> {
     .map(BehindCache::For)
 }
 
-/// The fields of a purpose or a crawler: a map, or a mode alone.
-fn nested(node: Reader<'_>) -> Option<EnforcementFields> {
-    if matches!(node.value, Value::Scalar { .. }) && !node.is_null() {
+/// Decodes the fields of a purpose or a crawler: a map, or only a mode.
+fn nested_fields(node: NodeReader<'_>) -> Option<EnforcementFields> {
+    if matches!(node.value, NodeValue::Scalar { .. }) && !node.is_null() {
         return Some(EnforcementFields {
             mode: mode(node),
             ..EnforcementFields::default()
         });
     }
-    node.map(
+    node.decode_map(
         "a mode, or a map: mode, disallowed, ambiguous, ...",
-        overrides,
+        enforcement_fields,
     )
 }
 
-/// Takes the fields that the site, a purpose and a crawler may have. A field that is not written
-/// stays `None`: it then comes from the next wider section.
-fn overrides(fields: &mut Fields<'_>) -> EnforcementFields {
+/// Decodes the fields that the site, a purpose and a crawler can have.
+fn enforcement_fields(fields: &mut MapFields<'_>) -> EnforcementFields {
     let (trapped, trapped_for) = fields.get_or_default("trapped", trapped);
     EnforcementFields {
         mode: fields.get("mode", mode),
@@ -190,57 +186,55 @@ fn overrides(fields: &mut Fields<'_>) -> EnforcementFields {
     }
 }
 
-fn mode(node: Reader<'_>) -> Option<Mode> {
+fn mode(node: NodeReader<'_>) -> Option<EnforcementMode> {
     // YAML 1.1 readers take a bare `off` for false; so both are read.
     let modes = [
-        ("off", Mode::Off),
-        ("false", Mode::Off),
-        ("observe", Mode::Observe),
-        ("enforce", Mode::Enforce),
+        ("off", EnforcementMode::Off),
+        ("false", EnforcementMode::Off),
+        ("observe", EnforcementMode::Observe),
+        ("enforce", EnforcementMode::Enforce),
     ];
     node.word(&modes, "a mode")
 }
 
-/// The answer to requests that come too fast: a status alone, or a map of `status` and `body`. Its
-/// Retry-After follows from the crawl delay, so a policy cannot say it.
-fn too_fast(node: Reader<'_>) -> Option<AnswerPolicy> {
-    answer_with(node, ["an answer", "a `status` or a `body`"], |_, _| {})
+/// Decodes the answer to requests that are too fast. Its Retry-After follows from the crawl delay.
+fn too_fast(node: NodeReader<'_>) -> Option<AnswerPolicy> {
+    answer_with_fields(node, ["an answer", "a `status` or a `body`"], |_, _| {})
 }
 
-/// Decodes the answer to a marked client, and for how long the client stays marked (1 second to 30
-/// days); either may be left out. A status alone says no time. Both are `None` for a node that is
-/// neither a valid status nor a map; a wrong field of a map is left out alone.
-fn trapped(node: Reader<'_>) -> (Option<AnswerPolicy>, Option<Duration>) {
+/// Decodes the answer to a marked client, and how long the client stays marked.
+fn trapped(node: NodeReader<'_>) -> (Option<AnswerPolicy>, Option<Duration>) {
     let wanted = [
         "an answer, and `for` how long",
         "a `status`, a `body` or `for` how long",
     ];
     let mut time = None;
-    let answer = answer_with(node, wanted, |fields, _| {
+    let answer = answer_with_fields(node, wanted, |fields, _| {
         time = fields.get("for", |node| {
-            node.duration_within(SECOND..=MONTH, "`for` is from one second to 30 days", None)
+            node.duration_within(
+                SECOND..=MAX_RETRY_AFTER,
+                "`for` is from one second to 30 days",
+                None,
+            )
         });
     });
     (answer, time)
 }
 
-/// Decodes an answer to refused requests: a status alone, or a map of `status`, `retry_after` and
-/// `body`, each of which may be left out.
-fn answer(node: Reader<'_>) -> Option<AnswerPolicy> {
+/// Decodes an answer to blocked requests: a status, or a map of `status`, `retry_after` and `body`.
+fn answer(node: NodeReader<'_>) -> Option<AnswerPolicy> {
     let wanted = ["an answer", "a `status`, a `retry_after` or a `body`"];
-    answer_with(node, wanted, |fields, answer| {
+    answer_with_fields(node, wanted, |fields, answer| {
         answer.retry_after = fields.get("retry_after", retry_after);
     })
 }
 
-/// Decodes a status alone, or a map of `status`, `body` and the fields that `more` takes. `more` is
-/// called only for a map, and may set further fields of the answer. `wanted` and `says` describe in
-/// messages what is expected. An empty map adds an error and gives an empty answer. `None` for a
-/// node that is neither a valid status nor a map.
-fn answer_with(
-    node: Reader<'_>,
+/// Decodes a status, or a map of `status`, `body` and the fields that `more` decodes. `wanted` and
+/// `says` describe in messages what is expected.
+fn answer_with_fields(
+    node: NodeReader<'_>,
     [wanted, says]: [&str; 2],
-    more: impl FnOnce(&mut Fields<'_>, &mut AnswerPolicy),
+    more: impl FnOnce(&mut MapFields<'_>, &mut AnswerPolicy),
 ) -> Option<AnswerPolicy> {
     let mut answer = AnswerPolicy::default();
     if !node.is_map() {
@@ -250,7 +244,7 @@ fn answer_with(
     if node.is_empty() {
         node.error("missing-field", format!("an answer says {says}"));
     }
-    node.map(wanted, |fields| {
+    node.decode_map(wanted, |fields| {
         answer.status = fields.get("status", status);
         answer.body = fields.get("body", body);
         more(fields, &mut answer);
@@ -258,9 +252,8 @@ fn answer_with(
     })
 }
 
-/// Decodes the body of an answer. One of more than 64 KiB adds an error, and is returned all the
-/// same.
-fn body(node: Reader<'_>) -> Option<String> {
+/// Decodes the body of an answer, of at most 64 KiB.
+fn body(node: NodeReader<'_>) -> Option<String> {
     let body = node.text("a text")?;
     if body.len() > 64 * 1024 {
         node.error("bad-value", "the body of a refusal is at most 64 KiB");
@@ -268,16 +261,14 @@ fn body(node: Reader<'_>) -> Option<String> {
     Some(body.to_owned())
 }
 
-/// Decodes the status of an answer that refuses: 400 to 599.
-fn status(node: Reader<'_>) -> Option<u16> {
+fn status(node: NodeReader<'_>) -> Option<u16> {
     node.integer(400..=599, "a status that refuses")
 }
 
-/// Decodes Retry-After: from one second to 30 days. In the answer it is whole seconds (RFC 9110
-/// section 10.2.3).
-pub fn retry_after(node: Reader<'_>) -> Option<Duration> {
+/// Decodes Retry-After, which is whole seconds in the answer (RFC 9110 section 10.2.3).
+pub fn retry_after(node: NodeReader<'_>) -> Option<Duration> {
     node.duration_within(
-        SECOND..=MONTH,
+        SECOND..=MAX_RETRY_AFTER,
         "`retry_after` is from one second to 30 days",
         None,
     )

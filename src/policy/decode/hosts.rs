@@ -1,14 +1,14 @@
-//! [`hosts`] decodes `hosts` of a policy. [`parse_host`] reads one host pattern as a person writes
-//! it, and converts it to the form that clients send (lower case, Punycode).
+//! [`hosts`] decodes the policy field `hosts`. [`parse_host`] parses one host pattern, and converts
+//! it to the form that clients send (lower case, Punycode).
 
 use crate::policy::model::HostPattern;
-use crate::yaml::{Located, Reader, is_word};
+use crate::yaml::{Located, NodeReader, is_plain_word};
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
 
-/// Decodes `hosts`: one host pattern or a list. A pattern that is not valid or is named twice is
-/// left out with an error; an empty list is an error.
-pub fn hosts(node: Reader<'_>) -> Vec<Located<HostPattern>> {
+/// Decodes one host pattern or a list. An empty list, and a pattern that is named twice, is an
+/// error.
+pub fn hosts(node: NodeReader<'_>) -> Vec<Located<HostPattern>> {
     let mut hosts: Vec<Located<HostPattern>> = Vec::new();
     if node.is_empty() {
         node.error_with_help(
@@ -32,7 +32,7 @@ pub fn hosts(node: Reader<'_>) -> Vec<Located<HostPattern>> {
                 ),
                 None => hosts.push(Located { value, span }),
             },
-            Err(HostError { message, help }) => node
+            Err(HostPatternError { message, help }) => node
                 .decoder
                 .error_with_help("bad-host", span, message, help),
         }
@@ -42,20 +42,20 @@ pub fn hosts(node: Reader<'_>) -> Vec<Located<HostPattern>> {
 
 /// The error for a text that is not a host pattern.
 #[derive(Debug)]
-pub struct HostError {
+pub struct HostPatternError {
     /// What is wrong.
     pub message: String,
     /// What to write instead.
     pub help: String,
 }
 
-/// Reads a host pattern: a name or address, with `*.` for its subdomains and an optional port. The
-/// name comes out in lower case and Punycode, without a last dot. IPv6 addresses stand in brackets;
-/// an address has no `*.`.
+/// Parses a host pattern: a name or address, with `*.` for its subdomains and an optional port.
+/// IPv6 addresses are in brackets. The name is converted to lower case and Punycode, without a last
+/// dot.
 ///
 /// # Errors
 /// A text that is not a host pattern, such as a URL or a bare `*`.
-pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
+pub fn parse_host(written: &str) -> Result<HostPattern, HostPatternError> {
     let (message, help) = if written.contains('/') {
         let rest = written.split_once("://").map_or(written, |(_, rest)| rest);
         let host = rest.split('/').next().unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
             "leave out `hosts`: a policy without hosts is for every other host".to_owned(),
         )
     } else {
-        match read_host(written) {
+        match parse_host_parts(written) {
             Ok(host) => return Ok(host),
             Err(why) => (
                 format!("`{written}` is not a host: {why}"),
@@ -77,11 +77,11 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
             ),
         }
     };
-    Err(HostError { message, help })
+    Err(HostPatternError { message, help })
 }
 
-/// Reads a host pattern, or says why it is none.
-fn read_host(written: &str) -> Result<HostPattern, &'static str> {
+/// Parses a host pattern that is no URL and not `*`. The error says what is wrong.
+fn parse_host_parts(written: &str) -> Result<HostPattern, &'static str> {
     let below = written.strip_prefix("*.");
     let rest = below.unwrap_or(written);
     let in_brackets = rest.strip_prefix('[');
@@ -113,7 +113,7 @@ fn read_host(written: &str) -> Result<HostPattern, &'static str> {
         }
         idna::domain_to_ascii_strict(name)
             .ok()
-            .or_else(|| underscored(name))
+            .or_else(|| name_with_underscore(name))
             .ok_or("it is no valid name")?
     };
     if name.is_empty() {
@@ -129,12 +129,11 @@ fn read_host(written: &str) -> Result<HostPattern, &'static str> {
     })
 }
 
-/// A name with an underscore, in lower case. RFC 952 does not allow it in host names, but clients
-/// send such names. `None` for a name without an underscore, and where labels or the whole are not
-/// of valid length or not of letters, digits, `-` and `_`.
-fn underscored(name: &str) -> Option<String> {
+/// A valid name with an underscore, in lower case. RFC 952 does not allow such host names, but
+/// clients send them.
+fn name_with_underscore(name: &str) -> Option<String> {
     let valid = name.contains('_')
         && name.len() <= 253
-        && name.split('.').all(|label| is_word(label, 63, "-_"));
+        && name.split('.').all(|label| is_plain_word(label, 63, "-_"));
     valid.then(|| name.to_ascii_lowercase())
 }

@@ -1,44 +1,43 @@
-//! [`rules`] decodes the policy section `indexing`: rules with conditions on a response, and the
-//! X-Robots-Tag directives for responses that meet them. [`listed`] decodes a condition that is a
-//! list, also for other sections. It refuses an empty list, which would restrict nothing, so that
-//! the rule would hold for all pages.
+//! [`rules`] decodes the policy section `indexing`: X-Robots-Tag directives, with conditions on the
+//! responses that they are for. [`condition_list`] decodes a condition that is a list, also for
+//! other sections; an empty list is an error, because the rule would hold for all pages.
 
 use super::patterns::patterns;
-use crate::indexing::{DirectiveError, Directives, Scope, Tags, is_directive_name};
+use crate::indexing::{DirectiveError, Directives, RobotsTags, TagScope, is_directive_name};
 use crate::policy::model::{
-    Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives,
+    IndexingRule, OriginTagsMode, ResponseConditions, StatusCondition, WrittenDirectives,
 };
-use crate::policy::regular_expression::mistake_in;
-use crate::yaml::{Diagnostic, Fields, Located, Reader, Severity, Span, is_word};
+use crate::policy::regular_expression::regex_mistake;
+use crate::yaml::{
+    Diagnostic, Located, MapFields, NodeReader, Severity, SourceSpan, is_plain_word,
+};
 
-pub fn rules(node: Reader<'_>) -> Vec<IndexingRule> {
+pub fn rules(node: NodeReader<'_>) -> Vec<IndexingRule> {
     let wanted = [
         "a list of rules, each with conditions and a tag",
         "a rule: conditions (paths, types, ...) and `tag` or `tags`",
     ];
-    node.maps(wanted, |fields| Some(rule(fields)))
+    node.decode_maps(wanted, |fields| Some(rule(fields)))
 }
 
-/// Decodes one rule. It needs `tag` or `tags`, or `origin_tags` alone with another value than
-/// `replace`; otherwise, and for an empty `not`, it adds an error. The order of the `take` and
-/// `finish` calls puts the errors about unknown fields before those about the whole rule.
-fn rule(fields: &mut Fields<'_>) -> IndexingRule {
+/// Decodes one rule. It needs `tag` or `tags`, or `origin_tags` with another value than `replace`.
+fn rule(fields: &mut MapFields<'_>) -> IndexingRule {
     let when = conditions(fields);
     let unless = fields.get("not", unless);
-    let tag = fields.take("tag");
-    let scoped = fields.take("tags");
-    let speaks_of_origin = fields.take("origin_tags").is_some();
+    let tag = fields.field("tag");
+    let scoped = fields.field("tags");
+    let speaks_of_origin = fields.field("origin_tags").is_some();
     let origin_tags = fields.get("origin_tags", origin_tags);
-    let mut said = Said::default();
+    let mut directives = RuleDirectives::default();
     if let Some(node) = tag {
-        said.add(Scope::All, node);
+        directives.add(TagScope::All, node);
     }
     if let Some(node) = scoped {
-        add_scoped(node, &mut said);
+        add_scoped_tags(node, &mut directives);
     }
-    fields.finish();
+    fields.report_unknown();
     if tag.is_none() && scoped.is_none() {
-        if origin_tags == Some(OriginTags::Replace) {
+        if origin_tags == Some(OriginTagsMode::Replace) {
             fields.decoder.error_with_help(
                 "rule-without-tags",
                 fields.span,
@@ -57,24 +56,22 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     IndexingRule {
         when,
         unless,
-        tags: said.tags,
-        written: said.written,
+        tags: directives.tags,
+        written: directives.written,
         origin_tags,
         span: fields.span,
     }
 }
 
-fn unless(node: Reader<'_>) -> Option<Conditions> {
+fn unless(node: NodeReader<'_>) -> Option<ResponseConditions> {
     if node.is_empty() {
         node.error("empty-not", "an empty `not` would exclude everything");
     }
-    node.map("conditions: paths, path_regex, types, status", conditions)
+    node.decode_map("conditions: paths, path_regex, types, status", conditions)
 }
 
-/// Adds the directives of `tags`, a map from crawlers to directives. A key that is the name of a
-/// directive or no name of a crawler is an error, and so are a crawler without a value and one that
-/// is named twice in different case.
-fn add_scoped(node: Reader<'_>, said: &mut Said) {
+/// Decodes `tags`, a map from crawlers to directives.
+fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
     let Some(entries) =
         node.entries("a map of crawlers, like `googlebot: noindex` (`tag: noindex` is for all)")
     else {
@@ -83,7 +80,7 @@ fn add_scoped(node: Reader<'_>, said: &mut Said) {
     if node.is_empty() {
         node.error("rule-without-tags", "nothing is said here");
     }
-    let mut told: Vec<(Scope, Span)> = Vec::new();
+    let mut seen: Vec<(TagScope, SourceSpan)> = Vec::new();
     for (key, value) in entries {
         let span = key.span;
         let Some(name) = key.text("the name of a crawler, or \"*\"") else {
@@ -103,11 +100,10 @@ fn add_scoped(node: Reader<'_>, said: &mut Said) {
             "is not the name of a crawler",
             "write a name like `googlebot`, or \"*\" for all",
         );
-        let Some(scope) = key.parsed("", scope, mistake) else {
+        let Some(scope) = key.parse_with("", parse_scope, mistake) else {
             continue;
         };
-        // Case does not matter in the name of a crawler.
-        if let Some((_, first)) = told.iter().find(|(known, _)| *known == scope) {
+        if let Some((_, first)) = seen.iter().find(|(known, _)| *known == scope) {
             node.decoder.duplicate(
                 "duplicate-key",
                 [span, *first],
@@ -115,7 +111,7 @@ fn add_scoped(node: Reader<'_>, said: &mut Said) {
                 "write it once, with all that it is told: `googlebot: [noindex, nofollow]`",
             );
         }
-        told.push((scope.clone(), span));
+        seen.push((scope.clone(), span));
         if value.is_null() {
             node.decoder.error_with_help(
                 "wrong-type",
@@ -125,26 +121,25 @@ fn add_scoped(node: Reader<'_>, said: &mut Said) {
             );
             continue;
         }
-        said.add(scope, value);
+        directives.add(scope, value);
     }
 }
 
-/// The treatment of the origin's own lines.
-pub fn origin_tags(node: Reader<'_>) -> Option<OriginTags> {
+/// Decodes how the origin's own lines are treated.
+pub fn origin_tags(node: NodeReader<'_>) -> Option<OriginTagsMode> {
     node.variant("a way to treat the origin's tags")
 }
 
-/// The directives of a rule: together, and piece by piece as they were written.
+/// The directives of a rule, and the same as they were written.
 #[derive(Default)]
-struct Said {
-    tags: Tags,
+struct RuleDirectives {
+    tags: RobotsTags,
     written: Vec<WrittenDirectives>,
 }
 
-impl Said {
-    /// Adds the directives of `node` (a text or a list) for the crawlers of `scope`. Text that does
-    /// not parse adds an error, but is kept in `written` for the lints.
-    fn add(&mut self, scope: Scope, node: Reader<'_>) {
+impl RuleDirectives {
+    /// Decodes the directives for the crawlers of `scope`: a text, or a list.
+    fn add(&mut self, scope: TagScope, node: NodeReader<'_>) {
         let mut all = Directives::default();
         if node.is_empty() {
             node.error_with_help(
@@ -170,32 +165,29 @@ impl Said {
     }
 }
 
-/// The scope of a crawler's name: `*`, or up to 64 letters, digits and `-_.`; `None` for other
-/// text.
-fn scope(name: &str) -> Option<Scope> {
-    (is_word(name, 64, "-_.") || name == "*").then(|| Scope::named(name))
+/// Parses `*`, or the name of a crawler.
+fn parse_scope(name: &str) -> Option<TagScope> {
+    (is_plain_word(name, 64, "-_.") || name == "*").then(|| TagScope::from_name(name))
 }
 
-/// Takes the conditions of a rule, or of its `not`, out of the fields. What is absent does not
-/// restrict.
-fn conditions(fields: &mut Fields<'_>) -> Conditions {
-    Conditions {
-        paths: listed(fields, "paths", patterns),
+/// Decodes the conditions of a rule, or of its `not`.
+fn conditions(fields: &mut MapFields<'_>) -> ResponseConditions {
+    ResponseConditions {
+        paths: condition_list(fields, "paths", patterns),
         path_regex: fields.get("path_regex", path_regex),
-        types: listed(fields, "types", types),
-        status: listed(fields, "status", statuses),
+        types: condition_list(fields, "types", types),
+        status: condition_list(fields, "status", status_conditions),
     }
 }
 
-/// Decodes a field that is a list of conditions; an absent field is an empty list. A written list
-/// that comes out empty without an error of its own adds one: it would not restrict, and directives
-/// for some pages would be for all.
-pub fn listed<T>(
-    fields: &mut Fields<'_>,
+/// Decodes a condition that is a list. An empty list is an error: it would not restrict, and
+/// directives for some pages would be for all. An absent field is an empty list.
+pub fn condition_list<T>(
+    fields: &mut MapFields<'_>,
     name: &'static str,
-    decode: fn(Reader<'_>) -> Vec<T>,
+    decode: fn(NodeReader<'_>) -> Vec<T>,
 ) -> Vec<T> {
-    let Some((key, node)) = fields.take_with_key(name) else {
+    let Some((key, node)) = fields.field_with_key(name) else {
         return Vec::new();
     };
     let decoder = fields.decoder;
@@ -214,19 +206,18 @@ pub fn listed<T>(
     list
 }
 
-/// Decodes a regular expression on paths as text; `None` with an error where it does not compile.
-fn path_regex(node: Reader<'_>) -> Option<Located<String>> {
+/// Decodes a regular expression that compiles.
+fn path_regex(node: NodeReader<'_>) -> Option<Located<String>> {
     let text = node.located("a regular expression")?;
-    let Some((what, help)) = mistake_in(&text) else {
+    let Some((what, help)) = regex_mistake(&text) else {
         return Some(text);
     };
     node.error_with_help("bad-regex", what, help);
     None
 }
 
-/// Decodes media types and writes them in lower case: `application/pdf` or `image/*`. Types with
-/// parameters, `*/*`, and other text are left out with an error.
-fn types(node: Reader<'_>) -> Vec<Located<String>> {
+/// Decodes media types (`application/pdf` or `image/*`), in lower case. Parameters are an error.
+fn types(node: NodeReader<'_>) -> Vec<Located<String>> {
     let mut types = node.texts("a list of media types");
     types.retain_mut(|media| {
         media.value.make_ascii_lowercase();
@@ -243,7 +234,6 @@ fn types(node: Reader<'_>) -> Vec<Located<String>> {
                 "write `application/pdf` or \"image/*\", without parameters such as charset".into(),
             )
         } else if bare != text {
-            // Taken as it is it would promise to tell one charset from another.
             (
                 "a media type with parameters",
                 format!("leave the parameters out: `{bare}` matches with any charset"),
@@ -261,14 +251,15 @@ fn types(node: Reader<'_>) -> Vec<Located<String>> {
 fn is_media_type(text: &str) -> bool {
     const SIGNS: &str = "-_.+!#$&^";
     text.split_once('/').is_some_and(|(kind, subtype)| {
-        is_word(kind, text.len(), SIGNS) && (subtype == "*" || is_word(subtype, text.len(), SIGNS))
+        is_plain_word(kind, text.len(), SIGNS)
+            && (subtype == "*" || is_plain_word(subtype, text.len(), SIGNS))
     })
 }
 
-/// Decodes status codes from 200 to 599, and classes from `2xx` to `5xx`. Others are left out with
-/// an error; so is 304, which is tagged as the 200 that it confirms.
-fn statuses(node: Reader<'_>) -> Vec<Located<StatusCondition>> {
-    let mut statuses = Vec::new();
+/// Decodes status codes from 200 to 599, and classes from `2xx` to `5xx`. 304 is an error: it is
+/// tagged as the 200 that it confirms.
+fn status_conditions(node: NodeReader<'_>) -> Vec<Located<StatusCondition>> {
+    let mut status_conditions = Vec::new();
     for Located { value: text, span } in node.texts("a list of status codes") {
         let value = match text.strip_suffix("xx") {
             Some(class) => class.parse().ok().map(StatusCondition::Class),
@@ -282,7 +273,7 @@ fn statuses(node: Reader<'_>) -> Vec<Located<StatusCondition>> {
                 "write 200: what holds for the page holds for its confirmation",
             ),
             Some(value @ (StatusCondition::Class(2..=5) | StatusCondition::Code(200..=599))) => {
-                statuses.push(Located { value, span });
+                status_conditions.push(Located { value, span });
             }
             _ => node.decoder.error_with_help(
                 "bad-status",
@@ -292,5 +283,5 @@ fn statuses(node: Reader<'_>) -> Vec<Located<StatusCondition>> {
             ),
         }
     }
-    statuses
+    status_conditions
 }

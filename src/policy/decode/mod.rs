@@ -1,6 +1,6 @@
-//! [`read`] makes a checked [`Policy`] of the text of a policy file. Each larger section of the
-//! policy has a file here. A decoder that finds a mistake adds an error and goes on with what it
-//! could read, so that one run reports all mistakes.
+//! [`read`] parses a policy file and returns a [`Policy`] in which every value is valid. Each
+//! larger section of the policy has a file here. A decoder that finds a mistake adds an error and
+//! continues, so that one run reports all mistakes.
 
 mod answers;
 mod cases;
@@ -20,23 +20,22 @@ pub use patterns::MAX_PATTERN;
 pub use robots::{is_sitemap, is_token};
 pub use signals::{is_category, url_mistake};
 
-use super::model::{Acknowledgement, Environment, OriginRobots, Policy, Stance};
+use super::model::{Acknowledgement, CrawlStance, Environment, OriginRobotsMode, Policy};
 use crate::crawlers::Purpose;
-use crate::yaml::{Decoder, Diagnostic, Diagnostics, Fields, Located, Reader, Source};
+use crate::yaml::{Decoder, Diagnostic, Diagnostics, Located, MapFields, NodeReader, SourceFile};
 use std::collections::BTreeMap;
 
-/// Reads and checks one policy file. One run reports all of its mistakes. There is a policy only
-/// when no error was found; warnings leave it usable.
+/// Reads one policy file. There is a policy only if no error was found; warnings leave it usable.
 ///
 /// ```
-/// use crawlgate::{internals::policy, yaml::Source};
-/// let source = Source { name: "shop.yaml".into(), text: "robots: { origin: replace }\nhots: [shop.example]\n".into() };
+/// use crawlgate::{internals::policy, yaml::SourceFile};
+/// let source = SourceFile { name: "shop.yaml".into(), text: "robots: { origin: replace }\nhots: [shop.example]\n".into() };
 /// let (policy, findings) = policy::read("shop", &source);
 /// assert!(policy.is_none());
 /// assert_eq!(findings.items[0].help.as_deref(), Some("did you mean `hosts`?"));
 /// ```
-pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
-    crate::yaml::read(source, "", |decoder, root| match root {
+pub fn read(name: &str, source: &SourceFile) -> (Option<Policy>, Diagnostics) {
+    crate::yaml::decode_file(source, "", |decoder, root| match root {
         Some(root) => policy(name, source, root),
         None => {
             decoder.push(
@@ -48,10 +47,9 @@ pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
     })
 }
 
-/// Decodes a whole file and checks what needs several sections. Only a file that is no map gives
-/// `None`; after other errors `read` drops the policy.
-fn policy(name: &str, source: &Source, root: Reader<'_>) -> Option<Policy> {
-    let policy = root.map("a map of fields: hosts, robots, indexing, ...", |fields| {
+/// Decodes a whole file. `None` only if it is no map; after other errors [`read`] drops the policy.
+fn policy(name: &str, source: &SourceFile, root: NodeReader<'_>) -> Option<Policy> {
+    let policy = root.decode_map("a map of fields: hosts, robots, indexing, ...", |fields| {
         let environment = fields
             .variant("environment", "an environment")
             .unwrap_or_default();
@@ -84,17 +82,16 @@ fn policy(name: &str, source: &Source, root: Reader<'_>) -> Option<Policy> {
             crawlers: fields.get_or_default("crawlers", crawlers::crawlers),
             tdm: fields.get_or_default("tdm", signals::tdm),
             acknowledge: fields.get_or_default("acknowledge", acknowledge),
-            tests: fields.get_or_default("tests", cases::cases),
+            tests: fields.get_or_default("tests", cases::policy_tests),
         }
     })?;
-    whole_file(&policy, root.decoder);
+    check_sections(&policy, root.decoder);
     Some(policy)
 }
 
-/// Decodes `staging_crawl`: `allow` unless it is written. It is an error in a policy that is not
-/// for staging.
-fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
-    if let Some((key, _)) = fields.take_with_key("staging_crawl")
+/// Decodes `staging_crawl`. It is an error in a production policy.
+fn staging_crawl(fields: &mut MapFields<'_>, environment: Environment) -> CrawlStance {
+    if let Some((key, _)) = fields.field_with_key("staging_crawl")
         && environment != Environment::Staging
     {
         key.error_with_help(
@@ -103,21 +100,23 @@ fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
             "remove it, or write `environment: staging`",
         );
     }
-    let words = [("allow", Stance::Allow), ("disallow", Stance::Disallow)];
+    let words = [
+        ("allow", CrawlStance::Allow),
+        ("disallow", CrawlStance::Disallow),
+    ];
     fields
         .word("staging_crawl", &words, "allow or disallow")
-        .unwrap_or(Stance::Allow)
+        .unwrap_or(CrawlStance::Allow)
 }
 
-/// Checks that need several sections: a licence for what demands one, no `purposes` with `origin:
-/// only`, and a `grace` that is not shorter than `max_age`.
-fn whole_file(policy: &Policy, decoder: &Decoder) {
-    signals::whole_file(policy, decoder);
-    if policy.robots.origin == OriginRobots::Only
+/// Checks what needs several sections.
+fn check_sections(policy: &Policy, decoder: &Decoder) {
+    signals::check_license_demands(policy, decoder);
+    if policy.robots.origin == OriginRobotsMode::Only
         && let Some(stance) = policy
             .purposes
             .values()
-            .find(|stance| stance.value != Stance::Inherit)
+            .find(|stance| stance.value != CrawlStance::Inherit)
     {
         decoder.error_with_help(
             "without-effect",
@@ -139,17 +138,18 @@ fn whole_file(policy: &Policy, decoder: &Decoder) {
     }
 }
 
-/// Decodes a map from purposes to stances. A stance on `tool` or `other`, whose crawlers have no
-/// token to publish, is left out with an error, except `inherit`.
-fn purposes(node: Reader<'_>) -> BTreeMap<Purpose, Located<Stance>> {
+/// Decodes a map from purposes to stances. The purposes `tool` and `other` have no token to
+/// publish, so they can only inherit.
+fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, Located<CrawlStance>> {
     let mut purposes = BTreeMap::new();
-    node.map("a map of purposes, like `training: disallow`", |fields| {
+    node.decode_map("a map of purposes, like `training: disallow`", |fields| {
         for purpose in Purpose::ALL {
             let Some(stance) = fields.located(purpose.name(), |node| node.variant("a stance"))
             else {
                 continue;
             };
-            if matches!(purpose, Purpose::Tool | Purpose::Other) && stance.value != Stance::Inherit
+            if matches!(purpose, Purpose::Tool | Purpose::Other)
+                && stance.value != CrawlStance::Inherit
             {
                 fields.decoder.error_with_help(
                     "purpose-without-tokens",
@@ -168,9 +168,8 @@ fn purposes(node: Reader<'_>) -> BTreeMap<Purpose, Located<Stance>> {
     purposes
 }
 
-/// Decodes the findings that the owner accepts: one word, or a list. Unknown words are left out
-/// with an error.
-fn acknowledge(node: Reader<'_>) -> Vec<Located<Acknowledgement>> {
+/// Decodes the findings that the owner accepts: one word, or a list.
+fn acknowledge(node: NodeReader<'_>) -> Vec<Located<Acknowledgement>> {
     node.one_or_many("a list of what is done on purpose")
         .filter_map(|item| {
             Some(Located {

@@ -1,22 +1,19 @@
-//! [`patterns`] decodes lists of path patterns, for all sections of a policy. A path pattern has
-//! the form of Allow and Disallow values: a prefix, in which `*` stands for any characters and a
-//! last `$` for the end. [`check_pattern`] checks one pattern.
+//! [`patterns`] decodes lists of path patterns, for all sections of a policy. A path pattern is
+//! written like a value of Allow and Disallow: a prefix of URLs, in which `*` stands for any
+//! characters and a last `$` for the end.
 
-use crate::policy::regular_expression::{PATHS, is_regular_expression};
-use crate::yaml::{Decoder, Diagnostic, Located, Reader};
+use crate::policy::regular_expression::{PATH_HELP, looks_like_regex};
+use crate::yaml::{Decoder, Diagnostic, Located, NodeReader};
 
-/// The most octets of a pattern: crawlers are sure to read so many.
+/// The most bytes of a pattern. Every crawler reads so many.
 pub const MAX_PATTERN: usize = 2_000;
 
-/// Decodes patterns of Allow and Disallow lines, and of conditions on paths: one, or a list. Those
-/// that `check_pattern` does not accept are left out.
-pub fn patterns(node: Reader<'_>) -> Vec<Located<String>> {
-    node.checked("a list of paths", check_pattern)
+/// Decodes one pattern, or a list.
+pub fn patterns(node: NodeReader<'_>) -> Vec<Located<String>> {
+    node.texts_where("a list of paths", check_pattern)
 }
 
-/// Whether a text can stand behind Allow and Disallow: it begins with `/` or `*`, and has at most
-/// 2,000 bytes and no control characters. Otherwise adds an error; for an empty text only a
-/// warning.
+/// Whether a text is a valid path pattern; otherwise adds an error, or a warning for an empty text.
 pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
     let text = pattern.as_str();
     let span = pattern.span;
@@ -35,8 +32,8 @@ pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
         } else {
             (
                 format!("`{text}` matches nothing: a path begins with `/` or `*`"),
-                if text.starts_with('^') || is_regular_expression(text) {
-                    format!("paths are no regular expressions: {PATHS}")
+                if text.starts_with('^') || looks_like_regex(text) {
+                    format!("paths are no regular expressions: {PATH_HELP}")
                 } else {
                     format!("write `/{text}` or `*{text}`")
                 },

@@ -2,20 +2,19 @@
 //! crawlers, or everyone, with 503 and Retry-After.
 
 use super::enforcement::retry_after;
-use crate::policy::model::{PausePolicy, PauseTime};
+use crate::policy::model::{PausePolicy, PauseSchedule};
 use crate::time::{Recurrence, Zone};
-use crate::yaml::{Fields, Reader, Value, nearest};
+use crate::yaml::{MapFields, NodeReader, NodeValue, nearest_word};
 use std::time::Duration;
 
-/// Half an hour: long enough for a deployment, short enough to come back the same night.
+/// Long enough for a deployment, short enough that crawlers come back the same night.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1_800);
-/// The most pauses: each of them is examined for each request.
+/// The most pauses. Each request looks at all of them.
 const MAX_PAUSES: usize = 50;
 
-/// Decodes the section: a list of pauses, or a single one. A list of more than 50 is an error and
-/// gives none.
-pub fn pauses(node: Reader<'_>) -> Vec<PausePolicy> {
-    if matches!(&node.value, Value::Sequence(items) if items.len() > MAX_PAUSES) {
+/// Decodes the section: a list of pauses, or a single one.
+pub fn pauses(node: NodeReader<'_>) -> Vec<PausePolicy> {
+    if matches!(&node.value, NodeValue::Sequence(items) if items.len() > MAX_PAUSES) {
         node.error("bad-value", format!("more than {MAX_PAUSES} pauses"));
         return Vec::new();
     }
@@ -23,13 +22,11 @@ pub fn pauses(node: Reader<'_>) -> Vec<PausePolicy> {
         "a pause, or a list of pauses",
         "a map: audience, from, until, daily, weekly, zone, retry_after, robots_txt",
     ];
-    node.maps(wanted, |fields| Some(pause(fields)))
+    node.decode_maps(wanted, |fields| Some(pause(fields)))
 }
 
-/// Decodes one pause: once, or recurring if `daily` or `weekly` is valid. A pause that recurs and
-/// has `from` or `until` is an error. Retry-After is half an hour unless it is written; robots.txt
-/// is served unless the pause says `robots_txt: pause`.
-fn pause(fields: &mut Fields<'_>) -> PausePolicy {
+/// Decodes one pause. It has `from` and `until`, or it recurs with `daily` or `weekly`.
+fn pause(fields: &mut MapFields<'_>) -> PausePolicy {
     let audience = fields
         .variant("audience", "an audience")
         .unwrap_or_default();
@@ -45,8 +42,8 @@ fn pause(fields: &mut Fields<'_>) -> PausePolicy {
             "serve or pause",
         )
         .unwrap_or_default();
-    fields.finish();
-    let has_moments = fields.take("from").or(fields.take("until")).is_some();
+    fields.report_unknown();
+    let has_moments = fields.field("from").or(fields.field("until")).is_some();
     if recurring.is_some() && has_moments {
         fields.decoder.error_with_help(
             "bad-value",
@@ -57,7 +54,7 @@ fn pause(fields: &mut Fields<'_>) -> PausePolicy {
     }
     PausePolicy {
         audience,
-        time: recurring.unwrap_or(once),
+        schedule: recurring.unwrap_or(once),
         retry_after,
         pause_robots_txt,
         span: fields.span,
@@ -66,11 +63,10 @@ fn pause(fields: &mut Fields<'_>) -> PausePolicy {
 
 const TWO_PAUSES: &str = "write two pauses: a list has one for each";
 
-/// Takes `from` and `until`, both of which may be absent. An end that is not after the beginning is
-/// an error.
-fn once(fields: &mut Fields<'_>) -> PauseTime {
-    let from = fields.get("from", Reader::timestamp);
-    let until = fields.located("until", Reader::timestamp);
+/// Decodes `from` and `until`, both of which may be absent.
+fn once(fields: &mut MapFields<'_>) -> PauseSchedule {
+    let from = fields.get("from", NodeReader::timestamp);
+    let until = fields.located("until", NodeReader::timestamp);
     if let (Some(from), Some(until)) = (from, &until)
         && until.value <= from
     {
@@ -78,20 +74,18 @@ fn once(fields: &mut Fields<'_>) -> PauseTime {
             .decoder
             .error("bad-value", until.span, "the pause ends before it begins");
     }
-    PauseTime::Once {
+    PauseSchedule::Once {
         from,
         until: until.map(|until| until.value),
     }
 }
 
-/// Takes `daily: "02:00-03:00"` or `weekly: "Sun 02:00-03:00"`, and `zone`, which is UTC unless it
-/// is written. `None` without `daily` and `weekly` (a `zone` is an error then), and for text that
-/// is no span. With both, `weekly` counts, and an error is added.
-fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
-    let zone_node = fields.take("zone");
+/// Decodes `daily: "02:00-03:00"` or `weekly: "Sun 02:00-03:00"`, with `zone`.
+fn recurring(fields: &mut MapFields<'_>) -> Option<PauseSchedule> {
+    let zone_node = fields.field("zone");
     let zone = fields.get("zone", zone);
-    let daily = fields.take("daily");
-    let weekly = fields.take("weekly");
+    let daily = fields.field("daily");
+    let weekly = fields.field("weekly");
     let Some(node) = weekly.or(daily) else {
         if let Some(node) = zone_node {
             node.error_with_help(
@@ -117,14 +111,14 @@ fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
             format!("write {example}, two different times from 00:00 to 23:59; the second may be on the next day"),
         );
     }
-    recurrence.map(PauseTime::Recurring)
+    recurrence.map(PauseSchedule::Recurring)
 }
 
-fn zone(node: Reader<'_>) -> Option<Zone> {
+fn zone(node: NodeReader<'_>) -> Option<Zone> {
     let name = node.text("the name of a time zone")?;
     let zone = Zone::from_name(name);
     if zone.is_none() {
-        let help = match nearest(name, Zone::names()) {
+        let help = match nearest_word(name, Zone::names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
                 "write a name of the IANA database, such as `Europe/Berlin` or `UTC`".to_owned()

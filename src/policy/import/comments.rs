@@ -1,32 +1,32 @@
-//! [`Carried`]: the comments of an imported robots.txt, each with its place in the new policy. That
-//! is the top or the bottom, above a group, a rule or a sitemap, or behind a rule.
+//! [`ImportedComments`]: the comments of an imported robots.txt, each with its place in the policy:
+//! at the top or the bottom, above a group, a rule or a sitemap, or after a rule on its line.
 
-use super::groups::Draft;
+use super::groups::ImportedGroup;
 use super::yaml::one_line;
-use crate::robots::{File, Key};
+use crate::robots::{RobotsFile, RobotsKey};
 use std::collections::{BTreeSet, HashMap};
 
-/// Comments, by their places in the policy.
+/// The comments of a file, by their places in the policy.
 #[derive(Default)]
-pub struct Carried {
+pub struct ImportedComments {
     pub top: Vec<String>,
     /// Above the group, the rule or the sitemap of a line.
     above: HashMap<usize, Vec<String>>,
-    /// Behind the rule of the line.
+    /// After the rule of the line.
     pub behind_rule: HashMap<usize, String>,
     pub bottom: Vec<String>,
 }
 
-impl Carried {
+impl ImportedComments {
     pub fn has_comments(&self, line: usize) -> bool {
         !self.above(line).is_empty() || self.behind_rule.contains_key(&line)
     }
-    /// Sorts the comments of the file by the lines that they belong to. A block before the first
-    /// record and a blank line goes to the top. Other comments wait for the next rule, User-agent
-    /// line or sitemap that the policy has; those at the end go to the bottom. A comment behind a
-    /// rule stays there, behind another line it waits like a line of its own.
-    pub fn of(file: &File, drafts: &[Draft]) -> Carried {
-        let mut carried = Carried::default();
+
+    /// Collects the comments of a file. A block before the first record and a blank line goes to
+    /// the top. Other comments go to the next rule, User-agent line or sitemap of the policy, or to
+    /// the bottom; a comment after a rule stays there.
+    pub fn collect(file: &RobotsFile, drafts: &[ImportedGroup]) -> ImportedComments {
+        let mut comments = ImportedComments::default();
         let rules: BTreeSet<usize> = drafts
             .iter()
             .flat_map(|draft| &draft.rules)
@@ -38,16 +38,15 @@ impl Carried {
             .collect();
         let mut waiting: Vec<String> = Vec::new();
         let mut begun = false;
-        for line in file.lines_read() {
+        for line in file.lines_within_limit() {
             let comment = line
                 .comment
                 .as_ref()
                 .map(|comment| one_line(file.text(comment).trim()));
-            let Some(record) = &line.record else {
+            let Some(record) = &line.key_value else {
                 match comment {
                     Some(comment) => waiting.push(comment),
-                    // A block at the top, and then a blank line: it is about the file.
-                    None if !begun => carried.top.append(&mut waiting),
+                    None if !begun => comments.top.append(&mut waiting),
                     None => {}
                 }
                 continue;
@@ -56,25 +55,25 @@ impl Carried {
             let comment = comment.filter(|comment| !comment.is_empty());
             let is_rule = rules.contains(&line.number);
             if is_rule {
-                carried
+                comments
                     .behind_rule
                     .extend(comment.map(|comment| (line.number, comment)))
             } else {
                 waiting.extend(comment)
             }
-            if is_rule || agents.contains(&line.number) || record.key == Key::Sitemap {
-                carried
+            if is_rule || agents.contains(&line.number) || record.key == RobotsKey::Sitemap {
+                comments
                     .above
                     .insert(line.number, std::mem::take(&mut waiting));
             }
         }
         let rest = if begun {
-            &mut carried.bottom
+            &mut comments.bottom
         } else {
-            &mut carried.top
+            &mut comments.top
         };
         rest.append(&mut waiting);
-        carried
+        comments
     }
 
     /// The comments above the group, the rule or the sitemap of a line.

@@ -1,86 +1,83 @@
-//! [`Draft`]: one group of the policy that an import makes of a robots.txt. User-agent tokens with
-//! the same rules share a group. [`take_purposes`] takes out tokens where a whole purpose (such as
-//! training) is shut out, so that the policy can name the purpose instead.
+//! [`ImportedGroup`]: one group of the policy that an import makes of a robots.txt. User-agent
+//! tokens with the same rules share a group. [`take_purposes`] removes tokens whose whole purpose
+//! (such as training) is disallowed, so that the policy can name the purpose instead.
 
-use super::Import;
-use super::left_out::LeftOut;
-use super::signals::{AddedLine, Signals};
+use super::Importer;
+use super::import_note::ImportNote;
+use super::signals::{AddedLine, ImportedSignals};
 use super::yaml::one_line;
 use crate::crawlers::{Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
-use crate::robots::{FileGroup, Key, Shape};
+use crate::robots::{FileFormat, FileGroup, RobotsKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A group of the policy: tokens with the same rules.
 #[derive(Default)]
-pub struct Draft {
+pub struct ImportedGroup {
     pub agents: Vec<String>,
-    pub rules: Vec<DraftRule>,
+    pub rules: Vec<ImportedRule>,
     pub crawl_delay: Option<String>,
-    pub signals: Signals,
-    /// The User-agent lines that the comments above it come from.
+    pub signals: ImportedSignals,
+    /// Its User-agent lines, whose comments are written above it.
     pub agent_lines: Vec<usize>,
-    /// Parts of its lines that a policy cannot say, with the numbers of the lines.
+    /// Parts of its lines that a policy cannot express, with the numbers of the lines.
     pub left_out: Vec<(usize, String)>,
 }
 
-pub struct DraftRule {
+/// A rule of an imported group.
+pub struct ImportedRule {
     pub allow: bool,
     /// Its normal form.
     pub pattern: String,
-    /// Its text in the policy: as it was written, or the normal form where that text cannot stand
-    /// there.
+    /// Its text in the policy: as it was written, or the normal form where that is not valid there.
     pub text: String,
     pub line: usize,
 }
 
-impl DraftRule {
-    /// The key by which rules are compared.
+impl ImportedRule {
+    /// What must be equal in equal rules.
     pub fn key(&self) -> (bool, &str) {
         (self.allow, &self.pattern)
     }
 }
 
-impl Draft {
-    /// Whether two groups have the same Crawl-delay, signals and rules, whatever the order of the
-    /// rules.
-    fn same_rules(&self, other: &Draft) -> bool {
+impl ImportedGroup {
+    /// Whether two groups have the same Crawl-delay, signals and rules, in any order.
+    fn same_rules(&self, other: &ImportedGroup) -> bool {
         self.crawl_delay == other.crawl_delay
             && self.signals == other.signals
             && self.keys() == other.keys()
     }
 
     fn keys(&self) -> BTreeSet<(bool, &str)> {
-        self.rules.iter().map(DraftRule::key).collect()
+        self.rules.iter().map(ImportedRule::key).collect()
     }
 
-    /// Whether it has this rule.
-    pub fn has(&self, rule: &DraftRule) -> bool {
+    pub fn has(&self, rule: &ImportedRule) -> bool {
         self.rules.iter().any(|other| other.key() == rule.key())
     }
 
-    /// Whether `Disallow: /` is all that the group says.
-    fn shuts_out(&self) -> bool {
+    /// Whether the group has only `Disallow: /`.
+    fn disallows_site(&self) -> bool {
         matches!(self.rules.as_slice(), [rule] if rule.key() == (false, "/"))
             && self.crawl_delay.is_none()
             && self.signals.is_empty()
     }
 }
 
-impl Import<'_> {
-    /// The groups of a policy, in the order in which the file names their tokens; tokens with the
-    /// same rules share one. Adds notes for a page or UTF-16, further names on a User-agent line,
-    /// and tokens that a policy cannot have, whose groups are left out.
-    pub fn drafts(&mut self, registry: &'static Registry) -> Vec<Draft> {
+impl Importer<'_> {
+    /// Makes the groups of the policy, in the order in which the file names their tokens. Groups
+    /// for invalid tokens are left out.
+    pub fn groups(&mut self, registry: &'static Registry) -> Vec<ImportedGroup> {
         match self.file.shape() {
-            Shape::Text => {}
-            Shape::Html => self.note(1, LeftOut::Html),
-            Shape::Utf16 => self.note(1, LeftOut::Utf16),
+            FileFormat::Text => {}
+            FileFormat::Html => self.add_note(1, ImportNote::Html),
+            FileFormat::Utf16 => self.add_note(1, ImportNote::Utf16),
         }
-        self.other_agents(registry);
+        self.note_ignored_agents(registry);
         let mut tokens: Vec<(String, usize)> = Vec::new();
-        for agent in self.reading.agents() {
+        for agent in self.reading.agent_lines() {
             if !tokens
                 .iter()
                 .any(|(token, _)| token.eq_ignore_ascii_case(&agent.token))
@@ -88,13 +85,13 @@ impl Import<'_> {
                 tokens.push((agent.token.clone(), agent.line));
             }
         }
-        let mut drafts: Vec<Draft> = Vec::new();
+        let mut drafts: Vec<ImportedGroup> = Vec::new();
         for (token, line) in tokens {
             if token != "*" && !is_token(&token) {
-                self.note(line, LeftOut::Group(token));
+                self.add_note(line, ImportNote::Group(token));
                 continue;
             }
-            let draft = self.draft(&token);
+            let draft = self.group_for_token(&token);
             match drafts.iter_mut().find(|other| other.same_rules(&draft)) {
                 Some(other) => {
                     other.agents.extend(draft.agents);
@@ -111,11 +108,11 @@ impl Import<'_> {
         drafts
     }
 
-    /// Adds a note for each User-agent line with several names: crawlers read only the first, and
-    /// the policy has only that one.
-    fn other_agents(&mut self, registry: &Registry) {
-        for agent in self.reading.agents() {
-            let Some(record) = self.file.record(agent.line) else {
+    /// Adds a note for each User-agent line with several names, of which crawlers read only the
+    /// first.
+    fn note_ignored_agents(&mut self, registry: &Registry) {
+        for agent in self.reading.agent_lines() {
+            let Some(record) = self.file.key_value(agent.line) else {
                 continue;
             };
             let value = self.file.text(&record.value);
@@ -125,19 +122,17 @@ impl Import<'_> {
             let names = names.iter().skip(1).map(|name| one_line(name)).collect();
             let read = agent.token.clone();
             self.notes
-                .push((agent.line, LeftOut::OtherAgents { read, names }));
+                .push((agent.line, ImportNote::OtherAgents { read, names }));
         }
     }
 
-    /// Makes the group of a token from all groups of the file that bind it: each rule once, and the
-    /// other lines. Rules with an empty pattern are passed over; a rule that the policy cannot have
-    /// is left out with a note.
-    fn draft(&mut self, token: &str) -> Draft {
-        let (_, groups) = self.reading.binding(token.as_bytes());
-        let groups: Vec<FileGroup> = self.reading.united(groups).cloned().collect();
-        let mut draft = Draft {
+    /// Makes the group of a token from all groups of the file that bind it.
+    fn group_for_token(&mut self, token: &str) -> ImportedGroup {
+        let (_, groups) = self.reading.groups_for(token.as_bytes());
+        let groups: Vec<FileGroup> = self.reading.groups_at(groups).cloned().collect();
+        let mut draft = ImportedGroup {
             agents: vec![token.to_owned()],
-            ..Draft::default()
+            ..ImportedGroup::default()
         };
         for group in &groups {
             let named = group
@@ -157,77 +152,76 @@ impl Import<'_> {
                 {
                     continue;
                 }
-                match self.written(line, pattern) {
-                    Ok(text) => draft.rules.push(DraftRule {
+                match self.rule_text(line, pattern) {
+                    Ok(text) => draft.rules.push(ImportedRule {
                         allow,
                         pattern: pattern.to_owned(),
                         text,
                         line,
                     }),
-                    Err(left_out) => self.note(line, left_out),
+                    Err(left_out) => self.add_note(line, left_out),
                 }
             }
-            for &line in &group.others {
-                self.other(line, &mut draft);
+            for &line in &group.other_lines {
+                self.add_line(line, &mut draft);
             }
         }
         draft
     }
 
-    /// The text of a rule in the policy: as in line `line` of the file, or its normal form
-    /// `pattern` where the file's text cannot stand in a policy. An error where `pattern` begins
-    /// with neither `/` nor `*`, or both are too long.
-    fn written(&self, line: usize, pattern: &str) -> Result<String, LeftOut> {
+    /// The text of the rule of a line in the policy: as written, or the normal form `pattern` where
+    /// that is not valid. An error if neither is valid.
+    fn rule_text(&self, line: usize, pattern: &str) -> Result<String, ImportNote> {
         if !pattern.starts_with(['/', '*']) {
-            return Err(LeftOut::MatchesNothing(pattern.to_owned()));
+            return Err(ImportNote::MatchesNothing(pattern.to_owned()));
         }
         let written = self
             .file
-            .record(line)
-            .and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
+            .key_value(line)
+            .and_then(|record| std::str::from_utf8(self.file.slice(&record.value)).ok());
         let text = written
             .filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
         let text = text
             .filter(|text| text.len() <= MAX_PATTERN)
             .unwrap_or(pattern);
         if text.len() > MAX_PATTERN {
-            return Err(LeftOut::PathTooLong(text.len()));
+            return Err(ImportNote::PathTooLong(text.len()));
         }
         Ok(text.to_owned())
     }
 
-    /// Adds a line of a group that is no rule (`number` is the line's) to its draft: Crawl-delay,
-    /// Content-Signal or Content-Usage. What cannot be added becomes a note and a comment of the
-    /// group; a Crawl-delay only a note. Licences are for the whole file and are written elsewhere.
-    fn other(&mut self, number: usize, draft: &mut Draft) {
-        let Some(record) = self.file.record(number) else {
+    /// Adds a line that is no rule: Crawl-delay, Content-Signal or Content-Usage. What a policy
+    /// cannot express becomes a note and a comment of the group. Licences are for the whole file,
+    /// and written elsewhere.
+    fn add_line(&mut self, number: usize, draft: &mut ImportedGroup) {
+        let Some(record) = self.file.key_value(number) else {
             return;
         };
         let value = self.file.text(&record.value);
-        if record.key == Key::CrawlDelay {
-            match crawl_delay(&value) {
+        if record.key == RobotsKey::CrawlDelay {
+            match format_crawl_delay(&value) {
                 Some(delay) if *draft.crawl_delay.get_or_insert_with(|| delay.clone()) == delay => {
                 }
-                Some(_) => self.note(number, LeftOut::SecondCrawlDelay(value.into_owned())),
-                None => self.note(number, LeftOut::CrawlDelayOutOfRange(value.into_owned())),
+                Some(_) => self.add_note(number, ImportNote::SecondCrawlDelay(value.into_owned())),
+                None => self.add_note(number, ImportNote::CrawlDelayOutOfRange(value.into_owned())),
             }
             return;
         }
-        if record.key == Key::License {
+        if record.key == RobotsKey::License {
             return;
         }
-        let said = one_line(&self.file.text(&record.whole()));
+        let text = one_line(&self.file.text(&record.whole()));
         let added = match record.key {
-            Key::ContentSignal => draft.signals.add_signal(&value),
-            Key::ContentUsage => draft.signals.add_usage(&value),
-            _ => AddedLine::nothing_of(&value),
+            RobotsKey::ContentSignal => draft.signals.add_signal(&value),
+            RobotsKey::ContentUsage => draft.signals.add_usage(&value),
+            _ => AddedLine::all_left_out(&value),
         };
         if added.left_out.is_empty() {
             return;
         }
         if !added.is_carried {
-            self.note(number, LeftOut::UnknownLine(said.clone()));
-            draft.left_out.push((number, said));
+            self.add_note(number, ImportNote::UnknownLine(text.clone()));
+            draft.left_out.push((number, text));
             return;
         }
         let parts: Vec<String> = added.left_out.iter().map(|part| one_line(part)).collect();
@@ -236,30 +230,28 @@ impl Import<'_> {
             .left_out
             .push((number, format!("{name}: {}", parts.join(", "))));
         for part in parts {
-            let line = said.clone();
-            self.note(number, LeftOut::SignalPart { part, line });
+            let line = text.clone();
+            self.add_note(number, ImportNote::SignalPart { part, line });
         }
     }
 }
 
-/// Whether a group may be written with `extends: "*"`: it has all rules of the `*` group and more,
-/// and would inherit neither a delay nor signals. A single rule in common is taken for a
-/// coincidence.
-pub fn extends(draft: &Draft, star: &Draft) -> bool {
+/// Whether a group can be written with `extends: "*"`: it has more than all rules of the `*` group,
+/// and would inherit neither a delay nor signals. A single common rule is a coincidence.
+pub fn can_extend(draft: &ImportedGroup, star: &ImportedGroup) -> bool {
     !std::ptr::eq(draft, star)
         && star.rules.len() > 1
         && draft.rules.len() > star.rules.len()
         && (star.crawl_delay.is_none() || draft.crawl_delay.is_some())
-        && draft.signals.stand_beside(&star.signals)
+        && draft.signals.inherits_nothing_from(&star.signals)
         && star.rules.iter().all(|rule| draft.has(rule))
 }
 
-/// Takes out of the drafts the tokens of each purpose of which the file closes the whole site to
-/// every known crawler that is not retired; drafts without tokens are removed. Returns these
-/// purposes, each with the User-agent lines of the drafts that it emptied, whose comments go with
-/// it.
+/// Removes the tokens of each purpose of which every known crawler is disallowed, and groups
+/// without tokens. Returns these purposes, with the User-agent lines of the removed groups, whose
+/// comments are kept.
 pub fn take_purposes(
-    drafts: &mut Vec<Draft>,
+    drafts: &mut Vec<ImportedGroup>,
     registry: &'static Registry,
 ) -> BTreeMap<Purpose, Vec<usize>> {
     let mut taken = BTreeMap::new();
@@ -274,7 +266,7 @@ pub fn take_purposes(
         let are_all_shut_out = tokens.iter().all(|token| {
             let mut agents = drafts
                 .iter()
-                .filter(|draft| draft.shuts_out())
+                .filter(|draft| draft.disallows_site())
                 .flat_map(|draft| &draft.agents);
             agents.any(|agent| agent.eq_ignore_ascii_case(token))
         });
@@ -282,7 +274,7 @@ pub fn take_purposes(
             continue;
         }
         let mut lines = Vec::new();
-        for draft in drafts.iter_mut().filter(|draft| draft.shuts_out()) {
+        for draft in drafts.iter_mut().filter(|draft| draft.disallows_site()) {
             let before = draft.agents.len();
             draft
                 .agents
@@ -297,9 +289,9 @@ pub fn take_purposes(
     taken
 }
 
-/// A Crawl-delay as a duration of the policy: `10s` or `1500ms`. `None` for text that is not a
-/// whole number of milliseconds, from one to a day.
-fn crawl_delay(value: &str) -> Option<String> {
+/// A Crawl-delay as a duration of the policy: `10s` or `1500ms`. `None` if a policy cannot express
+/// it.
+fn format_crawl_delay(value: &str) -> Option<String> {
     let milliseconds = value.parse::<f64>().ok()? * 1_000.0;
     if !(1.0..=86_400_000.0).contains(&milliseconds) || milliseconds.fract() != 0.0 {
         return None;

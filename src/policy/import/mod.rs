@@ -1,75 +1,78 @@
 //! [`import`] turns an existing robots.txt into a policy, for a site that begins to use crawlgate.
-//! The policy is written as a person would write it, with the comments of the file. It allows and
-//! disallows the same URLs for every user-agent token, except for the parts that it leaves out.
-//! [`Imported::notes`] lists each of these as a [`LeftOut`]. In a group, an unknown line or a
-//! statement about the use of content that is left out also becomes a comment.
+//! The policy is written as a person would write it, with the comments of the file. For every
+//! user-agent token it allows and disallows the same URLs as the file, except for parts that are
+//! left out: [`Imported::notes`] lists these.
 
 mod comments;
 mod groups;
-mod left_out;
+mod import_note;
 mod signals;
 mod writing;
 mod yaml;
 
 use super::{compile, lint, read};
 use crate::crawlers::Registry;
-use crate::robots::{Dialect, File, Key, Reading};
-use crate::yaml::{Diagnostics, Source};
-use comments::Carried;
+use crate::robots::{Dialect, DialectRules, RobotsFile, RobotsKey};
+use crate::yaml::{Diagnostics, SourceFile};
+use comments::ImportedComments;
 use groups::take_purposes;
-pub use left_out::LeftOut;
+pub use import_note::ImportNote;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The options of an import.
 #[derive(Default)]
 pub struct ImportOptions<'a> {
-    /// The host that the file is for.
+    /// The host of the file.
     pub host: Option<&'a str>,
-    /// Write `purposes` where every crawler of a purpose is shut out whole. New crawlers of it will
-    /// be, too.
+    /// Whether to write `purposes` where every crawler of a purpose is disallowed. New crawlers
+    /// with the purpose will be disallowed, too.
     pub purposes: bool,
 }
 
 /// The result of an import.
 #[derive(Default)]
 pub struct Imported {
-    /// The policy.
+    /// The policy as YAML.
     pub text: String,
-    /// The parts that were left out, with the number of the line in the robots.txt.
-    pub notes: Vec<(usize, LeftOut)>,
+    /// Notes to the owner, each with a line of the robots.txt.
+    pub notes: Vec<(usize, ImportNote)>,
 }
 
-/// Writes the policy of a robots.txt.
+/// Makes a policy of a robots.txt.
 ///
 /// ```
-/// use crawlgate::{crawlers::Registry, internals::policy::import, robots::File};
-/// let file = File::parse(*b"# No training, please.\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n");
+/// use crawlgate::{crawlers::Registry, internals::policy::import, robots::RobotsFile};
+/// let file = RobotsFile::parse(*b"# No training, please.\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n");
 /// let imported = import::import(&file, &import::ImportOptions::default(), Registry::builtin());
 /// assert!(imported.text.contains("# No training, please.\n    - agents: [GPTBot, CCBot]\n      disallow: /\n"));
 /// ```
-pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Registry) -> Imported {
+pub fn import(
+    file: &RobotsFile,
+    options: &ImportOptions<'_>,
+    registry: &'static Registry,
+) -> Imported {
     let spaced = registry.tokens_with_blanks();
-    let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
-    let mut import = Import {
+    let reading = DialectRules::new(file, Dialect::Rfc9309, &spaced);
+    let mut import = Importer {
         file,
         reading,
         notes: Vec::new(),
     };
-    let mut drafts = import.drafts(registry);
+    let mut drafts = import.groups(registry);
     let purposes = if options.purposes {
         take_purposes(&mut drafts, registry)
     } else {
         BTreeMap::new()
     };
-    let carried = Carried::of(file, &drafts);
-    let mut text = import.text(options, &drafts, &purposes, &carried);
-    if keeps_search_engines_out(&text, registry) {
+    let comments = ImportedComments::collect(file, &drafts);
+    let mut text = import.render(options, &drafts, &purposes, &comments);
+    if keeps_googlebot_out(&text, registry) {
         text.push_str("\n# Googlebot may fetch nothing. If that is meant:\n# acknowledge: [site_disallowed]\n");
-        import.note(1, LeftOut::Acknowledgement);
+        import.add_note(1, ImportNote::Acknowledgement);
     }
     if options.purposes && purposes.is_empty() {
-        import.note(1, LeftOut::Purposes);
+        import.add_note(1, ImportNote::Purposes);
     }
     let mut notes = import.notes;
     notes.sort();
@@ -77,26 +80,25 @@ pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Regis
     Imported { text, notes }
 }
 
-/// A file while it is imported, and the notes so far.
-struct Import<'a> {
-    file: &'a File,
-    reading: Reading,
-    notes: Vec<(usize, LeftOut)>,
+/// An import in progress.
+struct Importer<'a> {
+    file: &'a RobotsFile,
+    reading: DialectRules,
+    notes: Vec<(usize, ImportNote)>,
 }
 
-impl Import<'_> {
-    /// Adds a note about a line, which counts from 1. Notes about the whole file are at line 1.
-    fn note(&mut self, line: usize, what: LeftOut) {
+impl Importer<'_> {
+    /// Adds a note. Notes about the whole file are at line 1.
+    fn add_note(&mut self, line: usize, what: ImportNote) {
         self.notes.push((line, what));
     }
 
-    /// The values of all lines with this key in the part of the file that crawlers read, with the
-    /// numbers of the lines.
-    fn values(&self, key: Key) -> Vec<(usize, String)> {
+    /// The values of all lines with this key, with the numbers of the lines.
+    fn values(&self, key: RobotsKey) -> Vec<(usize, String)> {
         let records = self
             .file
-            .lines_read()
-            .filter_map(|line| Some((line.number, line.record.as_ref()?)))
+            .lines_within_limit()
+            .filter_map(|line| Some((line.number, line.key_value.as_ref()?)))
             .filter(|(_, record)| record.key == key);
         records
             .map(|(line, record)| (line, self.file.text(&record.value).into_owned()))
@@ -104,10 +106,10 @@ impl Import<'_> {
     }
 }
 
-/// Whether the policy would be refused for keeping Googlebot out. Only the owner knows whether that
-/// is meant. False where the policy is refused for another reason.
-fn keeps_search_engines_out(text: &str, registry: &'static Registry) -> bool {
-    let source = Source {
+/// Whether crawlgate would reject the policy because it closes the site to Googlebot. Only the
+/// owner knows whether that is meant.
+fn keeps_googlebot_out(text: &str, registry: &'static Registry) -> bool {
+    let source = SourceFile {
         name: "import".into(),
         text: text.into(),
     };

@@ -1,19 +1,20 @@
-//! [`Signals`]: what a group of an imported robots.txt says about the use of content, read from its
-//! lines `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05).
-//! [`AddedLine`] is the result of reading one such line: whether the policy has any of it, and the
-//! parts that a policy cannot say.
+//! [`ImportedSignals`]: the statements of an imported group about the use of content, from its
+//! lines `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05),
+//! written as fields of the policy. [`AddedLine`] says which parts of a line a policy cannot
+//! express.
 
-use super::yaml::scalar;
+use super::yaml::yaml_scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{
-    SignalPart, UsageMember, signal_parts, usage_line, usage_member, yes_or_no,
+    SignalPart, UsageMember, parse_content_signal, parse_content_usage, parse_usage_member,
+    yes_or_no,
 };
 use crate::printable::join;
-use crate::robots::Pattern;
+use crate::robots::PathPattern;
 use std::collections::BTreeMap;
 
-/// The most rules that a policy takes in a group.
+/// The most rules of a group in a policy.
 const MAX_USAGE: usize = 1_000;
 
 /// The result of adding a line.
@@ -21,13 +22,13 @@ const MAX_USAGE: usize = 1_000;
 pub struct AddedLine {
     /// Whether the policy has any part of the line.
     pub is_carried: bool,
-    /// The parts that a policy cannot say, or of which the group says the opposite already.
+    /// The parts that a policy cannot express, or that contradict an earlier line of the group.
     pub left_out: Vec<String>,
 }
 
 impl AddedLine {
     /// The result for a line of which the policy has nothing.
-    pub fn nothing_of(value: &str) -> AddedLine {
+    pub fn all_left_out(value: &str) -> AddedLine {
         AddedLine {
             is_carried: false,
             left_out: vec![value.to_owned()],
@@ -37,55 +38,53 @@ impl AddedLine {
 
 /// The statements of a group about the use of content.
 #[derive(Default, PartialEq)]
-pub struct Signals {
+pub struct ImportedSignals {
     signal: BTreeMap<SignalCategory, bool>,
     extent: Option<&'static str>,
-    usage: Vec<Usage>,
+    usage: Vec<UsageRule>,
 }
 
 #[derive(PartialEq)]
-struct Usage {
-    /// As it was written; none for the whole site.
+struct UsageRule {
+    /// As it was written; `None` for the whole site.
     path: Option<String>,
-    /// As it is compared.
-    pattern: Pattern,
-    said: BTreeMap<String, bool>,
+    /// Its parsed form, by which rules are compared.
+    pattern: PathPattern,
+    values: BTreeMap<String, bool>,
 }
 
-/// The categories that a policy can name, of the members of a dictionary, with their values: `true`
-/// for `y`. The other members, and parameters, go into `added.left_out`. Of two members with the
-/// same category the last counts.
-fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
-    let mut said = BTreeMap::new();
+/// Parses the members of a dictionary: each category, and whether it is granted. Other members, and
+/// parameters, go into `added.left_out`. Of two members with the same category the last counts.
+fn parse_categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
+    let mut values = BTreeMap::new();
     for member in members {
         let UsageMember {
-            said: Some((category, word)),
+            value: Some((category, word)),
             parameters,
-        } = usage_member(member)
+        } = parse_usage_member(member)
         else {
             added.left_out.push((*member).to_owned());
             continue;
         };
-        said.insert(category.to_owned(), word);
+        values.insert(category.to_owned(), word);
         if !parameters.is_empty() {
             added.left_out.push(format!(";{parameters}"));
         }
     }
-    said
+    values
 }
 
-impl Signals {
-    /// Whether the group says nothing.
+impl ImportedSignals {
     pub fn is_empty(&self) -> bool {
-        self == &Signals::default()
+        self == &ImportedSignals::default()
     }
 
     fn has_content_signal(&self) -> bool {
         !self.signal.is_empty() || self.extent.is_some()
     }
 
-    /// Whether a group with these statements can extend one with `other` and inherit none of them.
-    pub fn stand_beside(&self, other: &Signals) -> bool {
+    /// Whether a group with these statements could extend one with `other` without inheriting any.
+    pub fn inherits_nothing_from(&self, other: &ImportedSignals) -> bool {
         (self.has_content_signal() || !other.has_content_signal())
             && other
                 .usage
@@ -93,20 +92,18 @@ impl Signals {
                 .all(|theirs| self.usage.iter().any(|ours| ours.pattern == theirs.pattern))
     }
 
-    /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`. A part
-    /// that no policy can say, or of which the group says the opposite already, is left out; so is
-    /// the whole value if it has no parts.
+    /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
     pub fn add_signal(&mut self, value: &str) -> AddedLine {
         let mut added = AddedLine::default();
-        for (part, said) in signal_parts(value) {
-            let is_said = match said {
+        for (part, meaning) in parse_content_signal(value) {
+            let is_carried = match meaning {
                 Some(SignalPart::Extent(word)) => *self.extent.get_or_insert(word) == word,
-                Some(SignalPart::Category(category, said)) => {
-                    *self.signal.entry(category).or_insert(said) == said
+                Some(SignalPart::Category(category, value)) => {
+                    *self.signal.entry(category).or_insert(value) == value
                 }
                 None => false,
             };
-            if is_said {
+            if is_carried {
                 added.is_carried = true;
             } else {
                 added.left_out.push(part.to_owned());
@@ -118,29 +115,27 @@ impl Signals {
         added
     }
 
-    /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651,
-    /// `/open/ train-ai=y`. Categories of which the group says the opposite for this path already
-    /// are left out. The whole value is left out where it is no dictionary, the path cannot stand
-    /// in a policy, or the group has 1,000 paths.
+    /// Adds the value of a `Content-Usage` line: an optional path, and a dictionary of RFC 9651, as
+    /// in `/open/ train-ai=y`.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
-        let (path, members) = usage_line(value);
+        let (path, members) = parse_content_usage(value);
         let is_path_valid = path.is_none_or(|path| {
             path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}')
         });
         let Some(members) = members.filter(|_| is_path_valid) else {
-            return AddedLine::nothing_of(value);
+            return AddedLine::all_left_out(value);
         };
         let mut added = AddedLine::default();
-        let said = categories(&members, &mut added);
-        if said.is_empty() {
+        let values = parse_categories(&members, &mut added);
+        if values.is_empty() {
             return added;
         }
-        let pattern = Pattern::new(path.unwrap_or("/"));
+        let pattern = PathPattern::new(path.unwrap_or("/"));
         let full = self.usage.len() == MAX_USAGE;
         match self.usage.iter_mut().find(|usage| usage.pattern == pattern) {
             Some(usage) => {
-                for (category, word) in said {
-                    if *usage.said.entry(category.clone()).or_insert(word) == word {
+                for (category, word) in values {
+                    if *usage.values.entry(category.clone()).or_insert(word) == word {
                         added.is_carried = true;
                     } else {
                         let word = if word { "y" } else { "n" };
@@ -148,12 +143,12 @@ impl Signals {
                     }
                 }
             }
-            None if full => return AddedLine::nothing_of(value),
+            None if full => return AddedLine::all_left_out(value),
             None => {
-                self.usage.push(Usage {
+                self.usage.push(UsageRule {
                     path: path.map(str::to_owned),
                     pattern,
-                    said,
+                    values,
                 });
                 added.is_carried = true;
             }
@@ -161,12 +156,12 @@ impl Signals {
         added
     }
 
-    /// Writes the statements as fields of a group.
+    /// Writes the statements as fields of a group in the policy.
     pub fn write(&self, out: &mut String) {
         let signal = self
             .signal
             .iter()
-            .map(|(category, said)| format!("{}: {}", category.name(), yes_or_no(*said)));
+            .map(|(category, value)| format!("{}: {}", category.name(), yes_or_no(*value)));
         let signal = join(
             signal.chain(self.extent.map(|extent| format!("use: {extent}"))),
             ", ",
@@ -176,38 +171,40 @@ impl Signals {
         }
         match self.usage.as_slice() {
             [] => {}
-            [usage] => *out += &format!("      content_usage: {}\n", usage.written()),
+            [usage] => *out += &format!("      content_usage: {}\n", usage.to_yaml()),
             rules => {
                 *out += "      content_usage:\n";
                 for usage in rules {
-                    *out += &format!("        - {}\n", usage.written());
+                    *out += &format!("        - {}\n", usage.to_yaml());
                 }
             }
         }
     }
 }
 
-impl Usage {
-    /// The rule as a YAML map in one line: path, categories of the vocabulary, and the others under
+impl UsageRule {
+    /// The rule as a YAML map in one line. Categories that the vocabulary does not have are under
     /// `other`.
-    fn written(&self) -> String {
+    fn to_yaml(&self) -> String {
         let path = self
             .path
             .iter()
-            .map(|path| format!("paths: {}", scalar(path)));
-        let said = USAGE_CATEGORIES
+            .map(|path| format!("paths: {}", yaml_scalar(path)));
+        let values = USAGE_CATEGORIES
             .iter()
-            .filter_map(|category| Some((category, *self.said.get(*category)?)));
-        let said = said.map(|(category, said)| format!("{category}: {}", yes_or_no(said)));
+            .filter_map(|category| Some((category, *self.values.get(*category)?)));
+        let values = values.map(|(category, value)| format!("{category}: {}", yes_or_no(value)));
         let other = self
-            .said
+            .values
             .iter()
             .filter(|(category, _)| !USAGE_CATEGORIES.contains(&category.as_str()));
         let other = join(
-            other.map(|(category, said)| format!("{}: {}", scalar(category), yes_or_no(*said))),
+            other.map(|(category, value)| {
+                format!("{}: {}", yaml_scalar(category), yes_or_no(*value))
+            }),
             ", ",
         );
         let other = (!other.is_empty()).then(|| format!("other: {{ {other} }}"));
-        format!("{{ {} }}", join(path.chain(said).chain(other), ", "))
+        format!("{{ {} }}", join(path.chain(values).chain(other), ", "))
     }
 }

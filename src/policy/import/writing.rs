@@ -1,41 +1,41 @@
-//! [`Import::text`] writes the imported policy as YAML, as a person would write it. It leaves out
-//! sitemaps and licences whose URL a policy does not accept, and rules before the first User-agent
-//! line, and adds a note ([`LeftOut`]) for each of them.
+//! [`Importer::render`] writes the imported policy as YAML. It leaves out sitemaps and licences
+//! with invalid URLs, and rules before the first User-agent line, and adds a note ([`ImportNote`])
+//! for each.
 
-use super::comments::Carried;
-use super::groups::{Draft, DraftRule, extends};
-use super::left_out::LeftOut;
-use super::yaml::{list, one_line, scalar, write_comments};
-use super::{Import, ImportOptions};
+use super::comments::ImportedComments;
+use super::groups::{ImportedGroup, ImportedRule, can_extend};
+use super::import_note::ImportNote;
+use super::yaml::{one_line, write_comments, yaml_list, yaml_scalar};
+use super::{ImportOptions, Importer};
 use crate::crawlers::Purpose;
 use crate::policy::decode::{is_sitemap, url_mistake};
-use crate::robots::{Key, MAX_BYTES};
+use crate::robots::{MAX_ROBOTS_BYTES, RobotsKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Import<'_> {
-    /// The text of the policy, from its first comments to the section `enforcement`, which only
-    /// observes. `purposes` are disallowed, each with the lines whose comments stand above it.
-    pub fn text(
+impl Importer<'_> {
+    /// Renders the whole policy. `purposes` are disallowed; each has the lines whose comments are
+    /// written above it.
+    pub fn render(
         &mut self,
         options: &ImportOptions<'_>,
-        drafts: &[Draft],
+        drafts: &[ImportedGroup],
         purposes: &BTreeMap<Purpose, Vec<usize>>,
-        carried: &Carried,
+        comments: &ImportedComments,
     ) -> String {
         let mut out = String::new();
-        write_comments(&mut out, "", &carried.top);
+        write_comments(&mut out, "", &comments.top);
         if !out.is_empty() {
             out.push('\n');
         }
         let top = out.len();
         if let Some(host) = options.host {
-            out += &format!("hosts: [{}]\n", scalar(host));
+            out += &format!("hosts: [{}]\n", yaml_scalar(host));
         }
         if !purposes.is_empty() {
             out += "purposes:\n";
             for (purpose, lines) in purposes {
                 for number in lines {
-                    write_comments(&mut out, "  ", carried.above(*number));
+                    write_comments(&mut out, "  ", comments.above(*number));
                 }
                 out += &format!("  {}: disallow\n", purpose.name());
             }
@@ -50,39 +50,38 @@ impl Import<'_> {
         let star = drafts
             .iter()
             .find(|draft| draft.agents.iter().any(|agent| agent == "*"));
-        // A line that stands in two groups of the policy has its comments once.
-        let mut said = BTreeSet::new();
+        let mut commented_lines = BTreeSet::new();
         for draft in drafts {
             for number in &draft.agent_lines {
-                write_comments(&mut out, "    ", carried.above(*number));
+                write_comments(&mut out, "    ", comments.above(*number));
             }
-            self.group(&mut out, draft, star, carried, &mut said);
+            self.write_group(&mut out, draft, star, comments, &mut commented_lines);
         }
-        self.licenses(&mut out);
-        self.sitemaps(&mut out, carried);
-        write_comments(&mut out, "", &carried.bottom);
+        self.write_licenses(&mut out);
+        self.write_sitemaps(&mut out, comments);
+        write_comments(&mut out, "", &comments.bottom);
         out + "\n# Change it here: a policy has one `enforcement`, and a second one is an error.\nenforcement:\n  mode: observe   # \
              nothing is refused; metrics and log say what would be\n"
     }
 
-    /// Writes one group. If it may extend `star`, the group for `*` (see `extends`), it does, and
-    /// the rules that it inherits are left out. `said` has the lines whose comments are written
-    /// already, lest they come twice. A group without rules becomes `allow: /`.
-    fn group(
+    /// Writes one group, which extends `star`, the group for `*`, if it can. A group without rules
+    /// becomes `allow: /`. Rules of one line can be in several groups: `commented_lines` are the
+    /// lines whose comments are already written.
+    fn write_group(
         &self,
         out: &mut String,
-        draft: &Draft,
-        star: Option<&Draft>,
-        carried: &Carried,
-        said: &mut BTreeSet<usize>,
+        draft: &ImportedGroup,
+        star: Option<&ImportedGroup>,
+        comments: &ImportedComments,
+        commented_lines: &mut BTreeSet<usize>,
     ) {
-        *out += &format!("    - agents: {}\n", list(&draft.agents));
-        let extended = star.filter(|star| extends(draft, star));
+        *out += &format!("    - agents: {}\n", yaml_list(&draft.agents));
+        let extended = star.filter(|star| can_extend(draft, star));
         if extended.is_some() {
             *out += "      extends: \"*\"\n";
         }
         for (key, allow) in [("disallow", false), ("allow", true)] {
-            let rules: Vec<&DraftRule> = draft
+            let rules: Vec<&ImportedRule> = draft
                 .rules
                 .iter()
                 .filter(|rule| rule.allow == allow)
@@ -90,25 +89,29 @@ impl Import<'_> {
                 .collect();
             match rules.as_slice() {
                 [] => {}
-                [rule] if !carried.has_comments(rule.line) => {
-                    *out += &format!("      {key}: {}\n", scalar(&rule.text))
+                [rule] if !comments.has_comments(rule.line) => {
+                    *out += &format!("      {key}: {}\n", yaml_scalar(&rule.text))
                 }
                 rules => {
                     *out += &format!("      {key}:\n");
                     for rule in rules {
-                        let first = said.insert(rule.line);
+                        let first = commented_lines.insert(rule.line);
                         write_comments(
                             out,
                             "        ",
-                            if first { carried.above(rule.line) } else { &[] },
+                            if first {
+                                comments.above(rule.line)
+                            } else {
+                                &[]
+                            },
                         );
-                        let behind = carried
+                        let behind = comments
                             .behind_rule
                             .get(&rule.line)
                             .filter(|_| first)
                             .map(|comment| format!("   # {comment}"))
                             .unwrap_or_default();
-                        *out += &format!("        - {}{behind}\n", scalar(&rule.text));
+                        *out += &format!("        - {}{behind}\n", yaml_scalar(&rule.text));
                     }
                 }
             }
@@ -125,49 +128,47 @@ impl Import<'_> {
         }
     }
 
-    /// Writes the licences, each once, wherever they stand: RSL has them for the whole file, and an
-    /// owner who appends one below the last group means the whole file, too. A URL that a policy
-    /// does not accept becomes a note.
-    fn licenses(&mut self, out: &mut String) {
+    /// Writes the licences, each once. A licence is for the whole file even in a group: an owner
+    /// who appends one below the last group means the whole file.
+    fn write_licenses(&mut self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
-        for (number, url) in self.values(Key::License) {
+        for (number, url) in self.values(RobotsKey::License) {
             match url_mistake(&url) {
-                Some((why, _)) => self.note(number, LeftOut::License(one_line(&why))),
+                Some((why, _)) => self.add_note(number, ImportNote::License(one_line(&why))),
                 None if !urls.contains(&url) => urls.push(url),
                 None => {}
             }
         }
         if !urls.is_empty() {
-            *out += &format!("  license: {}\n", list(&urls));
+            *out += &format!("  license: {}\n", yaml_list(&urls));
         }
     }
 
-    /// Writes the sitemaps, each once; one that is not an absolute URL becomes a note. Also adds
-    /// the notes about what lies beyond 500 KiB, and about lines before the first User-agent.
-    fn sitemaps(&mut self, out: &mut String, carried: &Carried) {
+    /// Writes the sitemaps, each once. Also adds the notes about the part beyond 500 KiB, and about
+    /// lines before the first User-agent line.
+    fn write_sitemaps(&mut self, out: &mut String, comments: &ImportedComments) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:\n");
-        for (number, url) in self.values(Key::Sitemap) {
+        for (number, url) in self.values(RobotsKey::Sitemap) {
             if !is_sitemap(&url) || url.contains('\u{FFFD}') {
-                self.note(number, LeftOut::Sitemap(one_line(&url)));
+                self.add_note(number, ImportNote::Sitemap(one_line(&url)));
             } else if seen.insert(url.clone()) {
                 *out += head.take().unwrap_or_default();
-                write_comments(out, "    ", carried.above(number));
-                *out += &format!("    - {}\n", scalar(&url));
+                write_comments(out, "    ", comments.above(number));
+                *out += &format!("    - {}\n", yaml_scalar(&url));
             }
         }
         if let Some(left) = self
             .file
             .lines()
             .iter()
-            .find(|line| line.text.end > MAX_BYTES)
+            .find(|line| line.text.end > MAX_ROBOTS_BYTES)
         {
-            self.note(left.number, LeftOut::BeyondLimit);
+            self.add_note(left.number, ImportNote::BeyondLimit);
         }
-        // Rules before the first agent bind no crawler, and extend no group either.
         let first = self
             .reading
-            .agents()
+            .agent_lines()
             .next()
             .map_or(usize::MAX, |agent| agent.line);
         for early in self
@@ -176,15 +177,18 @@ impl Import<'_> {
             .iter()
             .take_while(|line| line.number < first)
         {
-            if let Some(record) = &early.record
+            if let Some(record) = &early.key_value
                 && !matches!(
                     record.key,
-                    Key::Sitemap | Key::UserAgent | Key::License | Key::Unknown
+                    RobotsKey::Sitemap
+                        | RobotsKey::UserAgent
+                        | RobotsKey::License
+                        | RobotsKey::Unknown
                 )
             {
                 let text = one_line(&self.file.text(&record.whole()));
                 self.notes
-                    .push((early.number, LeftOut::BeforeFirstGroup(text)));
+                    .push((early.number, ImportNote::BeforeFirstGroup(text)));
             }
         }
     }

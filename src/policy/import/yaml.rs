@@ -1,15 +1,14 @@
-//! Writes pieces of YAML for an imported policy. A YAML reader gets the same texts back from
-//! [`scalar`] and [`list`]. [`write_comments`] writes comments. [`one_line`] is for a text within a
-//! line.
+//! Writes pieces of YAML for an imported policy: texts ([`yaml_scalar`]), lists of them
+//! ([`yaml_list`]) and comments. A YAML reader gets the same texts back.
 
 use crate::printable::{is_hidden, join, printable};
 
-/// The text with U+FFFD in place of line breaks and other characters that cannot be seen.
+/// The text with U+FFFD for line breaks and other invisible characters.
 pub fn one_line(text: &str) -> String {
     printable(text.as_bytes())
 }
 
-/// Adds a line `# ...` for each comment, behind `indent`.
+/// Adds a line `# ...` for each comment.
 pub fn write_comments(out: &mut String, indent: &str, comments: &[String]) {
     for comment in comments {
         let blank = if comment.is_empty() { "" } else { " " };
@@ -17,14 +16,17 @@ pub fn write_comments(out: &mut String, indent: &str, comments: &[String]) {
     }
 }
 
-/// A list in one line.
-pub fn list(items: &[String]) -> String {
-    format!("[{}]", join(items.iter().map(|item| scalar(item)), ", "))
+/// A YAML list of these texts, in one line.
+pub fn yaml_list(items: &[String]) -> String {
+    format!(
+        "[{}]",
+        join(items.iter().map(|item| yaml_scalar(item)), ", ")
+    )
 }
 
-/// A YAML scalar that is read as this text: bare where nothing in it could be taken for something
-/// else, as in paths, names and URLs, otherwise in double quotes.
-pub fn scalar(text: &str) -> String {
+/// A YAML scalar of this text: bare where that is safe, as in paths, names and URLs, otherwise in
+/// double quotes.
+pub fn yaml_scalar(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text
             .chars()

@@ -1,20 +1,24 @@
-//! [`LINTS`]: every lint with its stable id, its severity and its subject. `docs/lints.md` has a
-//! section for each.
+//! The list of all lints, each with its stable id and its severity ([`Lint`]). `docs/lints.md` has
+//! a section for each.
 
-use crate::yaml::{Diagnostic, Diagnostics, Severity, Span};
+use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceSpan};
 
 /// One lint.
 #[derive(Clone, Copy, Debug)]
 pub struct Lint {
-    /// A stable name in kebab-case, to search for.
+    /// A stable name in kebab-case, which people can search for.
     pub id: &'static str,
-    /// The severity. An error keeps a policy from being used.
+    /// An error keeps a policy from being used.
     pub severity: Severity,
 }
 
 impl Lint {
-    /// A finding of it at a place, or about the whole file.
-    pub fn at(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
+    /// A finding at a place, or about the whole file.
+    pub fn finding(
+        &self,
+        span: impl Into<Option<SourceSpan>>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic {
             severity: self.severity,
             span: span.into(),
@@ -23,19 +27,19 @@ impl Lint {
     }
 
     /// The lint with another severity.
-    pub fn with(self, severity: Severity) -> Lint {
+    pub fn with_severity(self, severity: Severity) -> Lint {
         Lint { severity, ..self }
     }
 
-    /// Adds a finding, and says what to do.
+    /// Adds a finding with a help.
     pub fn report(
         &self,
         diagnostics: &mut Diagnostics,
-        span: impl Into<Option<Span>>,
+        span: impl Into<Option<SourceSpan>>,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        diagnostics.push(self.at(span, message).help(help));
+        diagnostics.push(self.finding(span, message).help(help));
     }
 }
 
@@ -53,20 +57,20 @@ macro_rules! lints {
 
 lints! {
     // Interlocks of a policy.
-    /// A production site that keeps search engines off its front page.
+    /// A production site whose front page is closed to search engines.
     SITE_DISALLOWED: Error "site-disallowed";
-    /// A production site that says noindex on its front page.
+    /// A production site with noindex on its front page.
     SITE_NOINDEX: Error "site-noindex";
     /// A pause that is longer than search engines wait.
     LONG_PAUSE: Error "long-pause";
-    /// A marker of a crawler that stands in people's user agents.
+    /// A marker of a crawler that is found in people's user agents.
     BLOCKS_PEOPLE: Error "blocks-people";
     // Of a policy.
     /// A pause that is over.
     PAST_PAUSE: Warning "past-pause";
     /// A pause whose length cannot be checked.
     PAUSE_WITHOUT_FROM: Warning "pause-without-from";
-    /// A noindex on pages that robots.txt keeps crawlers off.
+    /// A noindex on pages that robots.txt disallows.
     NOINDEX_UNSEEN: Warning "noindex-unseen";
     /// A staging policy for what looks like the site itself.
     STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production";
@@ -74,45 +78,45 @@ lints! {
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging";
     /// A group that frees a crawler from the rules of `*`.
     GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules";
-    /// 5xx or 429 for search crawlers, for good.
+    /// 5xx or 429 for search engines, without end.
     PERMANENT_ERROR: Warning "permanent-error";
     /// A name in place of a product token.
     NOT_A_TOKEN: Warning "not-a-token";
     /// Enforcement for an unknown crawler.
     UNKNOWN_CRAWLER: Note "unknown-crawler";
-    /// Refusing crawlers that cannot be verified yet.
+    /// Blocking crawlers that cannot be verified.
     UNVERIFIED_REFUSED: Warning "unverified-refused";
-    /// Networks that prove everybody.
+    /// Networks with half of all addresses.
     NETWORK_OF_EVERYBODY: Warning "network-of-everybody";
-    /// An old file of the origin, of which nothing is declared.
+    /// An old robots.txt of the origin that the policy does not declare as `previous`.
     PREVIOUS_UNDECLARED: Note "previous-undeclared";
-    /// A file beside the policy that is not there.
+    /// A missing file that the policy names.
     MISSING_FILE: Warning "missing-file";
-    /// An Allow of the origin that cannot be kept beside a rule of the policy.
+    /// An Allow of the origin that could defeat a rule of the policy.
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out";
     /// A line of the origin whose key crawlgate does not know.
     ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out";
     // Of signals.
-    /// Two signals that say the opposite.
+    /// Two signals that contradict each other.
     SIGNALS_DISAGREE: Warning "signals-disagree";
-    /// A part of a signal that readers pass over.
+    /// A part of a signal that readers ignore.
     UNREADABLE_SIGNAL: Warning "unreadable-signal";
-    /// Crawlers that are asked for a licence, and there is none.
+    /// A demand for a licence that does not exist.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
-    /// Search engines that are asked for a licence.
+    /// A demand for a licence that reaches search engines.
     LICENSE_FOR_SEARCH: Warning "license-for-search";
-    /// A licence that is not fetched over HTTPS.
+    /// A licence with an `http:` URL.
     LICENSE_NOT_HTTPS: Warning "license-not-https";
-    /// What a group says where only headers speak.
+    /// Signals of a group where signals are only in headers.
     SIGNAL_NOWHERE: Warning "signal-nowhere";
     // Of the tags of a policy.
-    /// Directives that cannot both be meant.
+    /// A directive that another one leaves without effect.
     CONTRADICTORY_TAG: Warning "contradictory-tag";
     /// An unavailable_after that has passed.
     UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past";
     /// An undocumented directive.
     CUSTOM_DIRECTIVE: Warning "custom-directive";
-    /// Directives to a crawler that does not look for them in the header.
+    /// Directives for a crawler that does not read the header.
     HEADER_UNREAD: Warning "header-unread";
     // Of agents.
     /// A token that matches no request.
@@ -123,10 +127,10 @@ lints! {
     UNKNOWN_TOKEN: Warning "unknown-token";
     /// A token of one or two characters.
     SHORT_TOKEN: Warning "short-token";
-    /// A closed site that some crawlers enter because they must be named.
+    /// A closed site that some crawlers may enter, because they do not follow `*`.
     STAR_IGNORED: Note "star-ignored";
     // Of rules.
-    /// A rule that stands there twice, or that a wider one says already.
+    /// A rule that is written twice, or that a wider rule covers.
     DUPLICATE_RULE: Note "duplicate-rule";
     /// A Disallow that an Allow of the same path overrules.
     UNREACHABLE_RULE: Warning "unreachable-rule";
@@ -146,7 +150,7 @@ lints! {
     EVERY_QUERY: Note "every-query";
     /// A rule that Google's library reads otherwise than the RFC.
     DIALECTS_DISAGREE: Warning "dialects-disagree";
-    /// Style sheets, scripts or images that search engines may not fetch.
+    /// Closed style sheets, scripts or images.
     RESOURCES_CLOSED: Warning "resources-closed";
     // Of sitemaps.
     /// A sitemap that is no absolute URL.
@@ -166,7 +170,7 @@ lints! {
     CRAWL_DELAY_IGNORED: Warning "crawl-delay-ignored";
     /// Several names on one User-agent line.
     SEVERAL_AGENTS: Warning "several-agents";
-    /// A group without rules, which the next group joins.
+    /// A group without rules, which becomes one with the next group.
     GLUED_GROUP: Warning "glued-group";
     /// A rule before the first User-agent.
     RULE_OUTSIDE_GROUP: Warning "rule-outside-group";
@@ -180,10 +184,10 @@ lints! {
     RETIRED_DIRECTIVE: Warning "retired-directive";
     /// An undocumented directive.
     UNKNOWN_DIRECTIVE: Note "unknown-directive";
-    /// A line of which the end is not read.
+    /// A line whose end is not read.
     LINE_TOO_LONG: Warning "line-too-long";
     /// NUL, broken UTF-8 or a stray byte order mark.
-    UNREADABLE_OCTETS: Warning "unreadable-octets";
+    UNREADABLE_BYTES: Warning "unreadable-bytes";
     /// HTML or UTF-16 in place of a robots.txt.
     NOT_A_ROBOTS_TXT: Warning "not-a-robots-txt";
     /// More than crawlers read.

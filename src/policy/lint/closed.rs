@@ -1,14 +1,16 @@
-//! Lints of rules that close more than their owners want: the whole site, or the files that pages
-//! are made of. They check the group for Googlebot, or `*`, because owners notice there first.
+//! Lints of robots.txt rules that close more than their owners want: the whole site, or files that
+//! pages need (style sheets, scripts, images). They check the group for Googlebot, else the one for
+//! `*`.
 
 use super::catalogue as lints;
-use super::subject::{Subject, SubjectGroup, SubjectRule};
+use super::subject::{LintSubject, SubjectGroup, SubjectRule};
 use crate::policy::site::SEARCH_ENGINES;
-use crate::robots::{Agent, Closed, Dialect, Extent, TargetScratch, closed};
+use crate::robots::{
+    AgentName, BlanketDisallow, Dialect, DisallowedPart, TargetScratch, blanket_disallow,
+};
 use crate::yaml::Diagnostics;
 
-/// Files that a page needs to be shown: what they are called in a finding, how their paths end, and
-/// the folders that hold them.
+/// Files that pages need: their name in a finding, their extensions, and their usual folders.
 const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
     ("style sheets", &["css"], &["css", "styles", "stylesheets"]),
     (
@@ -22,7 +24,7 @@ const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
         &["img", "images", "wp-content/uploads"],
     ),
 ];
-/// Folders that hold all of them.
+/// Usual folders of all of them.
 const FOLDERS_OF_ALL: [&str; 12] = [
     "assets",
     "static",
@@ -38,55 +40,51 @@ const FOLDERS_OF_ALL: [&str; 12] = [
     "wp-content/plugins",
 ];
 
-/// Reports, for a file only, search engines that are kept off the site (a policy has an interlock
-/// for that); and, unless the group is closed to the whole site, files that pages need and the
-/// group for Googlebot, else `*`, may not fetch.
-pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
-    // A policy has an interlock for it.
+/// Reports closed sites (only of a file: a policy has an interlock), and closed files that pages
+/// need.
+pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
     if !subject.is_policy {
-        site_closed(subject, diagnostics);
+        lint_closed_site(subject, diagnostics);
     }
     let group = ["Googlebot", "*"]
         .into_iter()
-        .find_map(|name| Some((name, subject.named(name)?)));
-    let Some((name, group)) = group.filter(|(_, group)| group.closing().is_none()) else {
+        .find_map(|name| Some((name, subject.group_for_token(name)?)));
+    let Some((name, group)) = group.filter(|(_, group)| group.closing_rule().is_none()) else {
         return;
     };
     let crawlers = if name == "*" { "search engines" } else { name };
-    resources_closed(crawlers, group, diagnostics);
+    lint_closed_resources(crawlers, group, diagnostics);
 }
 
-/// Whether the engine is Googlebot and can fetch nothing of the site: no production site is
-/// published like this. Another engine that is shut out, or a part that is open, is an owner's
-/// choice.
-pub fn shuts_out(engine: &str, closed: Closed) -> bool {
-    engine == SEARCH_ENGINES[0] && closed.extent == Extent::Whole
+/// Whether the whole site is closed to Googlebot, which no owner of a production site wants. Other
+/// engines, and parts of the site, are the owner's choice.
+pub fn closes_site_to_googlebot(engine: &str, closed: BlanketDisallow) -> bool {
+    engine == SEARCH_ENGINES[0] && closed.part == DisallowedPart::Whole
 }
 
-/// Whether a search engine takes the name of a group for its own, without regard to case. Google's
-/// library cuts the name at the first sign that is no letter, `-` or `_`: a group for `Googlebot2`
-/// is Googlebot's, one for `Googlebot-Image` is not. Other engines compare it whole.
-pub fn is_named(engine: &str, agent: &str) -> bool {
-    let cut = match Dialect::Google.agent(agent.as_bytes(), &[]) {
-        Agent::Token(token) if engine == SEARCH_ENGINES[0] => token,
+/// Whether a search engine follows a group with this name. Google's library cuts the name at the
+/// first character that is no letter,
+/// `-`parse_agent_`: it follows `Googlebot2`. Other engines compare it whole.
+pub fn engine_takes_name(engine: &str, agent: &str) -> bool {
+    let cut = match Dialect::Google.parse_agent(agent.as_bytes(), &[]) {
+        AgentName::Token(token) if engine == SEARCH_ENGINES[0] => token,
         _ => agent.as_bytes(),
     };
     cut.eq_ignore_ascii_case(engine.as_bytes())
 }
 
-/// What a search engine may not fetch, in a finding.
-pub fn kept_off(extent: Extent) -> &'static str {
+/// What is closed, as a text for findings.
+pub fn extent_text(extent: DisallowedPart) -> &'static str {
     match extent {
-        Extent::FrontPage => "the front page",
-        Extent::AllButAllowed => "all of the site but what a rule allows",
-        Extent::Whole => "the whole site",
+        DisallowedPart::FrontPage => "the front page",
+        DisallowedPart::AllButAllowed => "all of the site but what a rule allows",
+        DisallowedPart::Whole => "the whole site",
     }
 }
 
-/// Reports rules that keep a search engine off the front page, most of the site, or all of it, by
-/// the groups that name the engine, else by `*`. Each rule is reported once. For Googlebot and the
-/// whole site the finding is about the file, and says whether every crawler is kept off.
-fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
+/// Reports rules that close the front page, most of the site or all of it to a search engine, each
+/// rule once. A site that is closed to Googlebot is a finding about the whole file.
+fn lint_closed_site(subject: &LintSubject, diagnostics: &mut Diagnostics) {
     let mut shown = Vec::new();
     for engine in SEARCH_ENGINES {
         let mut groups: Vec<&SubjectGroup> = Vec::new();
@@ -94,16 +92,16 @@ fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
             if group
                 .agents
                 .iter()
-                .any(|(agent, _)| is_named(engine, agent))
+                .any(|agent| engine_takes_name(engine, agent))
             {
                 groups.push(group);
             }
         }
         if groups.is_empty() {
-            groups.extend(subject.named("*"));
+            groups.extend(subject.group_for_token("*"));
         }
         let rules: Vec<&SubjectRule> = groups.iter().flat_map(|group| &group.rules).collect();
-        let Some(closed) = closed(&rules) else {
+        let Some(closed) = blanket_disallow(&rules) else {
             continue;
         };
         let rule = rules[closed.rule];
@@ -111,22 +109,25 @@ fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
             continue;
         }
         shown.push(rule.span);
-        if !shuts_out(engine, closed) {
-            let message = format!("this keeps {engine} off {}", kept_off(closed.extent));
+        if !closes_site_to_googlebot(engine, closed) {
+            let message = format!("this keeps {engine} off {}", extent_text(closed.part));
             let help = "remove the rule if that is to be found";
             lints::SITE_PARTLY_CLOSED.report(diagnostics, rule.span, message, help);
             continue;
         }
         let to_all = subject
-            .named("*")
-            .is_some_and(|star| star.closing().is_some())
-            && subject.groups.iter().all(|group| group.closing().is_some());
+            .group_for_token("*")
+            .is_some_and(|star| star.closing_rule().is_some())
+            && subject
+                .groups
+                .iter()
+                .all(|group| group.closing_rule().is_some());
         let to = if to_all {
             "every crawler: search engines drop it"
         } else {
             "Googlebot: Google drops it"
         };
-        // About the file, so that it comes first.
+        // Without a place, so that it comes first.
         lints::SITE_CLOSED.report(
             diagnostics,
             None,
@@ -136,11 +137,11 @@ fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports Disallow rules that close style sheets, scripts or images. Google renders pages: what it
-/// may not fetch is missing from them. `crawlers` is what the finding calls them.
-fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+/// Reports Disallow rules that close style sheets, scripts or images, which Google needs to render
+/// pages.
+fn lint_closed_resources(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     for rule in group.rules.iter().filter(|rule| !rule.allow) {
-        let kinds = closed_by(rule.pattern.as_str(), group);
+        let kinds = closed_resources(rule.pattern.as_str(), group);
         if !kinds.is_empty() {
             lints::RESOURCES_CLOSED.report(
                 diagnostics,
@@ -156,38 +157,38 @@ fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diag
     }
 }
 
-/// The kinds of resources that a pattern closes and no other rule of the group opens again. It must
-/// be a known folder of the site's root (`/css/`), or an ending (`/*.css$`): single files and
-/// folders of a section are closed for reasons of their own. A sample URL of each kind is tried.
-fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
+/// The kinds of resources that a pattern closes and no other rule of the group opens again. The
+/// pattern must be a usual folder in the site's root (`/css/`) or an extension (`/*.css$`). A
+/// sample URL of each kind is tried.
+fn closed_resources(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
     let path = pattern
         .trim_end_matches(['$', '*'])
         .trim_start_matches(['/', '*']);
     let folder = path.trim_end_matches('/');
     let mut closed = Vec::new();
     for (kind, endings, folders) in &RESOURCES {
-        // What is left of `/*.css$` is the ending.
         let ending = path
             .strip_prefix('.')
-            .filter(|ending| contains_word(endings, ending));
+            .filter(|ending| contains_ignoring_case(endings, ending));
         let sample = if let Some(ending) = ending {
             format!("/folder/sample.{ending}")
-        } else if contains_word(&FOLDERS_OF_ALL, folder) || contains_word(folders, folder) {
-            // The first ending stands for all: lists that open some of them leave out the rare
-            // ones.
+        } else if contains_ignoring_case(&FOLDERS_OF_ALL, folder)
+            || contains_ignoring_case(folders, folder)
+        {
+            // Rules that open some extensions may leave out the rare ones.
             format!("/{folder}/sample.{}", endings[0])
         } else {
             continue;
         };
         let mut scratch = TargetScratch::default();
         let target = scratch.normalise(sample.as_bytes()).sent;
-        if group.deciding(target).is_some_and(|rule| !rule.allow) {
+        if group.deciding_rule(target).is_some_and(|rule| !rule.allow) {
             closed.push(*kind);
         }
     }
     closed
 }
 
-fn contains_word(words: &[&str], word: &str) -> bool {
+fn contains_ignoring_case(words: &[&str], word: &str) -> bool {
     words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }

@@ -1,7 +1,7 @@
-//! Checks that the lint about a noindex that no crawler sees is always right. Each finding is
-//! compared with the verdicts of the policy.
+//! A random test of the lint that reports a noindex which no crawler sees. It compares the reports
+//! with the verdicts of the policy, and checks that none is false.
 
-use super::tests::linted;
+use super::tests::compile_and_lint;
 use crate::policy::site::Site;
 use crate::robots::TargetScratch;
 use proptest::prelude::*;
@@ -18,8 +18,8 @@ fn is_tagged(site: &Site, target: &str) -> bool {
     })
 }
 
-/// Expressions of a few pieces that meet in few ways.
-fn expressions() -> impl Strategy<Value = String> {
+/// Regular expressions of a few pieces, so that they often match the generated URLs.
+fn arbitrary_path_regex() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("^"),
         Just("$"),
@@ -43,7 +43,7 @@ fn expressions() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
 }
 
-fn paths() -> impl Strategy<Value = String> {
+fn arbitrary_pattern() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("/"),
         Just("a"),
@@ -63,7 +63,7 @@ fn paths() -> impl Strategy<Value = String> {
         .prop_map(|(pieces, end)| format!("/{}{end}", pieces.concat()))
 }
 
-fn urls() -> impl Strategy<Value = String> {
+fn arbitrary_url() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("/"),
         Just("a"),
@@ -87,13 +87,13 @@ fn urls() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..7).prop_map(|pieces| format!("/{}", pieces.concat()))
 }
 
-/// What is said of a noindex that robots.txt hides, in a policy with these groups and conditions.
-fn hidden(rules: &str, conditions: &str) -> (Site, Vec<String>) {
+/// The messages about an unseen noindex, for a policy with these rules and conditions.
+fn unseen_messages(rules: &str, conditions: &str) -> (Site, Vec<String>) {
     let text = format!(
         "acknowledge: [site_disallowed]\nrobots: {{ origin: replace, groups: [{{ agents: '*', {rules} }}] }}\nindexing:\n  \
          - {{ {conditions}, tag: noindex }}\n"
     );
-    let (site, found) = linted(&text);
+    let (site, found) = compile_and_lint(&text);
     let here = found
         .items
         .into_iter()
@@ -102,9 +102,9 @@ fn hidden(rules: &str, conditions: &str) -> (Site, Vec<String>) {
     (site, messages)
 }
 
-/// Whether a crawler that follows `*` may fetch it.
-fn may_be_fetched(site: &Site, target: &str) -> bool {
-    let star = site.matcher.star().expect("a group of `*`");
+/// Whether the group for `*` allows a target.
+fn star_group_allows(site: &Site, target: &str) -> bool {
+    let star = site.matcher.star_group().expect("a group of `*`");
     let rules = site.matcher.rules(star);
     let mut scratch = TargetScratch::default();
     rules
@@ -113,7 +113,7 @@ fn may_be_fetched(site: &Site, target: &str) -> bool {
 }
 
 #[test]
-fn a_noindex_that_is_seen_somewhere_is_let_be() {
+fn noindex_that_is_seen_is_not_reported() {
     for (rules, conditions, seen) in [
         ("disallow: '/old$'", "paths: /old", "/old/a"),
         ("disallow: '/$'", "types: text/html", "/a"),
@@ -140,9 +140,9 @@ fn a_noindex_that_is_seen_somewhere_is_let_be() {
         ("disallow: '/*.pdf$'", "paths: '/*.pdf'", "/a.pdf?b"),
         ("disallow: '/a?'", "paths: /a", "/a"),
     ] {
-        let (site, said) = hidden(rules, conditions);
+        let (site, said) = unseen_messages(rules, conditions);
         assert!(
-            is_tagged(&site, seen) && may_be_fetched(&site, seen),
+            is_tagged(&site, seen) && star_group_allows(&site, seen),
             "{rules}, {conditions}: {seen}"
         );
         assert_eq!(said, Vec::<String>::new(), "{rules}, {conditions}");
@@ -150,7 +150,7 @@ fn a_noindex_that_is_seen_somewhere_is_let_be() {
 }
 
 #[test]
-fn a_noindex_that_no_crawler_may_fetch_is_reported() {
+fn noindex_of_disallowed_pages_is_reported() {
     for (rules, conditions) in [
         ("disallow: /old", "paths: /old"),
         ("disallow: /old", "paths: /old/"),
@@ -158,7 +158,7 @@ fn a_noindex_that_no_crawler_may_fetch_is_reported() {
         ("disallow: ['/a$', '/a?', /a/]", "paths: ['/a$', '/a/']"),
         ("disallow: /", "path_regex: 'a'"),
     ] {
-        let (_, said) = hidden(rules, conditions);
+        let (_, said) = unseen_messages(rules, conditions);
         assert!(!said.is_empty(), "{rules}, {conditions}");
     }
 }
@@ -181,15 +181,14 @@ fn short_urls() -> Vec<String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The lint never says of a noindex that a crawler may fetch that no crawler sees it.
     #[test]
-    fn never_seen_is_never_false(
-        disallow in proptest::collection::vec(paths(), 1..4),
-        allow in proptest::collection::vec(paths(), 0..3),
-        listed in proptest::option::of(paths()),
-        regex in proptest::option::weighted(0.4, expressions()),
-        not in proptest::option::weighted(0.3, paths()),
-        urls in proptest::collection::vec(urls(), 40),
+    fn unseen_noindex_has_no_false_reports(
+        disallow in proptest::collection::vec(arbitrary_pattern(), 1..4),
+        allow in proptest::collection::vec(arbitrary_pattern(), 0..3),
+        listed in proptest::option::of(arbitrary_pattern()),
+        regex in proptest::option::weighted(0.4, arbitrary_path_regex()),
+        not in proptest::option::weighted(0.3, arbitrary_pattern()),
+        urls in proptest::collection::vec(arbitrary_url(), 40),
     ) {
         prop_assume!(regex.as_ref().is_none_or(|text| regex::bytes::Regex::new(text).is_ok()));
         let list = |paths: &[String]| paths.iter().map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
@@ -199,7 +198,7 @@ proptest! {
         conditions.extend(not.map(|path| format!("not: {{ paths: '{path}' }}")));
         let allow = if allow.is_empty() { String::new() } else { format!(", allow: [{}]", list(&allow)) };
         let (rules, conditions) = (format!("disallow: [{}]{allow}", list(&disallow)), conditions.join(", "));
-        let (site, said) = hidden(&rules, &conditions);
+        let (site, said) = unseen_messages(&rules, &conditions);
         if let Some(said) = said.first() {
             for url in short_urls().iter().chain(&urls) {
                 let mut scratch = TargetScratch::default();
@@ -207,7 +206,7 @@ proptest! {
                 if resolved {
                     continue;
                 }
-                prop_assert!(!is_tagged(&site, url) || !may_be_fetched(&site, url), "{}; {}: {} is seen: {}", rules, conditions, url, said);
+                prop_assert!(!is_tagged(&site, url) || !star_group_allows(&site, url), "{}; {}: {} is seen: {}", rules, conditions, url, said);
             }
         }
     }

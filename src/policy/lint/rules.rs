@@ -1,19 +1,18 @@
-//! Lints of Allow and Disallow lines: paths that crawlers read otherwise than their owners, and
-//! rules that decide nothing.
+//! Lints of the Allow and Disallow lines of a robots.txt: paths that crawlers read otherwise than
+//! their owners, and rules that have no effect.
 
 use super::catalogue as lints;
-use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::policy::regular_expression::{PATHS, is_regular_expression};
-use crate::robots::Pattern;
-use crate::yaml::{Diagnostics, Span, is_word};
+use super::subject::{LintSubject, SubjectGroup, SubjectRule};
+use crate::policy::regular_expression::{PATH_HELP, looks_like_regex};
+use crate::robots::PathPattern;
+use crate::yaml::{Diagnostics, SourceSpan, is_plain_word};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The longest name that is checked for being open-ended: other names hardly begin with a longer
-/// one.
+/// The longest name that may be open-ended: hardly another name begins with a longer one.
 const MAX_NAME: usize = 40;
-/// Parts of a path that tell a curious reader where to look.
-const SECRETS: [&str; 18] = [
+/// Parts of a path that show a curious reader where to look.
+const SECRET_WORDS: [&str; 18] = [
     "admin",
     "administrator",
     "backup",
@@ -34,18 +33,16 @@ const SECRETS: [&str; 18] = [
     "credentials",
 ];
 
-/// Reports rules that crawlers read otherwise than their owners, and rules that decide nothing. A
-/// rule that several groups have (by `extends`, or by a list of agents) is needless only if it is
-/// so in all of them.
-pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
+/// Checks all rules.
+pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
     let mut needless = Diagnostics::default();
     for group in &subject.groups {
-        each_rule(group, diagnostics);
-        needless_rules(group, &mut needless);
+        lint_rules(group, diagnostics);
+        lint_needless_rules(group, &mut needless);
     }
-    // A rule that several groups have, by `extends` or by a list of agents, is needless only if it
-    // is so in all of them.
-    let mut needed: HashMap<Option<Span>, isize> = HashMap::new();
+    // A rule that several groups share (by `extends`, or in a list of agents) is needless only if
+    // it is so in all of them.
+    let mut needed: HashMap<Option<SourceSpan>, isize> = HashMap::new();
     for rule in subject.groups.iter().flat_map(|group| &group.rules) {
         *needed.entry(Some(rule.span)).or_default() += 1;
     }
@@ -56,9 +53,9 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     diagnostics.items.append(&mut needless.items);
 }
 
-/// Reports what is wrong with single rules of a group: a path that is misread, a Disallow that
-/// names a secret, and a Disallow of every URL with a query.
-fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+/// Checks each rule of a group by itself: its path, and whether a Disallow names a secret or closes
+/// every URL with a query.
+fn lint_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let mut opened: Vec<&str> = group
         .rules
         .iter()
@@ -68,9 +65,9 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     opened.sort_unstable();
     for rule in &group.rules {
         let pattern = rule.pattern.as_str();
-        misread(rule, &opened, diagnostics);
+        lint_path(rule, &opened, diagnostics);
         let secret = pattern.split(['/', '*', '$', '?']).find(|part| {
-            SECRETS
+            SECRET_WORDS
                 .iter()
                 .any(|secret| part.eq_ignore_ascii_case(secret))
         });
@@ -93,23 +90,23 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports a rule that is not a path, or several, or wider than it looks: at most one finding.
-/// `opened` are the paths of Allow, in order.
-fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
+/// Reports a pattern that is no path, several paths, or wider than it looks. `opened` are the
+/// sorted patterns of Allow rules.
+fn lint_path(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     let pattern = rule.pattern.as_str();
     if !pattern.is_empty() && !pattern.starts_with(['/', '*']) {
         lints::PATH_WITHOUT_SLASH.report(
             diagnostics,
             rule.span,
             format!("`{pattern}` matches nothing: a path begins with `/` or `*`"),
-            path_for(pattern),
+            path_help(pattern),
         );
-    } else if is_regular_expression(pattern) {
+    } else if looks_like_regex(pattern) {
         lints::REGULAR_EXPRESSION.report(
             diagnostics,
             rule.span,
             format!("`{pattern}` looks like a regular expression, and robots.txt has none"),
-            PATHS,
+            PATH_HELP,
         );
     } else if holds_several_paths(pattern) {
         lints::SEVERAL_PATHS.report(
@@ -130,9 +127,8 @@ fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether this is a Disallow like `/shop`, which closes `/shopping`, too: its last part is a word
-/// of at most 40 characters. False where an Allow begins with the path (`opened`, sorted): then the
-/// owner knows it.
+/// Whether this is a Disallow like `/shop`, which also closes `/shopping`. An Allow that begins
+/// with the path shows that the owner knows it.
 fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
     let path = rule.pattern.as_str();
     let name = path
@@ -143,7 +139,7 @@ fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
     let opens = opened
         .get(opened.partition_point(|other| *other < path))
         .is_some_and(|next| next.starts_with(path));
-    !rule.allow && is_word(name, MAX_NAME, "-_") && !opens
+    !rule.allow && is_plain_word(name, MAX_NAME, "-_") && !opens
 }
 
 /// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.
@@ -156,11 +152,10 @@ pub fn holds_several_paths(pattern: &str) -> bool {
     })
 }
 
-/// The help for a path that begins with neither `/` nor `*`: for a regular expression, for a URL
-/// (the path in it), or for another text.
-fn path_for(pattern: &str) -> String {
-    if pattern.starts_with('^') || is_regular_expression(pattern) {
-        return format!("robots.txt has no regular expressions: {PATHS}");
+/// The help for a path that begins with neither `/` nor `*`.
+fn path_help(pattern: &str) -> String {
+    if pattern.starts_with('^') || looks_like_regex(pattern) {
+        return format!("robots.txt has no regular expressions: {PATH_HELP}");
     }
     match pattern.split_once("://") {
         Some((_, url)) => {
@@ -173,25 +168,25 @@ fn path_for(pattern: &str) -> String {
     }
 }
 
-/// Reports rules that decide nothing: the second of two equal ones, one that a wider rule says
-/// already, and a Disallow of a path that is allowed as well.
-fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    let mut first: HashMap<(&Pattern, bool), &SubjectRule> = HashMap::new();
+/// Reports rules without effect: the second of two equal ones, one that a wider rule covers, and a
+/// Disallow of a path that is allowed as well.
+fn lint_needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+    let mut first: HashMap<(&PathPattern, bool), &SubjectRule> = HashMap::new();
     for rule in group.rules.iter().filter(|rule| !rule.pattern.is_empty()) {
         match first.entry((&rule.pattern, rule.allow)) {
             Entry::Vacant(place) => drop(place.insert(rule)),
             Entry::Occupied(first) => {
-                let found = lints::DUPLICATE_RULE.at(rule.span, "this rule stands here twice");
+                let found = lints::DUPLICATE_RULE.finding(rule.span, "this rule stands here twice");
                 diagnostics.push(found.related(first.get().span, "first here"));
             }
         }
     }
-    covered_rules(group, diagnostics);
+    lint_covered_rules(group, diagnostics);
     for ((pattern, _), rule) in first.iter().filter(|((_, allow), _)| !allow) {
         if let Some(overruling) = first.get(&(*pattern, true)) {
             diagnostics.push(
                 lints::UNREACHABLE_RULE
-                    .at(
+                    .finding(
                         rule.span,
                         "this never decides: the same path is allowed, and Allow wins",
                     )
@@ -202,26 +197,25 @@ fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Groups with more rules are not searched for covered ones.
-const MAX_COVERED: usize = 500;
+/// Larger groups are not searched for covered rules.
+const MAX_COMPARED_RULES: usize = 500;
 
-/// Reports rules without wildcards whose paths a shorter rule of the same kind (Allow or Disallow)
-/// covers already, where no opposite rule matches the path or something below it. Groups of more
-/// than 500 rules are not checked.
-fn covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+/// Reports rules without wildcards that a shorter rule of the same kind (Allow or Disallow) covers,
+/// if no opposite rule matches the path or something below it.
+fn lint_covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let rules: Vec<&SubjectRule> = group
         .rules
         .iter()
         .filter(|rule| !rule.pattern.is_empty())
         .collect();
-    if rules.len() > MAX_COVERED {
+    if rules.len() > MAX_COMPARED_RULES {
         return;
     }
     for rule in &rules {
         if rule.pattern.as_str().contains('*') {
             continue;
         }
-        let target = rule.pattern.as_target();
+        let target = rule.pattern.to_wildcard_target();
         let wider = rules.iter().find(|other| {
             other.allow == rule.allow
                 && other.pattern.priority() < rule.pattern.priority()
@@ -232,10 +226,10 @@ fn covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
         let has_opposite = rules.iter().any(|other| {
             other.allow != rule.allow
                 && (other.pattern.matches(&target)
-                    || rule.pattern.matches(&other.pattern.as_target()))
+                    || rule.pattern.matches(&other.pattern.to_wildcard_target()))
         });
         if !has_opposite {
-            let found = lints::DUPLICATE_RULE.at(rule.span, "a wider rule says the same");
+            let found = lints::DUPLICATE_RULE.finding(rule.span, "a wider rule says the same");
             diagnostics.push(found.related(wider.span, "here"));
         }
     }

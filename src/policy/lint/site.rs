@@ -1,50 +1,46 @@
-//! Lints that only a policy can have. Interlocks are errors, against mistakes that cost a site its
-//! place in search. Others check answers, names of crawlers, proof of identity, the origin's file,
-//! selectors and the environment.
+//! Lints that check a whole site and its policy, not a robots.txt alone. Some are interlocks:
+//! errors that stop a mistake which could cost the site its place in search engines. The others
+//! check pauses, answers, names of crawlers, proof of identity, and what is left out of the
+//! origin's file.
 
 use super::agents;
 use super::catalogue as lints;
-use super::closed::{is_named, kept_off, shuts_out};
-use crate::crawlers::{Claim, Registry, is_generic, is_of_people};
-use crate::indexing::Tags;
+use super::closed::{closes_site_to_googlebot, engine_takes_name, extent_text};
+use crate::crawlers::{Claim, Registry, is_generic_bot_name, is_visitor_word};
+use crate::indexing::RobotsTags;
 use crate::policy::model::{
-    Acknowledgement, Environment, HostPattern, Mode, PauseTime, Unverified,
+    Acknowledgement, EnforcementMode, Environment, PauseSchedule, UnverifiedTreatment,
 };
+use crate::policy::planned_pause::LONG_PAUSE;
 use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
-use crate::robots::{Closed, Pattern, Rule, TargetScratch, closed};
-use crate::yaml::{Diagnostics, Located, Severity, Span};
-
+use crate::robots::{BlanketDisallow, PathPattern, Rule, TargetScratch, blanket_disallow};
+use crate::yaml::{Diagnostics, Located, Severity, SourceSpan};
 use std::time::Duration;
 
-/// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is
-/// kept in hand.
-const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
-
-/// Reports the mistakes that only a policy can have, each by a function of this file.
-/// `surroundings` and `previous` are not among them: the caller calls these itself.
+/// Checks a site, except for [`lint_previous`].
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    site_disallowed(site, registry, diagnostics);
-    site_noindex(site, diagnostics);
-    long_pauses(site, diagnostics);
-    permanent_errors(site, registry, diagnostics);
-    unknown_agents(site, registry, diagnostics);
-    refusing_the_unverified(site, diagnostics);
-    markers_of_people(site, diagnostics);
-    tokens_without_requests(site, registry, diagnostics);
-    allows_left_out(site, diagnostics);
-    networks_of_everybody(site, diagnostics);
+    lint_site_disallowed(site, registry, diagnostics);
+    lint_site_noindex(site, diagnostics);
+    lint_pauses(site, diagnostics);
+    lint_permanent_errors(site, registry, diagnostics);
+    lint_unknown_agents(site, registry, diagnostics);
+    lint_unverified_refused(site, diagnostics);
+    lint_markers(site, diagnostics);
+    lint_unmatched_tokens(site, registry, diagnostics);
+    lint_dropped_allows(site, diagnostics);
+    lint_wide_networks(site, diagnostics);
 }
 
-/// Reports each Allow of the origin that is left out because of a rule of the policy, at that rule;
-/// of many only the first few.
-fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
+/// Reports each Allow of the origin that is left out, at the rule of the policy that it could
+/// defeat.
+fn lint_dropped_allows(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
-    for left_out in &site.left_out {
-        let allow = left_out.allow.as_str();
-        let line = left_out.line;
+    for dropped in &site.dropped_allows {
+        let allow = dropped.allow.as_str();
+        let line = dropped.line;
         let message =
             format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
-        let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
+        let finding = lints::ORIGIN_ALLOW_LEFT_OUT.finding(dropped.disallow, message);
         found.push(finding.label("it could defeat this rule").help(format!(
             "what is to stay open belongs into the policy: `allow: [{allow:?}]`"
         )));
@@ -52,24 +48,28 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     super::add_limited(found, diagnostics);
 }
 
-fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
+fn is_acknowledged(site: &Site, what: Acknowledgement) -> bool {
     site.policy
         .acknowledge
         .iter()
         .any(|item| item.value == what)
 }
 
-/// What the rules for a search engine close, and the source of the rule that does. The rules are
-/// those of all groups whose names the engine takes for its own, else of the group that binds it.
-/// `None` where nothing that matters is closed, or the registry does not know the engine.
-fn closed_to<'s>(
+/// How much of the site is closed to a search engine, and the source of the rule that closes it.
+/// The rules are those of all groups that the engine follows by name, else of the group that binds
+/// it.
+fn closed_extent_for<'s>(
     site: &'s Site,
     engine: &str,
     registry: &Registry,
-) -> Option<(Closed, &'s RuleSource)> {
+) -> Option<(BlanketDisallow, &'s RuleSource)> {
     let groups = site.document.groups.iter().enumerate();
-    let named =
-        groups.filter(|(_, group)| group.agents.iter().any(|agent| is_named(engine, agent)));
+    let named = groups.filter(|(_, group)| {
+        group
+            .agents
+            .iter()
+            .any(|agent| engine_takes_name(engine, agent))
+    });
     let mut groups: Vec<usize> = named.map(|(index, _)| index).collect();
     if groups.is_empty() {
         let binding = site
@@ -85,30 +85,29 @@ fn closed_to<'s>(
             .zip(&site.rule_sources[group])
     });
     let (rules, sources): (Vec<&Rule>, Vec<&RuleSource>) = rules.unzip();
-    let closed = closed(&rules)?;
+    let closed = blanket_disallow(&rules)?;
     Some((closed, sources[closed.rule]))
 }
 
-/// An interlock: reports a production site that keeps Googlebot off everything, unless the policy
-/// acknowledges it. Other search engines, and parts of the site, are warnings. At most one finding
-/// for each engine, about the rule that decides; none if that was reported for an engine before.
-fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+/// An interlock: reports a production site that is closed to Googlebot. Other search engines, and
+/// parts of the site, are warnings. Each rule is reported once.
+fn lint_site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
-        || acknowledged(site, Acknowledgement::SiteDisallowed)
+        || is_acknowledged(site, Acknowledgement::SiteDisallowed)
     {
         return;
     }
     let mut shown: Vec<&RuleSource> = Vec::new();
     for engine in SEARCH_ENGINES {
-        let Some((closed, source)) = closed_to(site, engine, registry) else {
+        let Some((closed, source)) = closed_extent_for(site, engine, registry) else {
             continue;
         };
         if shown.contains(&source) {
             continue;
         }
         shown.push(source);
-        let what = kept_off(closed.extent);
-        let is_refused = shuts_out(engine, closed);
+        let what = extent_text(closed.part);
+        let is_refused = closes_site_to_googlebot(engine, closed);
         let lint = if is_refused {
             lints::SITE_DISALLOWED
         } else {
@@ -118,13 +117,13 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
         if let (RuleSource::Origin(line), Some(origin)) = (source, &site.origin) {
             let message = format!(
                 "the origin's own file keeps {engine} off {what}: {}",
-                origin.place(*line)
+                origin.line_location(*line)
             );
             help += "; or `robots: { origin: replace }`";
             lint.report(diagnostics, None, message, help);
             continue;
         }
-        let mut finding = lint.at(source.span(), format!("this keeps {engine} off {what}"));
+        let mut finding = lint.finding(source.span(), format!("this keeps {engine} off {what}"));
         if is_refused {
             finding = finding.label("the site will drop out of search");
             help += "; for a test site, `environment: staging`";
@@ -133,12 +132,11 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     }
 }
 
-/// An interlock: reports a production site whose front page says noindex to a search engine, or an
-/// `unavailable_after` that has passed, unless the policy acknowledges it. The place is that of a
-/// rule of `indexing` that may say so, else of `retire`.
-fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
+/// An interlock: reports a production site whose front page has a noindex for a search engine, or
+/// an `unavailable_after` that has passed.
+fn lint_site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
-        || acknowledged(site, Acknowledgement::SiteNoindex)
+        || is_acknowledged(site, Acknowledgement::SiteNoindex)
     {
         return;
     }
@@ -147,13 +145,12 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(lines) = site.tags.tags(&selected, 200, Some(b"text/html")) else {
         return;
     };
-    // A date that has passed comes to the same.
     let engine = SEARCH_ENGINES
         .into_iter()
         .find(|engine| forbids_indexing(&lines.tags, engine, site));
     let Some(engine) = engine else { return };
-    // The place is known of a rule without conditions on the response, or with conditions that a
-    // page meets.
+    // The finding points at a rule of `indexing` that may be the reason, else at an entry of
+    // `retire`.
     let rule = site.policy.indexing.iter().find(|rule| {
         let types = &rule.when.types;
         forbids_indexing(&rule.tags, engine, site)
@@ -165,7 +162,7 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     let span = match rule {
         Some(rule) => Some(rule.span),
         None => retired_paths
-            .find(|path| Pattern::new(path).matches(b"/"))
+            .find(|path| PathPattern::new(path).matches(b"/"))
             .map(|path| path.span),
     };
     let message = if lines.tags.effective(engine).forbids_indexing() {
@@ -175,22 +172,19 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     };
     diagnostics.push(
         lints::SITE_NOINDEX
-            .at(span.unwrap_or_default(), message)
+            .finding(span.unwrap_or_default(), message)
             .label("the site will drop out of search")
             .help("if that is meant, write `acknowledge: [site_noindex]`; to mean fewer pages, add `paths` or `types`"),
     );
 }
 
-/// Reports planned pauses that are over or longer than 36 hours (an error unless the policy
-/// acknowledges it), and those with an end but no beginning, whose length cannot be checked. Pauses
-/// that recur are never too long.
-fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
+/// Reports pauses that are over, that are too long (an interlock), or whose length cannot be
+/// checked because they have no beginning. Recurring pauses are never too long.
+fn lint_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     for pause in &site.policy.pauses {
-        // A span of the day is never too long.
-        let PauseTime::Once { from, until } = pause.time else {
+        let PauseSchedule::Once { from, until } = pause.schedule else {
             continue;
         };
-        // Without an end it begins when it is first seen: that it is over the policy cannot tell.
         if let Some(end) = until.filter(|end| *end <= site.at) {
             lints::PAST_PAUSE.report(
                 diagnostics,
@@ -199,7 +193,7 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
                 "remove it, or write the time that is meant",
             );
         }
-        if acknowledged(site, Acknowledgement::LongPause) {
+        if is_acknowledged(site, Acknowledgement::LongPause) {
             continue;
         }
         if from.is_none() && until.is_some() {
@@ -216,7 +210,7 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
         {
             diagnostics.push(
                 lints::LONG_PAUSE
-                    .at(pause.span, "this pause is longer than 36 hours")
+                    .finding(pause.span, "this pause is longer than 36 hours")
                     .label("search engines drop URLs that stay 503 for two days")
                     .help("if that is meant, write `acknowledge: [long_pause]`"),
             );
@@ -224,9 +218,8 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports 5xx or 429 for Googlebot on disallowed paths, where enforcement is on: search engines
-/// slow down for the whole host and drop the URLs after two days.
-fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+/// Reports 5xx or 429 for Googlebot on disallowed paths, if enforcement is on.
+fn lint_permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find(SEARCH_ENGINES[0]) else {
         return;
     };
@@ -235,7 +228,7 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         .answers
         .get(usize::from(rules.disallowed))
         .map_or(403, |answer| answer.status);
-    if rules.mode == Mode::Enforce && (status >= 500 || status == 429) {
+    if rules.mode == EnforcementMode::Enforce && (status >= 500 || status == 429) {
         lints::PERMANENT_ERROR.report(
             diagnostics,
             None,
@@ -245,10 +238,10 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
     }
 }
 
-/// An interlock: reports markers in `crawlers` that stand in the user agents of people, unless the
-/// policy acknowledges it. People would be judged as a crawler.
-fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
-    if acknowledged(site, Acknowledgement::BlocksPeople) {
+/// An interlock: reports markers in `crawlers` that are found in the user agents of people, who
+/// would be judged as a crawler.
+fn lint_markers(site: &Site, diagnostics: &mut Diagnostics) {
+    if is_acknowledged(site, Acknowledgement::BlocksPeople) {
         return;
     }
     let markers = site
@@ -256,13 +249,13 @@ fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
         .crawlers
         .iter()
         .flat_map(|described| &described.user_agent);
-    for marker in markers.filter(|marker| is_of_people(marker.as_bytes())) {
+    for marker in markers.filter(|marker| is_visitor_word(marker.as_bytes())) {
         let message = format!(
             "`{}` stands in the user agents of people's browsers or apps",
             marker.value
         );
         diagnostics.push(
-            lints::BLOCKS_PEOPLE.at(marker.span, message).label("people would be taken for a crawler").help(
+            lints::BLOCKS_PEOPLE.finding(marker.span, message).label("people would be taken for a crawler").help(
                 "write what stands in the user agent of this crawler only; to block an app, write \
                  `acknowledge: [blocks_people]`",
             ),
@@ -270,26 +263,26 @@ fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports tokens that match no request: words for bots in general under `enforcement` and
-/// `crawlers` (an error; the lints of groups report them there), agents that send a browser's user
-/// agent, and tokens that stand in people's user agents, unless `crawlers` gives them a marker.
-fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+/// Reports tokens that match no request: words for bots in general (an error; those of groups are
+/// reported elsewhere), agents that send a browser's user agent, and tokens that are found in
+/// people's user agents, unless `crawlers` gives them a marker.
+fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let described = policy.crawlers.iter().map(|described| &described.token);
     for agent in policy
         .enforcement
-        .named()
+        .named_crawlers()
         .chain(described)
-        .filter(|agent| is_generic(agent.as_bytes()))
+        .filter(|agent| is_generic_bot_name(agent.as_bytes()))
     {
-        agents::generic_token(agent, agent.span, Severity::Error, diagnostics);
+        agents::report_generic_token(agent, agent.span, Severity::Error, diagnostics);
     }
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    for agent in groups.chain(policy.enforcement.named()) {
-        if policy.described_crawler(agent).is_some() {
+    for agent in groups.chain(policy.enforcement.named_crawlers()) {
+        if policy.crawler_description(agent).is_some() {
             continue;
         }
-        let known = registry.named(agent);
+        let known = registry.find_crawler(agent);
         if known.is_some_and(|known| known.signs.is_some() && known.user_agent.is_none()) {
             lints::TOKEN_MATCHES_NO_REQUEST.report(
                 diagnostics,
@@ -301,10 +294,10 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
                 "nothing is to be done; the rule binds the agent only if it reads robots.txt",
             );
         }
-        if agents::is_name_of_people(agent, registry) {
+        if agents::is_in_browser_agents(agent, registry) {
             let help = "nothing is to be done if a crawler has this token; to block the app, describe it in `crawlers` \
                         with a `user_agent`, and write `acknowledge: [blocks_people]`";
-            agents::token_matches_no_request(agent, agent.span, help, diagnostics);
+            agents::report_unmatched_token(agent, agent.span, help, diagnostics);
         }
     }
     let alone = policy
@@ -312,17 +305,17 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
         .iter()
         .filter(|described| described.user_agent.is_empty());
     for token in alone.map(|described| &described.token) {
-        if agents::is_name_of_people(token, registry) {
+        if agents::is_in_browser_agents(token, registry) {
             let help = "write `user_agent`: what stands in the user agent of this crawler only";
-            agents::token_matches_no_request(token, token.span, help, diagnostics);
+            agents::report_unmatched_token(token, token.span, help, diagnostics);
         }
     }
 }
 
-/// Reports the first network of a crawler that holds half of all addresses in use: prefixes up to
-/// /1 of IPv4 and up to /4 of IPv6. All IPv6 addresses that were ever given out stand in the lower
-/// half of 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
-fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
+/// Reports crawlers with a network of half of all addresses or more: prefixes up to /1 of IPv4 and
+/// up to /4 of IPv6, whose assigned addresses are in the lower half of 2000::/3 (IANA, IPv6 Global
+/// Unicast Address Assignments).
+fn lint_wide_networks(site: &Site, diagnostics: &mut Diagnostics) {
     for described in &site.policy.crawlers {
         let wide = described.networks.iter().find(|network| {
             let longest = if network.addr().is_ipv4() { 1 } else { 4 };
@@ -331,7 +324,7 @@ fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
         if let Some(network) = wide {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
-                    .at(described.token.span, format!("`{network}` holds half of all addresses in use, or more"))
+                    .finding(described.token.span, format!("`{network}` holds half of all addresses in use, or more"))
                     .label("every client of this name is verified")
                     .help("write the networks that its operator publishes; leave `networks` out if there are none"),
             );
@@ -339,20 +332,21 @@ fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports names under `enforcement` that no known crawler, no group and no entry of `crawlers`
-/// has. A probable misspelling is a warning, any other name a note.
-fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    for agent in site.policy.enforcement.named() {
+/// Reports unknown names under `enforcement`: a probable misspelling is a warning, any other a
+/// note.
+fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    for agent in site.policy.enforcement.named_crawlers() {
         let name = &agent.value;
-        let is_of_policy_only = site.tokens.named(name).is_some() && !is_generic(name.as_bytes());
-        let is_said =
-            site.matcher.named(name).is_some() || site.policy.described_crawler(name).is_some();
+        let is_of_policy_only =
+            site.tokens.token_claim(name).is_some() && !is_generic_bot_name(name.as_bytes());
+        let is_said = site.matcher.named_group(name).is_some()
+            || site.policy.crawler_description(name).is_some();
         if !is_of_policy_only || is_said {
             continue;
         }
         let message = format!("no known crawler is called `{name}`");
-        match agents::misspelt(name, registry) {
-            Some(near) => lints::UNKNOWN_CRAWLER.with(Severity::Warning).report(
+        match agents::nearest_misspelling(name, registry) {
+            Some(near) => lints::UNKNOWN_CRAWLER.with_severity(Severity::Warning).report(
                 diagnostics,
                 agent.span,
                 message,
@@ -368,14 +362,13 @@ fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostic
     }
 }
 
-/// Reports `unverified: refuse` for crawlers that cannot be verified. Without settings only the
-/// owner's own lists of addresses prove an identity. [`allow_published_proof`] takes these findings
-/// back.
-fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
+/// Reports `unverified: refuse` for crawlers without `networks`. Only the settings know of other
+/// proof: [`remove_provable_findings`].
+fn lint_unverified_refused(site: &Site, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let enforcement = &policy.enforcement;
     let unprovable_agents = enforcement.agents.iter().filter(|(agent, _)| {
-        let described = policy.described_crawler(agent);
+        let described = policy.crawler_description(agent);
         described.is_none_or(|described| described.networks.is_empty())
     });
     let sections = unprovable_agents
@@ -384,13 +377,13 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
         .chain([&enforcement.site]);
     for fields in sections {
         if let Some(Located {
-            value: Unverified::Refuse,
+            value: UnverifiedTreatment::Refuse,
             span,
         }) = fields.unverified
         {
             diagnostics.push(
                 lints::UNVERIFIED_REFUSED
-                    .at(span, "without `identity` in the settings only those of `crawlers` that have `networks` can be verified")
+                    .finding(span, "without `identity` in the settings only those of `crawlers` that have `networks` can be verified")
                     .label("everybody else is refused, search engines too")
                     .help("write `unverified: as_claimed`, or list the `networks` of the crawlers that are welcome"),
             );
@@ -398,13 +391,13 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Takes back findings of `unverified: refuse`, for a server whose settings allow proof by what
-/// operators publish (addresses, names in DNS, signatures). Only findings for a named crawler
-/// without such facts stay; those for the site and for purposes go.
-pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let mut refused: Vec<Option<Span>> = Vec::new();
+/// Removes findings about `unverified: refuse`, for a server whose settings allow proof by what
+/// operators publish (addresses, names in DNS, signatures). Findings for a named crawler without
+/// such proof stay.
+pub fn remove_provable_findings(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let mut refused: Vec<Option<SourceSpan>> = Vec::new();
     for (agent, fields) in &site.policy.enforcement.agents {
-        let crawler = registry.named(agent);
+        let crawler = registry.find_crawler(agent);
         let is_provable = crawler.is_some_and(|crawler| {
             !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some()
         });
@@ -420,18 +413,17 @@ pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut
     });
 }
 
-/// Whether an engine may not index what has these tags, or not any more.
-fn forbids_indexing(tags: &Tags, engine: &str, site: &Site) -> bool {
+/// Whether these tags forbid indexing now.
+fn forbids_indexing(tags: &RobotsTags, engine: &str, site: &Site) -> bool {
     tags.effective(engine).forbids_indexing_at(site.at)
 }
 
 /// How long crawlers use a copy (RFC 9309 section 2.4).
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Suggests `previous: origin` where the origin's Last-Modified says that its robots.txt has not
-/// changed for a day (at the moment of compiling), the policy uses that file, and declares no
-/// earlier one.
-pub fn previous(site: &Site, diagnostics: &mut Diagnostics) {
+/// Suggests `previous: origin` where the origin's robots.txt has not changed for a day, by its
+/// Last-Modified.
+pub fn lint_previous(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(modified) = site.origin.as_ref().and_then(|origin| origin.last_modified) else {
         return;
     };
@@ -448,85 +440,4 @@ pub fn previous(site: &Site, diagnostics: &mut Diagnostics) {
         "if every host of the site served this file all that time, through every cache, write `robots: { previous: origin }`; \
          violations are then certain from the first minute. The date alone does not prove it",
     );
-}
-
-/// Parts of host names by which people tell a test site from the site itself.
-const OF_TEST_SITES: [&str; 14] = [
-    "staging",
-    "stage",
-    "stg",
-    "test",
-    "testing",
-    "dev",
-    "develop",
-    "development",
-    "preview",
-    "preprod",
-    "qa",
-    "uat",
-    "sandbox",
-    "beta",
-];
-/// Top-level domains that are not in public DNS (RFC 6761, RFC 8375): visitors cannot find such a
-/// site.
-const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
-
-/// Reports hosts that do not fit the policy's environment: a copy of the wrong file closes a site,
-/// or opens a test site to search.
-pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
-    let staging = site.policy.environment == Environment::Staging;
-    for host in &site.policy.hosts {
-        let name = host.to_string();
-        if staging && looks_like_production(host) {
-            diagnostics.push(
-                lints::STAGING_LOOKS_LIKE_PRODUCTION
-                    .at(host.span, format!("`{name}` looks like the site itself, and every page of it says noindex"))
-                    .label("a site like this drops out of search")
-                    .help("is this the policy of the test site? For the site itself remove `environment: staging`"),
-            );
-        }
-        if !staging && is_public(host) && names_a_test_site(host) {
-            lints::PRODUCTION_LOOKS_LIKE_STAGING.report(
-                diagnostics,
-                host.span,
-                format!("`{name}` looks like a test site, and search engines may index it"),
-                "write `environment: staging` in a policy of its own for it",
-            );
-        }
-    }
-}
-
-/// Whether a host is a name that visitors can find in public DNS: it has a dot, is no IPv4 address,
-/// and does not end in a reserved domain.
-fn is_public(host: &HostPattern) -> bool {
-    let last = host.name.rsplit('.').next().unwrap_or_default();
-    host.name.contains('.')
-        && !NOT_PUBLIC.contains(&last)
-        && !last.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Whether a label before the last two is a word such as `staging`, or has one between hyphens or
-/// underscores, perhaps with digits behind it (`test2`).
-fn names_a_test_site(host: &HostPattern) -> bool {
-    // The last label is a domain of the world, the one before it the name of its owner.
-    let labels = host.name.rsplit('.').skip(2);
-    labels
-        .flat_map(|label| label.split(['-', '_']))
-        .any(|part| {
-            let word = part.trim_end_matches(|sign: char| sign.is_ascii_digit());
-            OF_TEST_SITES.contains(&word)
-        })
-}
-
-/// Whether a public host is `shop.example` or begins with `www.`, and no label says that it is a
-/// test site. Wildcards do not count.
-fn looks_like_production(host: &HostPattern) -> bool {
-    let labels: Vec<&str> = host.name.split('.').collect();
-    is_public(host)
-        && !host.wildcard
-        && !names_a_test_site(host)
-        && !labels[0]
-            .split('-')
-            .any(|part| OF_TEST_SITES.contains(&part))
-        && (labels.len() == 2 || labels[0] == "www")
 }

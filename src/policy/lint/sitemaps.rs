@@ -1,25 +1,26 @@
-//! Lints of sitemaps: relative URLs, other hosts, and sitemaps that crawlers may not fetch.
+//! Lints of the Sitemap lines of a robots.txt: relative URLs, other hosts, and sitemaps that
+//! crawlers may not fetch.
 
 use super::catalogue as lints;
-use super::subject::Subject;
+use super::subject::LintSubject;
 use crate::policy::model::HostPattern;
-use crate::robots::{TargetScratch, path_of_url};
-use crate::yaml::Diagnostics;
+use crate::robots::{TargetScratch, url_path};
+use crate::yaml::{Diagnostics, Located};
 
-/// The readers of a sitemap that owners care for most.
+/// The most important readers of sitemaps.
 const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
 
-/// Reports each sitemap that is no absolute URL, is on a host of another domain (where the hosts
-/// are known), or may not be fetched by the group for Googlebot, else Bingbot, else `*`. At most
-/// one finding for each; where that group closes the whole site, that is reported elsewhere.
-pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
-    for (url, span) in &subject.sitemaps {
+/// Reports each sitemap that is no absolute URL, is on another domain, or is disallowed. A closed
+/// site is reported elsewhere.
+pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
+    for Located { value: url, span } in &subject.sitemaps {
         let Some(rest) = ["https://", "http://"]
             .iter()
             .find_map(|scheme| url.strip_prefix(scheme))
         else {
             let host = subject.hosts.iter().find(|host| !host.wildcard);
-            let finding = lints::SITEMAP_RELATIVE.at(*span, format!("`{url}` is no absolute URL"));
+            let finding =
+                lints::SITEMAP_RELATIVE.finding(*span, format!("`{url}` is no absolute URL"));
             diagnostics.push(finding.help(match host {
                 Some(host) => format!(
                     "write it whole: `https://{}/{}`",
@@ -31,7 +32,12 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
             continue;
         };
         let host = rest.split(['/', '?', '#']).next().unwrap_or("");
-        if !subject.hosts.is_empty() && !subject.hosts.iter().any(|known| is_for(known, host)) {
+        if !subject.hosts.is_empty()
+            && !subject
+                .hosts
+                .iter()
+                .any(|known| is_in_domain_of(known, host))
+        {
             lints::SITEMAP_OTHER_HOST.report(
                 diagnostics,
                 *span,
@@ -42,17 +48,18 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
             continue;
         }
         let mut scratch = TargetScratch::default();
-        let path = path_of_url(url.as_bytes());
+        let path = url_path(url.as_bytes());
         let target = scratch.normalise(&path).sent;
-        let group = READERS.iter().find_map(|reader| subject.named(reader));
-        // Where the whole site is closed, that is said.
-        let Some(group) = group.filter(|group| group.closing().is_none()) else {
+        let group = READERS
+            .iter()
+            .find_map(|reader| subject.group_for_token(reader));
+        let Some(group) = group.filter(|group| group.closing_rule().is_none()) else {
             continue;
         };
-        if let Some(rule) = group.deciding(target).filter(|rule| !rule.allow) {
+        if let Some(rule) = group.deciding_rule(target).filter(|rule| !rule.allow) {
             diagnostics.push(
                 lints::SITEMAP_DISALLOWED
-                    .at(*span, "crawlers may not fetch this sitemap")
+                    .finding(*span, "crawlers may not fetch this sitemap")
                     .related(rule.span, "disallowed here")
                     .help(if subject.hosts.is_empty() {
                         "allow its path, if it is on the host of this file"
@@ -64,15 +71,13 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether a host, perhaps with a port, is the domain of a site's host or a name in it. `www.` of
-/// the site's host does not count: sitemaps stand on hosts of their own, and `www` is mostly the
-/// same site.
-fn is_for(known: &HostPattern, host: &str) -> bool {
+/// Whether a host, perhaps with a port, is in the domain of the site's host without `www.`:
+/// sitemaps are often on hosts of their own.
+fn is_in_domain_of(known: &HostPattern, host: &str) -> bool {
     let name = host
         .rsplit_once(':')
         .map_or(host, |(name, _)| name)
         .to_ascii_lowercase();
-    // Sitemaps stand on hosts of their own, and `www` is mostly the same site.
     let domain = known.name.strip_prefix("www.").unwrap_or(&known.name);
     name.strip_suffix(domain)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

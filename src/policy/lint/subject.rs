@@ -1,54 +1,44 @@
-//! [`Subject`]: a robots.txt for the lints that a policy and a file share. Each part knows its
-//! place in the policy or in the file.
+//! [`LintSubject`]: a robots.txt in the form that lints check. It is made from a policy or from a
+//! robots.txt file, so that the same lints check both. Each part has its place in the policy or the
+//! file, to which messages point.
 
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};
-use crate::robots::{Extent, Rule, closed};
-use crate::yaml::Span;
+use crate::robots::{DisallowedPart, Rule, blanket_disallow};
+use crate::yaml::{Located, SourceSpan, located_values};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ops::Deref;
 
-/// A robots.txt.
-pub struct Subject {
+/// A robots.txt to be checked.
+pub struct LintSubject {
     pub groups: Vec<SubjectGroup>,
-    pub sitemaps: Vec<(String, Span)>,
-    /// The hosts that it is for, where they are known.
+    pub sitemaps: Vec<Located<String>>,
+    /// Its hosts, if they are known.
     pub hosts: Vec<HostPattern>,
-    /// Whether it is made from a policy, where a group can extend another.
+    /// Whether it is that of a policy, in which a group can extend another.
     pub is_policy: bool,
 }
 
-/// All the rules of some tokens.
+/// The rules of some tokens.
 pub struct SubjectGroup {
-    /// The tokens that the owner wrote. Tokens that follow from a purpose are not linted.
-    pub agents: Vec<(String, Span)>,
+    /// The tokens that the owner wrote. Tokens that follow from a purpose are not checked.
+    pub agents: Vec<Located<String>>,
     pub rules: Vec<SubjectRule>,
 }
 
-pub struct SubjectRule {
-    pub rule: Rule,
-    pub span: Span,
-}
-
-impl Deref for SubjectRule {
-    type Target = Rule;
-
-    fn deref(&self) -> &Rule {
-        &self.rule
-    }
-}
+/// A rule with its place.
+pub type SubjectRule = Located<Rule>;
 
 impl AsRef<Rule> for SubjectRule {
     fn as_ref(&self) -> &Rule {
-        &self.rule
+        &self.value
     }
 }
 
-impl Subject {
-    /// The parts of the served file that the policy wrote. Rules and agents that come from the
-    /// origin, a purpose or staging are left out, as their places are not in the policy.
-    pub fn of_site(site: &Site) -> Subject {
+impl LintSubject {
+    /// The parts of a site's robots.txt that are written in the policy. Parts that come from the
+    /// origin, a purpose or staging have no place in the policy, and are left out.
+    pub fn from_site(site: &Site) -> LintSubject {
         let groups = site
             .document
             .groups
@@ -61,14 +51,17 @@ impl Subject {
                 .agents
                 .iter()
                 .filter(|_| written)
-                .map(|agent| (agent.clone(), source.span()));
+                .map(|agent| Located {
+                    value: agent.clone(),
+                    span: source.span(),
+                });
             let rules = group
                 .rules
                 .iter()
                 .zip(sources)
                 .filter(|(_, source)| matches!(source, RuleSource::Policy(_)));
-            let rules = rules.map(|(rule, source)| SubjectRule {
-                rule: rule.clone(),
+            let rules = rules.map(|(rule, source)| Located {
+                value: rule.clone(),
                 span: source.span(),
             });
             SubjectGroup {
@@ -76,46 +69,35 @@ impl Subject {
                 rules: rules.collect(),
             }
         });
-        Subject {
-            groups: joined(groups),
-            sitemaps: site
-                .policy
-                .robots
-                .sitemaps
-                .iter()
-                .map(|url| (url.value.clone(), url.span))
-                .collect(),
-            hosts: site
-                .policy
-                .hosts
-                .iter()
-                .map(|host| host.value.clone())
-                .collect(),
+        LintSubject {
+            groups: merge_equal_groups(groups),
+            sitemaps: site.policy.robots.sitemaps.clone(),
+            hosts: located_values(&site.policy.hosts),
             is_policy: true,
         }
     }
 
     /// The group of a token, without regard to case.
-    pub fn named(&self, token: &str) -> Option<&SubjectGroup> {
+    pub fn group_for_token(&self, token: &str) -> Option<&SubjectGroup> {
         self.groups.iter().find(|group| {
             group
                 .agents
                 .iter()
-                .any(|(agent, _)| agent.eq_ignore_ascii_case(token))
+                .any(|agent| agent.eq_ignore_ascii_case(token))
         })
     }
 }
 
 impl SubjectGroup {
-    /// The rule that closes the whole site, where nothing is open beside it but files for machines.
-    pub fn closing(&self) -> Option<&SubjectRule> {
-        let closed = closed(&self.rules).filter(|closed| closed.extent == Extent::Whole)?;
+    /// The rule that closes the whole site, if nothing else is open but files for machines.
+    pub fn closing_rule(&self) -> Option<&SubjectRule> {
+        let closed =
+            blanket_disallow(&self.rules).filter(|closed| closed.part == DisallowedPart::Whole)?;
         self.rules.get(closed.rule)
     }
 
-    /// The rule that decides about a normalised target: the longest that matches, Allow before
-    /// Disallow. `None` where no rule matches. Tries every rule: it is asked a few times only.
-    pub fn deciding(&self, target: &[u8]) -> Option<&SubjectRule> {
+    /// The rule that decides about a normalised target: the longest match, Allow before Disallow.
+    pub fn deciding_rule(&self, target: &[u8]) -> Option<&SubjectRule> {
         let matching = self
             .rules
             .iter()
@@ -124,12 +106,11 @@ impl SubjectGroup {
     }
 }
 
-/// Joins groups that have the same rules of the same places, so that their rules are checked once.
-/// Such are the tokens of a list of agents, and tokens that the origin names and the policy does
-/// not.
-fn joined(groups: impl Iterator<Item = SubjectGroup>) -> Vec<SubjectGroup> {
+/// Merges groups with rules of the same places, such as those of a list of agents, so that their
+/// rules are checked once.
+fn merge_equal_groups(groups: impl Iterator<Item = SubjectGroup>) -> Vec<SubjectGroup> {
     let mut joined: Vec<SubjectGroup> = Vec::new();
-    let mut known: HashMap<Vec<(Span, bool)>, usize> = HashMap::new();
+    let mut known: HashMap<Vec<(SourceSpan, bool)>, usize> = HashMap::new();
     for group in groups {
         let key = group
             .rules

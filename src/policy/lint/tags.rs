@@ -1,33 +1,31 @@
-//! Lints of `indexing`: directives that contradict each other, that no crawler documents or whose
-//! date has passed; names that are no crawler's.
+//! Lints of the policy section `indexing`: X-Robots-Tag directives that no crawler documents, whose
+//! date has passed, or whose crawler does not read the header; and unknown names of crawlers.
 
-use super::{agents, catalogue as lints, words};
+use super::{agents, catalogue as lints, contradictions};
 use crate::crawlers::Registry;
-use crate::indexing::engines::{self, Reads};
-use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
+use crate::indexing::documented_bots::{self, DirectiveSource};
+use crate::indexing::{Directive, Directives, Flag, TagScope, is_bot_name};
 use crate::policy::model::IndexingRule;
 use crate::policy::site::Site;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Span, nearest};
+use crate::yaml::{Diagnostics, SourceSpan, nearest_word};
 
-/// Reports directives of each rule of `indexing` that have no effect, are undocumented, too late,
-/// or go to a crawler that does not read them; and names that are no crawler's.
+/// Checks each rule of `indexing`.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for rule in &site.policy.indexing {
-        words::lint(rule, diagnostics);
-        unknown_names(rule, registry, diagnostics);
-        for (scope, said) in rule.tags.iter() {
-            each_scope(rule, scope, said, site.at, diagnostics);
+        contradictions::lint(rule, diagnostics);
+        lint_unknown_names(rule, registry, diagnostics);
+        for (scope, directives) in rule.tags.iter() {
+            lint_scope(rule, scope, directives, site.at, diagnostics);
         }
     }
 }
 
-/// Reports names under `tags` that are no crawler's: `robots`, and those that are written nearly
-/// like a directive or a crawler. Any other unknown name may be a crawler that crawlgate does not
-/// know.
-fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
+/// Reports names under `tags` that are no crawlers: `robots`, and misspelt names. Any other unknown
+/// name may be a crawler that crawlgate does not know.
+fn lint_unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
-        let Scope::Bot(name) = scope else { continue };
+        let TagScope::Bot(name) = scope else { continue };
         let place = rule
             .texts_for(scope)
             .next()
@@ -44,8 +42,11 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
         let directives = Flag::ALL
             .iter()
             .map(|flag| flag.name())
-            .filter(|_| !is_bots_name(name));
-        let help = match (nearest(name, directives), agents::nearly(name, registry)) {
+            .filter(|_| !is_bot_name(name));
+        let help = match (
+            nearest_word(name, directives),
+            agents::nearest_token(name, registry),
+        ) {
             (Some(near), _) => format!(
                 "did you mean the directive `{near}`? What everybody is told stands in `tag`"
             ),
@@ -61,31 +62,31 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
     }
 }
 
-/// Reports the directives of a rule for one scope, each at the text that has it, and a scope whose
-/// crawler reads meta tags or robots.txt only.
-fn each_scope(
+/// Checks the directives of a rule for one scope, and reports a crawler that reads only meta tags
+/// or robots.txt.
+fn lint_scope(
     rule: &IndexingRule,
-    scope: &Scope,
-    said: &Directives,
+    scope: &TagScope,
+    directives: &Directives,
     now: Timestamp,
     diagnostics: &mut Diagnostics,
 ) {
     let texts: Vec<_> = rule.texts_for(scope).collect();
-    for directive in said.iter() {
+    for directive in directives.iter() {
         let text = texts.iter().find(|text| {
             Directives::parse(text)
                 .is_ok_and(|parsed| parsed.iter().any(|known| known.name() == directive.name()))
         });
         let place = text.map_or(rule.span, |text| text.span);
-        each_directive(directive, place, now, diagnostics);
+        lint_directive(directive, place, now, diagnostics);
     }
-    if let Scope::Bot(name) = scope
-        && let Some(bot) = engines::bot(name)
+    if let TagScope::Bot(name) = scope
+        && let Some(bot) = documented_bots::find_bot(name)
         && let Some(text) = texts.first()
     {
-        let (only, help) = match bot.reads {
-            Reads::Meta => ("meta tags in HTML", "the page itself has to say it"),
-            Reads::RobotsTxt => ("robots.txt", "write a group for it under `robots`"),
+        let (only, help) = match bot.directive_source {
+            DirectiveSource::Meta => ("meta tags in HTML", "the page itself has to say it"),
+            DirectiveSource::RobotsTxt => ("robots.txt", "write a group for it under `robots`"),
         };
         lints::HEADER_UNREAD.report(
             diagnostics,
@@ -94,15 +95,15 @@ fn each_scope(
                 "of `{name}` {} documents {only} only, not this header",
                 bot.operator
             ),
-            format!("{help} ({}, {})", bot.source, bot.as_of),
+            format!("{help} ({}, {})", bot.source_url, bot.as_of),
         );
     }
 }
 
 /// Reports a directive that no search engine documents, and an `unavailable_after` that has passed.
-fn each_directive(
+fn lint_directive(
     directive: &Directive,
-    place: Span,
+    place: SourceSpan,
     now: Timestamp,
     diagnostics: &mut Diagnostics,
 ) {

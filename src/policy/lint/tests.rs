@@ -1,20 +1,25 @@
-//! Each lint reports the mistake that it is about, in its place, and reports no correct policy that
-//! looks similar.
+//! Tests of the lints: each reports the mistake that it is about, in its place, and reports no
+//! correct policy that looks similar.
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
-use crate::policy::origin::Origin;
+use crate::policy::origin::OriginAvailability;
 use crate::policy::site::Site;
 use crate::policy::{compile_with_origin, read};
-use crate::robots::File;
+use crate::robots::RobotsFile;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Severity, Source};
+use crate::yaml::{Diagnostics, Severity, SourceFile};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// (id, line of it) of everything found in a robots.txt.
-fn of_file(text: &[u8], host: Option<&str>) -> Vec<(&'static str, u32)> {
-    let found = lint_file("robots.txt", &File::parse(text), host, Registry::builtin());
+/// The id and line of each finding about a robots.txt.
+fn lint_text(text: &[u8], host: Option<&str>) -> Vec<(&'static str, u32)> {
+    let found = lint_file(
+        "robots.txt",
+        &RobotsFile::parse(text),
+        host,
+        Registry::builtin(),
+    );
     found
         .diagnostics
         .items
@@ -23,8 +28,8 @@ fn of_file(text: &[u8], host: Option<&str>) -> Vec<(&'static str, u32)> {
         .collect()
 }
 
-fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
-    let found = findings(text);
+fn lint_policy(text: &str) -> Vec<(&'static str, u32)> {
+    let found = policy_findings(text);
     found
         .items
         .iter()
@@ -32,27 +37,33 @@ fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
         .collect()
 }
 
-fn findings(text: &str) -> Diagnostics {
-    linted(text).1
+fn policy_findings(text: &str) -> Diagnostics {
+    compile_and_lint(text).1
 }
 
-/// A policy, and what the lints say of it.
-pub(super) fn linted(text: &str) -> (Site, Diagnostics) {
-    let source = Source {
+/// Compiles a policy, and returns the findings of the lints.
+pub(super) fn compile_and_lint(text: &str) -> (Site, Diagnostics) {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: text.into(),
     };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
     let now = Timestamp::parse("2026-11-21").expect("a day");
-    let site = compile_with_origin(Arc::new(policy), &Origin::Unknown, Registry::builtin(), now)
-        .expect("compiles");
+    let site = compile_with_origin(
+        Arc::new(policy),
+        &OriginAvailability::Missing,
+        Registry::builtin(),
+        now,
+    )
+    .expect("compiles");
     let mut found = Diagnostics::default();
     super::lint(&site, Registry::builtin(), &mut found);
     (site, found)
 }
 
-/// Files: the id, the line where it is found, a file that has it, and one near it that has not.
+/// For each lint of files: its id, the line of the finding, a file with the mistake, and a similar
+/// file without it.
 #[rustfmt::skip]
 const FILES: &[(&str, u32, &str, &str)] = &[
     ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nCrawl-delay: 10\n",
@@ -181,15 +192,15 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("no-record", 2, "User-agent: *\nKeep out of here\nDisallow: /a\n", "User-agent: *\n# Keep out of here\nDisallow: /a\n"),
     ("retired-directive", 3, "User-agent: *\nDisallow: /a\nNoindex: /b\n", "User-agent: *\nDisallow: /a\nCrawl-delay: 1\n"),
     ("unknown-directive", 3, "User-agent: *\nDisallow: /a\nUnicorn: /b\n", "User-agent: *\nDisallow: /a\nContent-Signal: search=yes\n"),
-    ("unreadable-octets", 2, "User-agent: *\n\u{a0}Disallow: /a\n", "User-agent: *\nDisallow: /a\n"),
-    ("unreadable-octets", 2, "User-agent: *\nDisallow: /a\u{a0}\n", "User-agent: *\nDisallow: /a\u{200c}b\n"),
-    ("unreadable-octets", 2, "User-agent: *\nDisallow: /a\0b\n", "User-agent: *\nDisallow: /a%00b\n"),
-    ("unreadable-octets", 2, "User-agent: *\n\u{feff}Disallow: /a\n", "\u{feff}User-agent: *\nDisallow: /a\n"),
+    ("unreadable-bytes", 2, "User-agent: *\n\u{a0}Disallow: /a\n", "User-agent: *\nDisallow: /a\n"),
+    ("unreadable-bytes", 2, "User-agent: *\nDisallow: /a\u{a0}\n", "User-agent: *\nDisallow: /a\u{200c}b\n"),
+    ("unreadable-bytes", 2, "User-agent: *\nDisallow: /a\0b\n", "User-agent: *\nDisallow: /a%00b\n"),
+    ("unreadable-bytes", 2, "User-agent: *\n\u{feff}Disallow: /a\n", "\u{feff}User-agent: *\nDisallow: /a\n"),
     ("not-a-robots-txt", 0, "<!DOCTYPE html>\n<html></html>\n", "# <html>\n"),
     ("not-a-robots-txt", 0, "<script>\nUser-agent: *\n</script>\n", "<script>\nUser-agent: *\nDisallow: /a\n"),
 ];
 
-/// Policies, likewise.
+/// The same for the lints of policies.
 #[rustfmt::skip]
 const POLICIES: &[(&str, u32, &str, &str)] = &[
     ("site-disallowed", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: / }\n",
@@ -314,11 +325,11 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
 ];
 
 #[test]
-fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
+fn file_lints_report_mistakes_and_nothing_similar() {
     for (id, line, with, without) in FILES {
-        let found = of_file(with.as_bytes(), Some("shop.example"));
+        let found = lint_text(with.as_bytes(), Some("shop.example"));
         assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
-        let found = of_file(without.as_bytes(), Some("shop.example"));
+        let found = lint_text(without.as_bytes(), Some("shop.example"));
         assert!(
             !found.iter().any(|(other, _)| other == id),
             "{id} in {without:?}: {found:?}"
@@ -327,11 +338,11 @@ fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
 }
 
 #[test]
-fn each_lint_finds_its_own_mistake_alone() {
+fn each_lint_reports_only_its_own_mistake() {
     for (id, line, with, without) in POLICIES {
-        let found = of_policy(with);
+        let found = lint_policy(with);
         assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
-        let found = of_policy(without);
+        let found = lint_policy(without);
         assert!(
             !found.iter().any(|(other, _)| other == id),
             "{id} in {without:?}: {found:?}"
@@ -340,26 +351,28 @@ fn each_lint_finds_its_own_mistake_alone() {
 }
 
 #[test]
-fn lints_that_need_more_than_a_line() {
+fn lints_of_large_files_report_their_mistakes() {
     let long = format!("User-agent: *\nDisallow: /{}\n", "a".repeat(17_000));
-    assert!(of_file(long.as_bytes(), None).contains(&("line-too-long", 2)));
+    assert!(lint_text(long.as_bytes(), None).contains(&("line-too-long", 2)));
     let large = format!(
         "User-agent: *\n{}",
         "Disallow: /page\n# and so on\n".repeat(20_000)
     );
-    let found = of_file(large.as_bytes(), None);
+    let found = lint_text(large.as_bytes(), None);
     let first = u32::try_from(1 + large[..500 * 1024].matches('\n').count()).unwrap();
     assert!(found.contains(&("file-too-large", first)), "{found:?}");
-    assert!(of_file(b"User-agent: *\nDisallow: /\xff\n", None).contains(&("unreadable-octets", 2)));
+    assert!(
+        lint_text(b"User-agent: *\nDisallow: /\xff\n", None).contains(&("unreadable-bytes", 2))
+    );
     let utf16: Vec<u8> = "User-agent: *\nDisallow: /\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    assert!(of_file(&utf16, None).contains(&("not-a-robots-txt", 0)));
+    assert!(lint_text(&utf16, None).contains(&("not-a-robots-txt", 0)));
 }
 
 #[test]
-fn every_lint_has_a_case_here() {
+fn every_lint_has_a_test_case() {
     let here = [
         "line-too-long",
         "file-too-large",
@@ -381,9 +394,8 @@ fn every_lint_has_a_case_here() {
     assert_eq!(cases, lints);
 }
 
-/// What to write in place of a path without a slash: owners write URLs and regular expressions.
 #[test]
-fn the_remedy_for_a_path_without_slash_is_one() {
+fn help_for_a_path_without_slash_is_valid() {
     for (written, help) in [
         ("private", &["`/private`", "`*private`"][..]),
         ("https://a.example/b", &["`/b`"]),
@@ -393,7 +405,7 @@ fn the_remedy_for_a_path_without_slash_is_one() {
         let text = format!("User-agent: *\nDisallow: {written}\n");
         let found = lint_file(
             "robots.txt",
-            &File::parse(text.into_bytes()),
+            &RobotsFile::parse(text.into_bytes()),
             None,
             Registry::builtin(),
         );
@@ -412,26 +424,24 @@ fn the_remedy_for_a_path_without_slash_is_one() {
     }
 }
 
-/// Each mistake is told once, by the lint that knows what is meant.
 #[test]
-fn lists_of_paths_and_expressions_are_told_once() {
+fn lists_and_expressions_are_reported_once() {
     for (path, id) in [
         ("/a /b", "several-paths"),
         ("/i, /j", "several-paths"),
         (r"/.*\.php", "regular-expression"),
     ] {
         let text = format!("User-agent: *\nDisallow: {path}\n");
-        assert_eq!(of_file(text.as_bytes(), None), [(id, 2)], "{path}");
+        assert_eq!(lint_text(text.as_bytes(), None), [(id, 2)], "{path}");
     }
 }
 
-/// What is found is shown: the first of a kind, and how many more there are.
 #[test]
-fn a_thousand_of_a_kind_are_told_in_three() {
+fn thousand_findings_of_a_kind_become_three() {
     let text = "User-agent: *\n".to_owned() + &"Disallow /a\n".repeat(1_000);
     let found = lint_file(
         "robots.txt",
-        &File::parse(text.into_bytes()),
+        &RobotsFile::parse(text.into_bytes()),
         None,
         Registry::builtin(),
     );
@@ -449,7 +459,7 @@ fn a_thousand_of_a_kind_are_told_in_three() {
     let text = format!(
         "robots:\n  origin: replace\n  groups:\n    - agents: '*'\n      disallow:\n{paths}"
     );
-    let found = of_policy(&text);
+    let found = lint_policy(&text);
     assert_eq!(
         found.iter().filter(|(id, _)| *id == "private-path").count(),
         3,
@@ -458,9 +468,14 @@ fn a_thousand_of_a_kind_are_told_in_three() {
 }
 
 #[test]
-fn places_are_right_in_files_of_any_kind() {
+fn places_are_right_in_any_encoding() {
     let text = b"\xef\xbb\xbfUser-agent: *\rDisallow: /\xe9\xe9\rDisallow: private\r";
-    let found = lint_file("robots.txt", &File::parse(*text), None, Registry::builtin());
+    let found = lint_file(
+        "robots.txt",
+        &RobotsFile::parse(*text),
+        None,
+        Registry::builtin(),
+    );
     let item = found
         .diagnostics
         .items
@@ -475,24 +490,24 @@ fn places_are_right_in_files_of_any_kind() {
 }
 
 #[test]
-fn an_old_file_of_the_origin_suggests_to_declare_it() {
+fn old_origin_file_suggests_declaring_it() {
     use crate::policy::compile_with_origin;
-    use crate::policy::origin::{Origin, OriginFile};
+    use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
     let at = Timestamp::parse("2026-11-22T00:00:00Z").expect("a moment");
     let is_told = |policy: &str, modified: &str| {
         let (policy, found) = read(
             "shop",
-            &Source {
+            &SourceFile {
                 name: "shop.yaml".into(),
                 text: policy.into(),
             },
         );
         let policy = Arc::new(policy.unwrap_or_else(|| panic!("{found:?}")));
-        let file = OriginFile::new("or.txt", &b"User-agent: *\nDisallow: /x\n"[..])
-            .modified(Some(modified));
+        let file = OriginRobotsTxt::new("or.txt", &b"User-agent: *\nDisallow: /x\n"[..])
+            .with_last_modified(Some(modified));
         let site = compile_with_origin(
             policy,
-            &Origin::Read(Arc::new(file)),
+            &OriginAvailability::Available(Arc::new(file)),
             Registry::builtin(),
             at,
         )
@@ -521,15 +536,14 @@ fn an_old_file_of_the_origin_suggests_to_declare_it() {
     ));
 }
 
-/// The remedy is the directive that was written, sent as a tag: noindex in its place takes the
-/// pages out of the index.
+/// A suggested noindex in place of nofollow would remove the pages from search.
 #[test]
-fn a_retired_directive_is_to_be_sent_as_itself() {
+fn retired_directive_is_suggested_as_header() {
     for key in ["Noindex", "NoFollow", "Noarchive"] {
         let text = format!("User-agent: *\nDisallow: /a\n{key}: /b\n");
         let found = lint_file(
             "robots.txt",
-            &File::parse(text.into_bytes()),
+            &RobotsFile::parse(text.into_bytes()),
             None,
             Registry::builtin(),
         );
@@ -548,7 +562,7 @@ fn a_retired_directive_is_to_be_sent_as_itself() {
 }
 
 #[test]
-fn a_name_that_is_no_token_is_told_those_that_are_meant() {
+fn product_name_gets_suggested_tokens() {
     for (written, meant) in [
         ("ChatGPT", &["GPTBot", "OAI-SearchBot", "ChatGPT-User"][..]),
         ("OpenAI", &["GPTBot", "OAI-SearchBot", "ChatGPT-User"]),
@@ -571,7 +585,7 @@ fn a_name_that_is_no_token_is_told_those_that_are_meant() {
         let text = format!("User-agent: {written}\nDisallow: /a/\n");
         let found = lint_file(
             "robots.txt",
-            &File::parse(text.into_bytes()),
+            &RobotsFile::parse(text.into_bytes()),
             None,
             Registry::builtin(),
         );
@@ -591,33 +605,31 @@ fn a_name_that_is_no_token_is_told_those_that_are_meant() {
         assert_eq!(told, meant, "{written}: {help}");
     }
     assert!(
-        !of_file(b"User-agent: Grok\nDisallow: /a/\n", None)
+        !lint_text(b"User-agent: Grok\nDisallow: /a/\n", None)
             .iter()
             .any(|(id, _)| *id == "not-a-token")
     );
 }
 
-/// Whatever crawlgate learns of crawlers: no token is taken for a name.
 #[test]
-fn a_known_token_is_never_a_name() {
+fn known_token_gets_no_suggestion() {
     for token in Registry::builtin()
         .crawlers()
         .iter()
         .flat_map(|crawler| &crawler.tokens)
     {
         let text = format!("User-agent: {token}\nDisallow: /a/\n");
-        let found = of_file(text.as_bytes(), None);
+        let found = lint_text(text.as_bytes(), None);
         assert!(!found.iter().any(|(id, _)| *id == "not-a-token"), "{token}");
     }
 }
 
-/// What is found stands at the part of the line that says it.
 #[test]
-fn a_part_of_a_signal_is_found_in_its_place() {
+fn signal_parts_are_reported_at_their_place() {
     let text = "User-agent: *\nContent-Signal: search=yes, ai-train=maybe\nDisallow: /a/\n";
     let found = lint_file(
         "robots.txt",
-        &File::parse(text.as_bytes()),
+        &RobotsFile::parse(text.as_bytes()),
         None,
         Registry::builtin(),
     );
@@ -634,11 +646,10 @@ fn a_part_of_a_signal_is_found_in_its_place() {
     );
 }
 
-/// How heavy a finding about a name is depends on where the name stands.
 #[test]
-fn names_weigh_by_the_place_where_they_stand() {
+fn severity_depends_on_where_a_name_stands() {
     let severity = |text: &str, id: &str| {
-        let found = findings(&format!("robots: {{ origin: replace{text}\n"));
+        let found = policy_findings(&format!("robots: {{ origin: replace{text}\n"));
         found
             .items
             .into_iter()
@@ -692,12 +703,12 @@ fn names_weigh_by_the_place_where_they_stand() {
 }
 
 #[test]
-fn rule_that_google_reads_otherwise_is_found_in_a_policy() {
+fn rule_google_reads_otherwise_is_reported() {
     let policy = |rules: &str| {
         format!("robots:\n  origin: replace\n  groups:\n    - agents: [\"*\"]\n{rules}")
     };
     let disagree = |rules: &str| -> Vec<u32> {
-        let found = of_policy(&policy(rules)).into_iter();
+        let found = lint_policy(&policy(rules)).into_iter();
         found
             .filter(|(id, _)| *id == "dialects-disagree")
             .map(|(_, line)| line)
@@ -707,7 +718,7 @@ fn rule_that_google_reads_otherwise_is_found_in_a_policy() {
         disagree("      disallow: [/d/]\n      allow: [/d/index.html]\n"),
         [6]
     );
-    let of_file = of_file(
+    let of_file = lint_text(
         b"User-agent: *\nDisallow: /d/\nAllow: /d/index.html\n",
         None,
     )

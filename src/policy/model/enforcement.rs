@@ -1,52 +1,52 @@
-//! [`Enforcement`] and [`PausePolicy`]: two checked sections of a policy. `enforcement` says what
-//! happens to requests against the rules, and `pause` plans times in which crawlgate answers
+//! Two decoded sections of a policy: `enforcement` ([`Enforcement`]) says what happens to requests
+//! that break the rules, and `pause` ([`PausePolicy`]) plans times in which crawlgate answers
 //! crawlers with 503.
 
-use super::{Defaulted, Unlicensed};
+use super::{Defaulted, UnlicensedAnswer};
 use crate::crawlers::Purpose;
 use crate::time::{Recurrence, Timestamp};
-use crate::yaml::{Located, Span};
+use crate::yaml::{Located, SourceSpan};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-/// The treatment of requests against the rules.
+/// The section `enforcement`.
 #[derive(Clone, Debug)]
 pub struct Enforcement {
-    /// The fields for the site.
+    /// The fields of the whole site.
     pub site: EnforcementFields,
-    /// Per purpose.
+    /// The fields of a purpose, which outrank the site's.
     pub purposes: BTreeMap<Purpose, EnforcementFields>,
-    /// Per crawler (token, id or name as written); these outrank the purpose, per field.
+    /// The fields of a crawler (token, id or name as written), which outrank those of its purpose.
     pub agents: Vec<(Located<String>, EnforcementFields)>,
     /// How long a crawler may use a cached robots.txt.
     pub grace: Defaulted<Duration>,
-    /// Patterns that no crawler is to request: published as Disallow in every group.
+    /// Patterns of traps: published as Disallow in every group.
     pub traps: Vec<Located<String>>,
-    /// Crawlers (token, id or name as written) that are never refused.
+    /// Crawlers (token, id or name as written) that are never blocked.
     pub exempt: Vec<Located<String>>,
-    /// The cache that answers robots.txt before crawlgate, so that the versions that crawlers
-    /// fetched are unknown. `None` where the policy says nothing.
+    /// Whether a cache in front of crawlgate answers robots.txt, so that crawlgate does not see
+    /// which version a crawler fetched. `None` where the policy does not say.
     pub behind_cache: Option<BehindCache>,
 }
 
 impl Enforcement {
-    /// The fields for a crawler that is named so.
-    pub fn of_agent(&self, name: &str) -> Option<&EnforcementFields> {
+    /// The fields of `agents` for this name.
+    pub fn agent_fields(&self, name: &str) -> Option<&EnforcementFields> {
         let mut agents = self.agents.iter();
         let (_, fields) = agents.find(|(agent, _)| agent.eq_ignore_ascii_case(name))?;
         Some(fields)
     }
 
-    /// Whether a crawler that is named so is never refused.
+    /// Whether the section exempts this name.
     pub fn is_exempt(&self, name: &str) -> bool {
         let mut exempt = self.exempt.iter();
         exempt.any(|agent| agent.eq_ignore_ascii_case(name))
     }
-    /// The crawlers that the section names, under `agents` and then under `exempt`. One in both
-    /// comes twice.
-    pub fn named(&self) -> impl Iterator<Item = &Located<String>> {
+
+    /// The names under `agents`, then those under `exempt`. A name in both comes twice.
+    pub fn named_crawlers(&self) -> impl Iterator<Item = &Located<String>> {
         self.agents
             .iter()
             .map(|(agent, _)| agent)
@@ -54,51 +54,50 @@ impl Enforcement {
     }
 }
 
-/// How long a cache before crawlgate may go on answering with a robots.txt.
+/// How long a cache in front of crawlgate may keep a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BehindCache {
     /// There is no cache.
     No,
-    /// As long as `max_age` lets it.
+    /// As long as `max_age` permits.
     AsLongAsMaxAge,
     /// This long, whatever `max_age` is.
     For(Duration),
 }
 
-/// Fields that can be said per site, purpose and agent. An absent field comes from the next wider
-/// section.
+/// The fields that the site, each purpose and each agent can have. An absent field comes from the
+/// next wider section.
 #[derive(Clone, Debug, Default)]
 pub struct EnforcementFields {
-    /// Off, observe or enforce.
-    pub mode: Option<Mode>,
-    /// The answer to what is disallowed.
+    pub mode: Option<EnforcementMode>,
+    /// The answer to a disallowed request.
     pub disallowed: Option<AnswerPolicy>,
-    /// The answer to what only the resolved path disallows.
+    /// The answer to a request that only the resolved path disallows.
     pub ambiguous: Option<AnswerPolicy>,
-    /// The answer to what comes faster than the crawl delay; its Retry-After is computed.
+    /// The answer to a request that is too fast; its Retry-After is computed.
     pub too_fast: Option<AnswerPolicy>,
     /// The answer to an impostor: a client that is proven not to be the crawler it claims to be.
     pub impostor: Option<AnswerPolicy>,
     /// The answer to a client that requested a trap.
     pub trapped: Option<AnswerPolicy>,
-    /// For how long the client stays marked.
+    /// How long that client stays marked.
     pub trapped_for: Option<Duration>,
-    /// The treatment of crawlers whose claim is not proven.
-    pub unverified: Option<Located<Unverified>>,
+    /// How crawlers are treated that are not verified.
+    pub unverified: Option<Located<UnverifiedTreatment>>,
     /// The answer to a request without a licence token.
-    pub unlicensed: Option<Located<Unlicensed>>,
+    pub unlicensed: Option<Located<UnlicensedAnswer>>,
 }
 
-/// The treatment of crawlers whose claim is neither proven nor disproven.
+/// How crawlers are treated whose claimed identity is neither proven nor disproven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-pub enum Unverified {
-    /// They are treated as what they say they are.
+pub enum UnverifiedTreatment {
+    /// As what they claim to be.
     #[default]
     AsClaimed,
-    /// They are observed, whatever the mode is.
+    /// They are only observed, whatever the mode is.
     Observe,
-    /// They are refused.
+    /// They are blocked.
     Refuse,
 }
 
@@ -108,17 +107,17 @@ pub enum Unverified {
 )]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Requests pass, and only that a crawler came is recorded.
+pub enum EnforcementMode {
+    /// Requests pass; only the crawler's visit is recorded.
     Off,
     /// Requests pass, and the answer that enforcement would give is recorded.
     #[default]
     Observe,
-    /// Requests against the rules get their answer.
+    /// Requests that break the rules get their answer.
     Enforce,
 }
 
-/// An answer in place of the page. An absent field comes from the next wider section.
+/// The answer to a blocked request. An absent field comes from the next wider section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerPolicy {
     /// 4xx or 5xx.
@@ -129,24 +128,24 @@ pub struct AnswerPolicy {
     pub body: Option<String>,
 }
 
-/// A planned pause.
+/// One entry of `pause`.
 #[derive(Clone, Debug)]
 pub struct PausePolicy {
-    /// The clients that it stops.
-    pub audience: Audience,
+    /// Whom it stops.
+    pub audience: PauseAudience,
     /// When it is on.
-    pub time: PauseTime,
+    pub schedule: PauseSchedule,
     /// Retry-After.
     pub retry_after: Duration,
     /// Whether robots.txt is answered 503 as well.
     pub pause_robots_txt: bool,
     /// The whole section.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// When a planned pause is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PauseTime {
+pub enum PauseSchedule {
     /// Once.
     Once {
         /// When it begins; at once when absent.
@@ -158,18 +157,18 @@ pub enum PauseTime {
     Recurring(Recurrence),
 }
 
-impl PauseTime {
-    /// Whether it comes again.
+impl PauseSchedule {
+    /// Whether it is daily or weekly.
     pub fn recurs(self) -> bool {
-        matches!(self, PauseTime::Recurring(_))
+        matches!(self, PauseSchedule::Recurring(_))
     }
 }
 
-impl fmt::Display for PauseTime {
+impl fmt::Display for PauseSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, until) = match self {
-            PauseTime::Recurring(recurrence) => return recurrence.fmt(f),
-            PauseTime::Once { from, until } => (from, until),
+            PauseSchedule::Recurring(recurrence) => return recurrence.fmt(f),
+            PauseSchedule::Once { from, until } => (from, until),
         };
         match from {
             Some(from) => write!(f, "from {from} ")?,
@@ -182,7 +181,7 @@ impl fmt::Display for PauseTime {
     }
 }
 
-/// The clients that a pause stops.
+/// Whom a pause stops.
 #[derive(
     Clone,
     Copy,
@@ -200,12 +199,12 @@ impl fmt::Display for PauseTime {
 )]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
-pub enum Audience {
-    /// Crawlers; people, monitoring and tools pass.
+pub enum PauseAudience {
+    /// Crawlers only: people, monitoring and tools pass.
     #[default]
     Crawlers,
     /// Everyone.
     Everyone,
 }
 
-named!(Mode, Audience);
+named!(EnforcementMode, PauseAudience);

@@ -1,36 +1,36 @@
-//! [`IndexingRule`], [`HtmlPolicy`] and [`RetirePolicy`]: three checked sections of a policy.
-//! `indexing` gives responses their X-Robots-Tag, `html` writes metas into HTML pages, and `retire`
-//! takes paths out of search engines in two steps.
+//! Three decoded sections of a policy: `indexing` ([`IndexingRule`]) gives responses their
+//! X-Robots-Tag, `html` ([`HtmlPolicy`]) writes robots metas into HTML pages, and `retire`
+//! ([`RetirePolicy`]) takes paths out of search engines in two steps.
 
-use super::Defaulted;
-use crate::indexing::{Scope, Tags};
+use crate::indexing::{RobotsTags, TagScope};
 use crate::time::Timestamp;
-use crate::yaml::{Located, Span};
+use crate::yaml::{Located, SourceSpan};
 use std::time::Duration;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// One rule of `indexing`: conditions that must all hold, and the directives for responses that
-/// meet them.
+/// One rule of `indexing`: directives for the responses that meet all of its conditions.
 #[derive(Clone, Debug)]
 pub struct IndexingRule {
-    /// The conditions.
-    pub when: Conditions,
-    /// None of these may hold: `not` excludes a response for which all of its own conditions hold.
-    pub unless: Option<Conditions>,
-    /// The directives.
-    pub tags: Tags,
+    pub when: ResponseConditions,
+    /// The key `not`: a response that meets all of these conditions is excluded.
+    pub unless: Option<ResponseConditions>,
+    /// The directives, by crawler.
+    pub tags: RobotsTags,
     /// The directives as they were written, for lints.
     pub written: Vec<WrittenDirectives>,
-    /// The treatment of the origin's own tags where this rule matches; that of the site when
-    /// absent.
-    pub origin_tags: Option<OriginTags>,
+    /// How the origin's own tags are treated where this rule matches; when absent, as the site
+    /// says.
+    pub origin_tags: Option<OriginTagsMode>,
     /// The whole rule.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 impl IndexingRule {
-    /// The texts for a scope, in the order of the file.
-    pub fn texts_for<'r>(&'r self, scope: &'r Scope) -> impl Iterator<Item = &'r Located<String>> {
+    /// The written texts for a scope, in the order of the file.
+    pub fn texts_for<'r>(
+        &'r self,
+        scope: &'r TagScope,
+    ) -> impl Iterator<Item = &'r Located<String>> {
         let written = self.written.iter();
         written
             .filter(move |written| written.scope == *scope)
@@ -38,35 +38,34 @@ impl IndexingRule {
     }
 }
 
-/// Directives as the owner wrote them, for which crawlers, and where.
+/// Directives as the owner wrote them.
 #[derive(Clone, Debug)]
 pub struct WrittenDirectives {
     /// The crawlers that they are for.
-    pub scope: Scope,
-    /// The text.
+    pub scope: TagScope,
     pub text: Located<String>,
 }
 
-/// Paths that are first to be crawled with noindex, and later not to be crawled. See
-/// [`RetirePolicy::stage`].
+/// One entry of `retire`: paths that stay crawlable with noindex first, and are disallowed later.
+/// See [`RetirePolicy::stage`].
 #[derive(Clone, Debug)]
 pub struct RetirePolicy {
-    /// robots patterns.
+    /// Path patterns.
     pub paths: Vec<Located<String>>,
-    /// From when they are noindex.
+    /// When noindex begins.
     pub noindex_from: Located<Timestamp>,
     /// How long after `noindex_from` they are disallowed.
-    pub disallow_after: Defaulted<Duration>,
+    pub disallow_after: Duration,
     /// The whole entry.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// Conditions on a response; an empty list does not restrict.
 #[derive(Clone, Debug, Default)]
-pub struct Conditions {
-    /// robots patterns on path and query; one must match.
+pub struct ResponseConditions {
+    /// Patterns on path and query; one must match.
     pub paths: Vec<Located<String>>,
-    /// A regular expression on the path without the query, already known to compile.
+    /// A valid regular expression on the path without the query.
     pub path_regex: Option<Located<String>>,
     /// Media types, lower case: `application/pdf`, `image/*`.
     pub types: Vec<Located<String>>,
@@ -74,7 +73,7 @@ pub struct Conditions {
     pub status: Vec<Located<StatusCondition>>,
 }
 
-/// A status, or a class of them.
+/// A status code, or a class of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusCondition {
     /// `404`.
@@ -83,8 +82,8 @@ pub enum StatusCondition {
     Class(u8),
 }
 
-/// The treatment of the origin's own X-Robots-Tag. The variants stand in order: the first passes
-/// most of it on.
+/// How the origin's own X-Robots-Tag is treated. The variants are ordered: each passes less of it
+/// on than the one before.
 #[derive(
     Clone,
     Copy,
@@ -99,25 +98,25 @@ pub enum StatusCondition {
     VariantNames,
 )]
 #[strum(serialize_all = "lowercase")]
-pub enum OriginTags {
-    /// Its lines stay as they are, ours are added.
+pub enum OriginTagsMode {
+    /// Its lines stay, and the policy's are added.
     Keep,
-    /// United with ours; per scope the most restrictive value wins.
+    /// United with the policy's; for each crawler the most restrictive value wins.
     #[default]
     Merge,
-    /// Ours stand in its place where a rule of ours matches.
+    /// Replaced by the policy's where a rule of the policy matches.
     Replace,
-    /// Never passed on.
+    /// Always removed.
     Strip,
 }
 
-/// The changes to HTML pages; none unless the policy asks for them.
+/// The section `html`.
 #[derive(Clone, Debug, Default)]
 pub struct HtmlPolicy {
-    /// Whether robots metas say what the X-Robots-Tag field says.
+    /// Whether robots metas with the X-Robots-Tag directives are written into pages.
     pub meta: bool,
-    /// Only pages of these paths, where there are any: robots patterns.
+    /// Patterns: only pages of these paths. Empty for all pages.
     pub paths: Vec<Located<String>>,
-    /// No pages of these paths.
+    /// Patterns: no pages of these paths.
     pub not_paths: Vec<Located<String>>,
 }

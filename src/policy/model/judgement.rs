@@ -1,14 +1,13 @@
-//! The words for the judgement of a request: [`Verdict`], [`Kind`] and [`KnownIdentity`]. The tests
-//! of a policy expect them, and logs, metrics, reports and pages show them.
+//! The results of judging a request: [`Verdict`], [`Kind`] and [`IdentityStatus`]. The tests of a
+//! policy expect them, and logs, metrics, reports and pages show them.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// The verdict of the rules about a URL.
+/// What the rules say about a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantNames)]
-#[allow(missing_docs)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
@@ -19,7 +18,8 @@ pub enum Verdict {
     NotACrawler,
 }
 
-/// The kind of a request, as far as it can be known (see `docs/semantics.md`).
+/// What crawlgate calls a request, by the rules and by what it knows of the crawler (see
+/// `docs/semantics.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
@@ -37,36 +37,36 @@ pub enum Kind {
     Unproven,
     /// Only what the path resolves to is disallowed.
     Ambiguous,
-    /// Its operator says the rules do not bind it.
+    /// The crawler's operator says that the rules do not bind it.
     NotBound,
-    /// Against no rule, but sooner than the crawl delay lets it come.
+    /// Allowed, but sooner than the crawl delay permits.
     TooFast,
-    /// Proven not to be the crawler that it says it is.
+    /// The client is proven not to be the crawler that it claims to be.
     Impostor,
-    /// It requests a trap, or the client did recently.
+    /// A request of a trap, or of a client that requested one recently.
     Trapped,
-    /// Against no rule, but the policy refuses crawlers that are not verified.
+    /// Allowed, but the policy blocks crawlers that are not verified.
     Unverified,
     /// Disallowed, but the policy exempts the crawler: no violation.
     Exempt,
-    /// Not judged.
+    /// The client is no crawler: the request is not judged.
     #[default]
     NotACrawler,
 }
 
-/// What is proven of the name that a crawler gives.
+/// What is proven about a claimed identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase")]
-pub enum KnownIdentity {
-    /// It is the crawler.
+pub enum IdentityStatus {
+    /// The client is the crawler that it claims to be.
     Verified,
     /// Nothing is proven.
     #[default]
     Unverified,
-    /// It is not the crawler.
+    /// The client is not that crawler.
     Impostor,
 }
 
-named!(Verdict, Kind, KnownIdentity);
+named!(Verdict, Kind, IdentityStatus);

@@ -1,39 +1,37 @@
-//! What a policy says about the use of the site's content (for example for AI training), once it is
-//! checked: [`SiteSignals`], [`GroupSignals`] and [`TdmRule`] (text and data mining).
-//! `compile/signals.rs` makes lines of robots.txt and headers of them.
+//! What a policy says about the use of the site's content, for example for AI training:
+//! [`SiteSignals`], [`GroupSignals`] and [`TdmRule`] (text and data mining). `compile/signals`
+//! turns them into lines of robots.txt and header lines.
 
-use super::Defaulted;
-use crate::yaml::{Located, Span};
+use crate::yaml::{Located, SourceSpan};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// The statements for the whole site, in `robots`.
+/// The statements of the section `robots`, for the whole site.
 #[derive(Clone, Debug)]
 pub struct SiteSignals {
-    /// The signal of groups that have none of their own.
+    /// Content-Signal of the groups that have none of their own.
     pub content_signal: Option<ContentSignal>,
-    /// The rules of groups, and of the header.
-    pub content_usage: Vec<ContentUsage>,
-    /// Licences. The first that covers a path is the one of that path.
+    /// Content-Usage of all groups and of the header.
+    pub content_usage: Vec<ContentUsageRule>,
+    /// Licences. The first that covers a path counts.
     pub licenses: Vec<LicensePolicy>,
-    /// Where signals are written.
-    pub emission: Defaulted<Emission>,
+    pub placement: SignalPlacement,
 }
 
-/// The statements for the crawlers of a group.
+/// The statements of one group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupSignals {
-    /// The signal in place of the site's.
+    /// Content-Signal, in place of the site's.
     pub content_signal: Option<ContentSignal>,
-    /// Rules that outrank the site's for the same path.
-    pub content_usage: Vec<ContentUsage>,
+    /// Content-Usage, which outranks the site's for the same path.
+    pub content_usage: Vec<ContentUsageRule>,
     /// Licences for these crawlers.
     pub licenses: Vec<Located<String>>,
 }
 
-/// Where signals are written.
+/// Where signals are published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-pub enum Emission {
+pub enum SignalPlacement {
     /// In robots.txt and in headers, each where its draft says.
     #[default]
     All,
@@ -56,7 +54,7 @@ pub enum SignalCategory {
 named!(SignalCategory);
 
 impl SignalCategory {
-    /// In the order in which they are written.
+    /// All categories, in the order in which they are published.
     pub const ALL: [SignalCategory; 3] = [
         SignalCategory::Search,
         SignalCategory::AiInput,
@@ -64,7 +62,7 @@ impl SignalCategory {
     ];
 
     /// The nearest category of the AIPREF vocabulary.
-    pub fn usage(self) -> &'static str {
+    pub fn usage_category(self) -> &'static str {
         match self {
             SignalCategory::Search => "search",
             SignalCategory::AiInput => "ai-use",
@@ -73,15 +71,15 @@ impl SignalCategory {
     }
 }
 
-/// `content_signal`: what is absent is neither granted nor restricted.
+/// A value of `content_signal`. An absent category is neither granted nor restricted.
 #[derive(Clone, Debug)]
 pub struct ContentSignal {
-    /// In the order of [`SignalCategory::ALL`].
-    pub said: Vec<(SignalCategory, Located<bool>)>,
+    /// Whether each named category is granted, in the order of [`SignalCategory::ALL`].
+    pub values: Vec<(SignalCategory, Located<bool>)>,
     /// How far the content may be used: one of [`USES`].
     pub extent: Option<&'static str>,
     /// The whole map.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// The values of `use`, which Cloudflare writes beside the categories.
@@ -90,54 +88,54 @@ pub const USES: [&str; 3] = ["immediate", "reference", "full"];
 impl ContentSignal {
     /// The value for a category.
     pub fn get(&self, category: SignalCategory) -> Option<Located<bool>> {
-        self.said
+        self.values
             .iter()
             .find(|(other, _)| *other == category)
-            .map(|(_, said)| *said)
+            .map(|(_, value)| *value)
     }
 }
 
-/// The categories of draft-ietf-aipref-vocab-08, in the order in which they are written.
+/// The categories of draft-ietf-aipref-vocab-08, in the order in which they are published.
 pub const USAGE_CATEGORIES: [&str; 3] = ["train-ai", "ai-use", "search"];
 
 /// One rule of `content_usage`.
 #[derive(Clone, Debug)]
-pub struct ContentUsage {
-    /// Patterns that begin with `/`; none is the whole site.
+pub struct ContentUsageRule {
+    /// Patterns that begin with `/`; empty for the whole site.
     pub paths: Vec<Located<String>>,
-    /// Categories, those of the vocabulary first; what is absent is unknown.
-    pub said: Vec<(Located<String>, bool)>,
+    /// Whether each named category is granted, those of the vocabulary first.
+    pub values: Vec<(Located<String>, bool)>,
     /// The whole rule.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// An RSL licence.
 #[derive(Clone, Debug)]
 pub struct LicensePolicy {
-    /// Where the licence is: an absolute URL.
+    /// The absolute URL of the licence.
     pub url: Located<String>,
-    /// Patterns of what it covers; none is the whole site.
+    /// Patterns of the paths that it covers; empty for the whole site.
     pub paths: Vec<Located<String>>,
 }
 
-/// The answer to a crawler without a licence token where a licence covers the path.
+/// The answer to a crawler that sends no licence token for a path that a licence covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unlicensed {
-    /// The page.
+pub enum UnlicensedAnswer {
+    /// The page, as if there were no licence.
     Pass,
     /// 401, or 402.
     Refuse(u16),
 }
 
-/// One rule of `tdm`. The first whose path matches is the one that counts.
+/// One rule of `tdm`. The first that matches a path counts.
 #[derive(Clone, Debug)]
 pub struct TdmRule {
-    /// Patterns; none is the whole site.
+    /// Patterns; empty for the whole site.
     pub paths: Vec<Located<String>>,
-    /// Whether the rights of text and data mining are reserved.
+    /// Whether the right of text and data mining is reserved.
     pub reserved: bool,
-    /// Where a licence may be had: an absolute URL.
+    /// The absolute URL of the terms for a licence.
     pub policy: Option<Located<String>>,
     /// The whole rule.
-    pub span: Span,
+    pub span: SourceSpan,
 }

@@ -1,31 +1,30 @@
-//! [`CrawlerRules`]: how a site treats one crawler: its group of robots.txt, its enforcement, and
-//! the answers to refused requests. Compilation fills a [`CrawlerRulesTable`] with the rules for
-//! every crawler that a user agent may claim to be. A request only looks them up.
+//! [`CrawlerRules`]: how a site treats one crawler: by which group of robots.txt, with which
+//! enforcement, and with which answers to blocked requests. The compiler fills a
+//! [`CrawlerRulesTable`] with the rules of every crawler that a user agent can claim to be; a
+//! request only looks them up.
 
-use crate::crawlers::{Binds, Claim, Crawler, Registry};
-use crate::policy::model::{Mode, Unverified};
-use crate::robots::Matcher;
+use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience};
+use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
+use crate::robots::GroupMatcher;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The treatment of a claim by a policy.
+/// How a site treats one crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlerRules {
-    /// The group that binds it.
-    pub binding: Binding,
-    /// The second reading of robots.txt by which it is judged.
-    pub second_reading: SecondReading,
-    /// Whether requests are judged at all (people and unnamed tools are not).
+    /// The group of robots.txt that binds it.
+    pub binding: GroupBinding,
+    /// Whether its requests are also judged by robots.txt as Google's library reads it.
+    pub google_parsing: GoogleParsing,
+    /// Whether its requests are judged (those of people and unnamed tools are not).
     pub judged: bool,
-    /// Whether a group of the served file names the crawler.
+    /// Whether a group of robots.txt names it.
     pub named: bool,
-    /// What binds it besides a group of its own. A crawler whose operator says that it ignores
-    /// robots.txt is reported as not bound even when a group names it.
-    pub binds: Binds,
-    /// The mode of enforcement.
-    pub mode: Mode,
-    /// Whether it is a bot without a known purpose that no line of the policy names: never more
-    /// than observed.
+    /// Whether it follows `*`. A crawler whose operator says that it ignores robots.txt is reported
+    /// as not bound even when a group names it.
+    pub binds: RobotsObedience,
+    pub mode: EnforcementMode,
+    /// Whether it is an unknown bot that the policy does not name: it is at most observed.
     pub unlisted: bool,
     /// Index of the answer to a disallowed request.
     pub disallowed: u16,
@@ -37,57 +36,58 @@ pub struct CrawlerRules {
     pub impostor: u16,
     /// Index of the answer to a client that requested a trap.
     pub trapped: u16,
-    /// Index of the answer while its claim may still be proven, where a claim without proof is
-    /// refused.
+    /// Index of the answer while its claim may still be proven, if crawlers without proof are
+    /// blocked.
     pub awaiting_proof: u16,
     /// How long a client that requested a trap stays marked.
     pub trapped_for: Duration,
-    /// The treatment of the crawler while its claim is not proven.
-    pub unverified: Unverified,
-    /// Whether it is never refused, unless its name is proven to be false.
+    /// How it is treated while its claim is not proven.
+    pub unverified: UnverifiedTreatment,
+    /// Whether it is never blocked, unless it is proven to be an impostor.
     pub exempt: bool,
-    /// The crawl delay that it is held to.
+    /// The crawl delay that it must keep.
     pub crawl_delay: Option<Duration>,
-    /// The status that a request without a licence token gets where a licence covers the path.
+    /// The status for a request without a licence token, for paths that a licence covers.
     pub unlicensed: Option<u16>,
-    /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
+    /// Whether a pause for crawlers stops it (monitoring and tools pass).
     pub pausable: bool,
 }
 
-/// The rules that apply to a claim.
+/// Which group of robots.txt binds a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
-    /// This group of the document.
+pub enum GroupBinding {
+    /// The group with this index.
     Group(u16),
-    /// Bound, but no group is for it: everything is allowed.
+    /// None, because no group is for it: everything is allowed.
     NoRules,
-    /// Its operator says that the groups that are there do not bind it.
+    /// None, because its operator says that the groups for others do not bind it.
     NotBound,
 }
 
-impl Binding {
-    /// The group, if there is one.
+impl GroupBinding {
+    /// The index of the group, if there is one.
     pub fn group(self) -> Option<u16> {
         match self {
-            Binding::Group(group) => Some(group),
-            Binding::NoRules | Binding::NotBound => None,
+            GroupBinding::Group(group) => Some(group),
+            GroupBinding::NoRules | GroupBinding::NotBound => None,
         }
     }
 }
 
-/// The second reading of robots.txt by which a crawler is judged, where its operator publishes its
-/// parser. A violation needs both to disallow.
+/// Whether a crawler parses robots.txt with Google's library, which reads some rules otherwise than
+/// RFC 9309. Then a violation needs both readings to disallow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecondReading {
-    /// None: RFC 9309 is the only reading.
-    None,
-    /// Google's, with the same rules.
+pub enum GoogleParsing {
+    /// No: it is judged by RFC 9309 alone.
+    Unused,
+    /// Yes, and the library reads the same rules.
     SameRules,
-    /// Google's, with these of [`Site::google_rules`](super::Site::google_rules).
+    /// Yes, and it reads the rules with this index of
+    /// [`Site::google_rules`](super::Site::google_rules).
     OwnRules(u16),
 }
 
-/// An answer in place of the page.
+/// The answer to a blocked request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalAnswer {
     /// The status.
@@ -98,44 +98,38 @@ pub struct RefusalAnswer {
     pub body: Option<Arc<str>>,
 }
 
-/// The rules of every claim.
+/// The rules of every crawler that a user agent can claim to be.
 #[derive(Debug)]
 pub struct CrawlerRulesTable {
-    /// Those of the crawlers of the registry, by their index.
+    /// The crawlers of the registry, by their index.
     pub known: Vec<CrawlerRules>,
-    /// Those of the site's own tokens, by their index.
+    /// The site's own tokens, by their index.
     pub tokens: Vec<CrawlerRules>,
-    /// Those of bots that no list knows.
+    /// Unknown bots.
     pub other: CrawlerRules,
-    /// Those of tools.
+    /// Tools.
     pub tool: CrawlerRules,
-    /// Those of who is no crawler.
-    pub nobody: CrawlerRules,
+    /// Clients that are no crawlers.
+    pub visitor: CrawlerRules,
 }
 
 impl CrawlerRulesTable {
-    /// The rules of a claim. An index that is not in the table has those of other bots.
+    /// The rules of a claim. An index beyond the table counts as an unknown bot.
     pub fn get(&self, claim: Claim) -> CrawlerRules {
-        match claim {
-            Claim::Nobody => self.nobody,
-            Claim::Other => self.other,
-            Claim::Tool => self.tool,
-            Claim::Known(index) => self
-                .known
-                .get(usize::from(index.0))
-                .copied()
-                .unwrap_or(self.other),
-            Claim::Token(index) => self
-                .tokens
-                .get(usize::from(index))
-                .copied()
-                .unwrap_or(self.other),
-        }
+        let rules = match claim {
+            Claim::Visitor => Some(&self.visitor),
+            Claim::UnknownBot => None,
+            Claim::Tool => Some(&self.tool),
+            Claim::Known(index) => self.known.get(usize::from(index.0)),
+            Claim::PolicyToken(index) => self.tokens.get(usize::from(index)),
+        };
+        *rules.unwrap_or(&self.other)
     }
 }
 
-/// The names of a crawler in a policy: its tokens, the most specific first, its id, its name.
-pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
+/// The names by which a policy can name a crawler: its tokens, the most specific first, its id and
+/// its name.
+pub fn crawler_names(crawler: &Crawler) -> impl Iterator<Item = &str> {
     crawler
         .tokens
         .iter()
@@ -143,15 +137,17 @@ pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
         .chain([crawler.id.as_str(), crawler.name.as_str()])
 }
 
-/// The product tokens that no record of the registry has as token, id or name, each once, in their
-/// order and without `*`. Case does not matter.
-pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) -> Vec<String> {
+/// The tokens that are no crawler of the registry, each once and without `*`. Case does not matter.
+pub fn unregistered_tokens<'a>(
+    tokens: impl Iterator<Item = &'a str>,
+    registry: &Registry,
+) -> Vec<String> {
     let mut unlisted: Vec<String> = Vec::new();
     for token in tokens.filter(|token| *token != "*") {
         if !registry
             .crawlers()
             .iter()
-            .flat_map(names)
+            .flat_map(crawler_names)
             .chain(unlisted.iter().map(String::as_str))
             .any(|name| name.eq_ignore_ascii_case(token))
         {
@@ -162,25 +158,23 @@ pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) 
 }
 
 /// The group that binds a crawler with these names: the group of the first name that has one, else
-/// the one for `*` if `binds` lets the crawler follow it. Without a group it is `NoRules`, and
-/// `NotBound` where `*` does not bind the crawler. The flag tells whether a group names it.
-pub fn binding<'a>(
-    matcher: &Matcher,
+/// that of `*` if the crawler follows it. The second value is whether a group names the crawler.
+pub fn find_binding<'a>(
+    matcher: &GroupMatcher,
     mut names: impl Iterator<Item = &'a str>,
-    binds: Binds,
-) -> (Binding, bool) {
-    let binding = match (names.find_map(|name| matcher.named(name)), binds) {
+    binds: RobotsObedience,
+) -> (GroupBinding, bool) {
+    let binding = match (names.find_map(|name| matcher.named_group(name)), binds) {
         (Some(group), _) => return (group_binding(group), true),
-        (None, Binds::Star | Binds::Unknown) => {
-            matcher.star().map_or(Binding::NoRules, group_binding)
-        }
-        (None, Binds::Named | Binds::Never) => Binding::NotBound,
+        (None, RobotsObedience::Star | RobotsObedience::Unknown) => matcher
+            .star_group()
+            .map_or(GroupBinding::NoRules, group_binding),
+        (None, RobotsObedience::Named | RobotsObedience::Never) => GroupBinding::NotBound,
     };
     (binding, false)
 }
 
-/// The binding to the group with this index. An index that does not fit into 16 bits is `NoRules`,
-/// so that no crawler is refused; a file below 500 KiB has far fewer groups.
-pub fn group_binding(group: usize) -> Binding {
-    u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
+/// Converts an index; a file below 500 KiB never has so many groups that it fails.
+fn group_binding(group: usize) -> GroupBinding {
+    u16::try_from(group).map_or(GroupBinding::NoRules, GroupBinding::Group)
 }

@@ -1,52 +1,51 @@
-//! [`SiteEntry`]: one site at a moment. It has the compiled policy, the pauses (times in which
-//! crawlgate answers 503), and the times since which its robots.txt and its X-Robots-Tag rules are
-//! in force. [`SupersededVersion`]: a robots.txt that was published earlier and may still be cached
-//! by crawlers.
+//! [`SiteEntry`]: one site in a snapshot: the compiled policy, its pauses (times in which crawlgate
+//! answers 503), and since when its robots.txt and its X-Robots-Tag rules are in force.
+//! [`SupersededVersion`] is an earlier robots.txt that crawlers may still have cached.
 
-use super::{ParsedVersion, PathRules, Site};
-use crate::policy::model::Audience;
+use super::{ParsedVersion, SelectedRules, Site};
+use crate::policy::model::PauseAudience;
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A version that was in force and may still be cached.
+/// An earlier version that crawlers may still have cached.
 #[derive(Clone, Debug)]
 pub struct SupersededVersion {
     /// The version, parsed.
     pub parsed: Arc<ParsedVersion>,
     /// Since when it was in force.
     pub since: Timestamp,
-    /// When another version took its place.
+    /// When another version replaced it.
     pub superseded_at: Timestamp,
 }
 
-/// A pause with its bounds settled.
+/// A pause with fixed times. It may be over, on, or still to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActivePause {
-    /// The clients that it stops.
-    pub audience: Audience,
-    /// First second.
+pub struct PauseWindow {
+    /// Whom it stops.
+    pub audience: PauseAudience,
+    /// The first second.
     pub from: Timestamp,
-    /// One past the last second.
+    /// The second after the last.
     pub until: Timestamp,
     /// Retry-After in seconds, before it is cut to the time left.
     pub retry_after: u32,
-    /// Until when robots.txt is answered 503 as well, when it is.
+    /// Until when robots.txt answers 503 as well, if the pause is for robots.txt too.
     pub robots_txt_until: Option<Timestamp>,
-    /// Switched at run time, not by the file.
+    /// Switched on by an operator, not by the policy.
     pub at_run_time: bool,
 }
 
-/// The answer to a request for robots.txt. The snapshot decides it and not the clock of a request,
-/// because the state store has to know of a 503 before a crawler receives it.
+/// How requests for robots.txt are answered. The snapshot decides it and not the clock of a
+/// request, because a 503 must be stored before a crawler receives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RobotsTxtAnswer {
-    /// With the file.
+    /// The file.
     #[default]
     File,
-    /// With 503, because of the pause with this index.
+    /// 503, because of the pause with this index.
     Paused(usize),
-    /// With 503, because the origin's own file is awaited.
+    /// 503, because the origin's own file is awaited.
     AwaitsOrigin,
 }
 
@@ -57,54 +56,53 @@ impl RobotsTxtAnswer {
     }
 }
 
-/// One site at the present moment.
+/// One site of a snapshot.
 #[derive(Clone, Debug)]
 pub struct SiteEntry {
     /// The policy in force.
     pub site: Arc<Site>,
-    /// Since when these bytes are in force: Last-Modified.
+    /// Since when its robots.txt is in force (Last-Modified).
     pub since: Timestamp,
-    /// Since when the rules of the tag plan are in force.
-    pub tag_ages: TagAges,
-    /// The planned or switched pauses; the first whose time it is counts.
-    pub pauses: Vec<ActivePause>,
-    /// The answer to a request for robots.txt.
+    /// Since when its X-Robots-Tag rules are in force.
+    pub tag_change_times: TagChangeTimes,
+    /// The pauses; of those that are on, the first counts.
+    pub pauses: Vec<PauseWindow>,
+    /// How robots.txt is answered.
     pub robots_txt: RobotsTxtAnswer,
 }
 
-/// Since when the tags of pages are as they are. A 304 hides a new noindex from a crawler that has
-/// the page already.
+/// When the X-Robots-Tag of pages last changed. A crawler that has cached a page would miss a new
+/// noindex in a 304.
 #[derive(Clone, Debug, Default)]
-pub struct TagAges {
-    /// By the index of the rule in the plan.
+pub struct TagChangeTimes {
+    /// Since when each rule is in force, by its index in the plan.
     pub since: Vec<Timestamp>,
-    /// When the tags of every page may last have changed: a rule was taken away, and its tags may
-    /// be remembered for any page; or something is newly written into pages, or the origin's tags
-    /// are newly taken away.
+    /// When the tags of any page may last have changed: a rule was removed, metas are newly written
+    /// into pages, or the origin's tags are newly removed.
     pub everywhere: Option<Timestamp>,
 }
 
 impl SiteEntry {
-    /// How long crawlers are sent a whole page after its tags changed: they come back within weeks.
-    pub const TAGS_NEW_FOR: Duration = Duration::from_secs(30 * 86_400);
+    /// For how long after a change of its tags a page is sent whole: crawlers come back within
+    /// weeks.
+    pub const NEW_TAGS_PERIOD: Duration = Duration::from_secs(30 * 86_400);
 
-    /// A site without a past and without pauses. Its robots.txt is in force since `now`; it is
-    /// answered 503 while the origin's file is awaited.
+    /// A new site without pauses. Its robots.txt is in force since `now`, and answers 503 while the
+    /// origin's file is awaited.
     pub fn new(site: Arc<Site>, now: Timestamp) -> SiteEntry {
         let entry = SiteEntry {
             site,
             since: now,
-            tag_ages: TagAges::default(),
+            tag_change_times: TagChangeTimes::default(),
             pauses: Vec::new(),
             robots_txt: RobotsTxtAnswer::File,
         };
         entry.with_pauses(Vec::new(), now)
     }
 
-    /// The site with these pauses, and with the answer to robots.txt that they give at `now`: 503
-    /// if the first pause that is on pauses robots.txt too and has not come to its limit for that,
-    /// or if the origin's file is awaited; else the file.
-    pub fn with_pauses(mut self, pauses: Vec<ActivePause>, now: Timestamp) -> SiteEntry {
+    /// Sets the pauses, and how robots.txt is answered at `now`: with 503 if the first pause that
+    /// is on is for robots.txt too, or if the origin's file is awaited.
+    pub fn with_pauses(mut self, pauses: Vec<PauseWindow>, now: Timestamp) -> SiteEntry {
         let paused = pauses
             .iter()
             .position(|pause| pause.from <= now && now < pause.until)
@@ -115,7 +113,7 @@ impl SiteEntry {
             });
         self.robots_txt = match paused {
             Some(place) => RobotsTxtAnswer::Paused(place),
-            None if self.site.robots_txt.awaits_origin(now).is_some() => {
+            None if self.site.robots_txt.origin_wait_seconds(now).is_some() => {
                 RobotsTxtAnswer::AwaitsOrigin
             }
             None => RobotsTxtAnswer::File,
@@ -123,16 +121,15 @@ impl SiteEntry {
         SiteEntry { pauses, ..self }
     }
 
-    /// The site with these pauses, and robots.txt answered as before. If a pause answers it that is
-    /// not among them, that pause is added at the end with its time over, so that it stops no page.
-    pub fn with_page_pauses(mut self, mut pauses: Vec<ActivePause>) -> SiteEntry {
+    /// Sets the pauses without changing how robots.txt is answered. If it is paused by a pause that
+    /// is not among them, that pause is added with its time over, so that it stops no page.
+    pub fn with_page_pauses(mut self, mut pauses: Vec<PauseWindow>) -> SiteEntry {
         if let RobotsTxtAnswer::Paused(place) = self.robots_txt {
             let answered_by = self.pauses[place].clone();
             let known = pauses.iter().position(|pause| *pause == answered_by);
-            // A pause that has ended goes last: only robots.txt is still answered by it.
             self.robots_txt = RobotsTxtAnswer::Paused(known.unwrap_or(pauses.len()));
             if known.is_none() {
-                pauses.push(ActivePause {
+                pauses.push(PauseWindow {
                     until: answered_by.from,
                     ..answered_by
                 });
@@ -141,16 +138,16 @@ impl SiteEntry {
         SiteEntry { pauses, ..self }
     }
 
-    /// The first pause that is on at `now`; its end does not belong to it.
-    pub fn pause(&self, now: Timestamp) -> Option<&ActivePause> {
+    /// The first pause that is on at `now`.
+    pub fn active_pause(&self, now: Timestamp) -> Option<&PauseWindow> {
         self.pauses
             .iter()
             .find(|pause| pause.from <= now && now < pause.until)
     }
 
-    /// The planned moments, in no order, at which robots.txt begins or ceases to be answered 503:
-    /// of pauses that pause it, and when waiting for the origin's file ends. They may be past.
-    pub(super) fn robots_txt_switches(&self) -> impl Iterator<Item = Timestamp> {
+    /// The times, in no order, at which robots.txt begins or ceases to answer 503. They may be
+    /// past.
+    pub(super) fn robots_txt_switch_times(&self) -> impl Iterator<Item = Timestamp> {
         let pauses = self.pauses.iter();
         pauses
             .filter_map(|pause| Some([pause.from, pause.robots_txt_until?.min(pause.until)]))
@@ -158,14 +155,14 @@ impl SiteEntry {
             .chain(self.site.robots_txt.awaits_origin_until)
     }
 
-    /// Whether the tags of pages with these rules changed within the last 30 days
-    /// (`SiteEntry::TAGS_NEW_FOR`), so that crawlers must be sent the page whole.
-    pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
-        let ages = &self.tag_ages;
+    /// Whether the tags of pages with these rules changed within [`SiteEntry::NEW_TAGS_PERIOD`], so
+    /// that crawlers must receive the whole page.
+    pub fn has_new_tags(&self, rules: &SelectedRules, now: Timestamp) -> bool {
+        let ages = &self.tag_change_times;
         let mut changes = rules
             .iter()
             .filter_map(|selected| ages.since.get(usize::from(selected.rule)))
             .chain(&ages.everywhere);
-        changes.any(|moment| now.since(*moment) < SiteEntry::TAGS_NEW_FOR)
+        changes.any(|moment| now.since(*moment) < SiteEntry::NEW_TAGS_PERIOD)
     }
 }

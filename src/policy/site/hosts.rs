@@ -1,27 +1,26 @@
-//! [`HostIndex`] finds the site for the host of a request: by the exact name, then by the longest
-//! wildcard pattern. Other hosts belong to the site whose policy names no hosts, if there is one.
+//! [`HostIndex`] finds the site of a request by its host: by the exact name, else by the longest
+//! wildcard pattern, else the site whose policy names no hosts, if there is one.
 
 use crate::policy::model::HostPattern;
 use std::collections::HashMap;
 
-/// Sites by port: the one for any port has none.
-type Ports = Vec<(Option<u16>, usize)>;
+/// The sites of a name, by port; `None` stands for any port.
+type SitesByPort = Vec<(Option<u16>, usize)>;
 
-/// A name has at most 253 characters (RFC 1035 section 2.3.4); longer ones match no pattern.
-const MAX_NAME: usize = 255;
+/// The most bytes of a name that can match (RFC 1035 section 2.3.4).
+const MAX_HOST_NAME: usize = 255;
 
-/// Hosts to site indexes.
+/// An index from hosts to the indexes of sites.
 #[derive(Clone, Debug, Default)]
 pub struct HostIndex {
-    exact: HashMap<Box<str>, Ports>,
-    below: HashMap<Box<str>, Ports>,
-    others: Option<usize>,
+    exact: HashMap<Box<str>, SitesByPort>,
+    wildcards: HashMap<Box<str>, SitesByPort>,
+    default_site: Option<usize>,
 }
 
 impl HostIndex {
-    /// Indexes the patterns of sites, given in the order of their indexes. Of two sites with the
-    /// same pattern and port the first has it. A site without patterns has every other host; of
-    /// several the first.
+    /// Indexes the host patterns of each site. Of two sites with the same pattern the first has it.
+    /// A site without patterns has every other host.
     pub fn new<'a>(
         sites: impl IntoIterator<Item = impl IntoIterator<Item = &'a HostPattern>>,
     ) -> HostIndex {
@@ -31,7 +30,7 @@ impl HostIndex {
             for pattern in patterns {
                 none = false;
                 let table = if pattern.wildcard {
-                    &mut index.below
+                    &mut index.wildcards
                 } else {
                     &mut index.exact
                 };
@@ -41,40 +40,46 @@ impl HostIndex {
                 }
             }
             if none {
-                index.others.get_or_insert(site);
+                index.default_site.get_or_insert(site);
             }
         }
         index
     }
 
-    /// The site for a Host field value: of the exact name, else of the longest wildcard, else the
-    /// one for every other host. `None` where there is no such site. Does not allocate.
+    /// The index of the site for a `Host` field value. Does not allocate.
     pub fn find(&self, host: &[u8]) -> Option<usize> {
-        self.claimed(host).or(self.others)
+        self.find_by_pattern(host).or(self.default_site)
     }
 
-    /// The site with a pattern for this host, without regard to case. At each name the pattern with
-    /// the host's port counts before the one for any port.
-    fn claimed(&self, host: &[u8]) -> Option<usize> {
-        if self.exact.is_empty() && self.below.is_empty() {
+    /// The site with the closest pattern for this host, without regard to case.
+    fn find_by_pattern(&self, host: &[u8]) -> Option<usize> {
+        if self.exact.is_empty() && self.wildcards.is_empty() {
             return None;
         }
-        let (name, port) = name_and_port(host);
-        let mut buffer = [0u8; MAX_NAME];
+        let (name, port) = split_host_port(host);
+        let mut buffer = [0u8; MAX_HOST_NAME];
         let lower = buffer.get_mut(..name.len())?;
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
         let name = std::str::from_utf8(lower).ok()?;
-        if let Some(site) = self.exact.get(name).and_then(|ports| choose(ports, port)) {
+        if let Some(site) = self
+            .exact
+            .get(name)
+            .and_then(|ports| site_for_port(ports, port))
+        {
             return Some(site);
         }
-        if self.below.is_empty() {
+        if self.wildcards.is_empty() {
             return None;
         }
         let mut rest = name;
         while let Some(dot) = memchr::memchr(b'.', rest.as_bytes()) {
             let parent = &rest[dot + 1..];
-            if let Some(site) = self.below.get(parent).and_then(|ports| choose(ports, port)) {
+            if let Some(site) = self
+                .wildcards
+                .get(parent)
+                .and_then(|ports| site_for_port(ports, port))
+            {
                 return Some(site);
             }
             rest = parent;
@@ -83,30 +88,30 @@ impl HostIndex {
     }
 }
 
-/// The site for a port, else the one for any port. Without a port (`None`) only the latter.
-fn choose(ports: &Ports, port: Option<u16>) -> Option<usize> {
+/// The site for exactly this port, else the one for any port.
+fn site_for_port(ports: &SitesByPort, port: Option<u16>) -> Option<usize> {
     let with_port = ports.iter().find(|(own, _)| own.is_some() && *own == port);
     let any_port = || ports.iter().find(|(own, _)| own.is_none());
     let (_, site) = with_port.or_else(any_port)?;
     Some(*site)
 }
 
-/// Splits a Host field value into name and port; the brackets of an IPv6 address and a trailing dot
-/// are dropped. The port is `None` where it is missing or no number of 16 bits.
-pub fn name_and_port(host: &[u8]) -> (&[u8], Option<u16>) {
+/// Splits a `Host` field value into name and port, without the brackets of an IPv6 address and a
+/// trailing dot. The port is `None` where it is missing or invalid.
+pub fn split_host_port(host: &[u8]) -> (&[u8], Option<u16>) {
     if let Some(inner) = host.strip_prefix(b"[")
         && let Some(end) = inner.iter().position(|byte| *byte == b']')
     {
-        let port = inner[end + 1..].strip_prefix(b":").and_then(port_number);
+        let port = inner[end + 1..].strip_prefix(b":").and_then(parse_port);
         return (&inner[..end], port);
     }
     let (name, port) = match host.iter().rposition(|byte| *byte == b':') {
-        Some(colon) => (&host[..colon], port_number(&host[colon + 1..])),
+        Some(colon) => (&host[..colon], parse_port(&host[colon + 1..])),
         None => (host, None),
     };
     (name.strip_suffix(b".").unwrap_or(name), port)
 }
 
-fn port_number(digits: &[u8]) -> Option<u16> {
+fn parse_port(digits: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -1,20 +1,20 @@
-//! [`HtmlRules`]: the compiled `html` section of a policy, which says on which paths HTML pages get
-//! robots metas. Path patterns are already parsed.
+//! [`HtmlRules`]: the compiled section `html` of a policy. It selects the HTML pages that robots
+//! metas are written into, by their paths.
 
-use super::Version;
+use super::RobotsVersion;
 use crate::policy::model::{HtmlPolicy, patterns};
-use crate::robots::{Pattern, Target};
-use crate::yaml::values;
+use crate::robots::{PathPattern, RequestTarget};
+use crate::yaml::located_values;
 
-/// The compiled `html` section of a site.
+/// The pages that robots metas are written into.
 #[derive(Debug)]
 pub struct HtmlRules {
-    paths: Vec<Pattern>,
-    not_paths: Vec<Pattern>,
+    paths: Vec<PathPattern>,
+    not_paths: Vec<PathPattern>,
 }
 
 impl HtmlRules {
-    /// The compiled section; `None` where nothing is written into pages.
+    /// Compiles the section; `None` where nothing is written into pages.
     pub fn new(policy: &HtmlPolicy) -> Option<HtmlRules> {
         policy.meta.then(|| HtmlRules {
             paths: patterns(&policy.paths),
@@ -22,23 +22,21 @@ impl HtmlRules {
         })
     }
 
-    /// A number that is the same for equal `html` sections, to find out whether a reload changed
-    /// one.
-    pub fn identity(policy: &HtmlPolicy) -> u64 {
-        let lists = [&policy.paths, &policy.not_paths].map(|list| values(list));
-        Version::of(format!("html {:?}", (policy.meta, lists)).as_bytes()).number()
+    /// A number that equal `html` sections share, to find out whether a reload changed it.
+    pub fn fingerprint(policy: &HtmlPolicy) -> u64 {
+        let lists = [&policy.paths, &policy.not_paths].map(|list| located_values(list));
+        RobotsVersion::from_body(format!("html {:?}", (policy.meta, lists)).as_bytes()).as_u64()
     }
 
-    /// Whether the section depends on the path. Otherwise the target need not be normalised.
-    pub fn asks_path(&self) -> bool {
+    /// Whether the path matters. Otherwise the target need not be normalised.
+    pub fn depends_on_path(&self) -> bool {
         !self.paths.is_empty() || !self.not_paths.is_empty()
     }
 
-    /// Whether pages of this path are meant: of the listed ones, if there are any, and none of
-    /// `not`. One of the readings of the target is enough.
-    pub fn applies(&self, target: Target<'_>) -> bool {
-        // The origin answers with the page at the path that it resolves the target to.
-        target.readings().any(|path| {
+    /// Whether metas are written into the page of this target. One of its readings is enough,
+    /// because the origin decides how to resolve the path.
+    pub fn applies_to(&self, target: RequestTarget<'_>) -> bool {
+        target.forms().any(|path| {
             let is_listed = self.paths.is_empty() || self.paths.iter().any(|own| own.matches(path));
             is_listed && !self.not_paths.iter().any(|own| own.matches(path))
         })

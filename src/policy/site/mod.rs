@@ -1,11 +1,11 @@
 //! [`Site`]: a policy, compiled for judging requests. The module `compile` makes it when a policy
-//! is loaded, so that no policy is parsed while a request waits. [`Snapshot`] holds all sites at
-//! one moment, with the earlier robots.txt files of each host.
+//! is loaded, so that requests only look things up. A [`Snapshot`] holds all sites at one moment,
+//! with the history of each host.
 
-use super::model::{OriginTags, Policy};
-use super::origin::{Origin, OriginFile};
+use super::model::{OriginTagsMode, Policy};
+use super::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::crawlers::{Claim, Registry, SiteMarkers};
-use crate::robots::{Document, GoogleRules, Matcher, Rule, RuleSet};
+use crate::robots::{GoogleRules, GroupMatcher, RobotsDocument, Rule, RuleSet};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,141 +24,147 @@ mod tags;
 mod version;
 
 pub use super::parsed_version::ParsedVersion;
-pub use crawler_rules::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer, SecondReading};
-pub use entry::{ActivePause, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagAges};
-pub use front_page::{FrontPage, SEARCH_ENGINES};
-pub use hosts::{HostIndex, name_and_port};
+pub use crawler_rules::{
+    CrawlerRules, CrawlerRulesTable, GoogleParsing, GroupBinding, RefusalAnswer,
+};
+pub use entry::{PauseWindow, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagChangeTimes};
+pub use front_page::{FrontPageStatus, SEARCH_ENGINES};
+pub use hosts::{HostIndex, split_host_port};
 pub use html::HtmlRules;
-pub use networks::Networks;
+pub use networks::CrawlerNetworks;
 pub use pages::{PagePart, PageTemplate, SitePages};
-pub use robots_txt::{DeclaredPrevious, LeftOut, RobotsTxt, RuleSource};
+pub use robots_txt::{DroppedAllow, PreviousRobotsTxt, RobotsTxt, RuleSource};
 pub use signals::{License, PathSignals, ServedFile, SignalField, SignalPlan};
 pub use snapshot::Snapshot;
-pub use tags::{PathRules, Sent, TagLines, TagPlan, combine};
-pub use version::Version;
+pub use tags::{SelectedRules, TagHeaderEdit, TagLines, TagPlan, combine_with_origin};
+pub use version::RobotsVersion;
 
-pub(in crate::policy) use crawler_rules::{binding, names, unlisted};
-pub(in crate::policy) use signals::Tdm;
+pub(in crate::policy) use crawler_rules::{crawler_names, find_binding, unregistered_tokens};
+pub(in crate::policy) use signals::TdmStatement;
 pub(in crate::policy) use tags::{TagConditions, TagRule};
 
-/// One site, compiled.
+/// One compiled site.
 #[derive(Debug)]
 pub struct Site {
     /// Its name.
     pub name: String,
-    /// The policy that it was compiled from; explanations point into it.
+    /// The policy that it was compiled from.
     pub policy: Arc<Policy>,
-    /// The origin's robots.txt that it was compiled from, too.
-    pub origin: Option<Arc<OriginFile>>,
-    /// Allow lines of the origin's robots.txt that could not be kept beside the policy's Disallow.
-    pub left_out: Vec<LeftOut>,
-    /// Lines of the origin's robots.txt that are left out because they name a host that crawlers
+    /// The origin's robots.txt that it was compiled with.
+    pub origin: Option<Arc<OriginRobotsTxt>>,
+    /// Rules of the origin's robots.txt that the merge left out.
+    pub dropped_allows: Vec<DroppedAllow>,
+    /// Lines of the origin's robots.txt that were left out because they name a host that crawlers
     /// cannot reach.
     pub unpublished_lines: Vec<usize>,
     /// The robots.txt that is served.
     pub robots_txt: RobotsTxt,
-    /// robots.txt as data; group and rule indexes of decisions point into it.
-    pub document: Document,
-    /// robots.txt ready for verdicts.
-    pub matcher: Matcher,
-    /// Rules that Google's library reads otherwise than RFC 9309 says. See
-    /// [`CrawlerRules::second_reading`].
+    /// robots.txt as data; the group and rule indexes of decisions are indexes of it.
+    pub document: RobotsDocument,
+    /// robots.txt, ready for verdicts.
+    pub matcher: GroupMatcher,
+    /// The rules of groups that Google's library reads otherwise. See [`GoogleParsing::OwnRules`].
     pub google_rules: Vec<GoogleRules>,
-    /// The source of each rule: `[group][rule]`, aligned with `document`.
+    /// The source of each rule, `[group][rule]` as in `document`.
     pub rule_sources: Vec<Vec<RuleSource>>,
-    /// The source of each group, aligned with `document.groups`.
+    /// The source of each group, as in `document.groups`.
     pub group_sources: Vec<RuleSource>,
-    /// Tokens that the policy names and the registry does not know.
+    /// The tokens and markers that the site knows beside the registry.
     pub tokens: SiteMarkers,
-    /// The answers that a decision may point at.
+    /// The answers to blocked requests; [`CrawlerRules`] has indexes of them.
     pub answers: Vec<RefusalAnswer>,
-    /// Pages of the site's own, in place of crawlgate's.
+    /// The site's own HTML pages.
     pub pages: SitePages,
-    /// The robots.txt from before crawlgate, where the operator says what it was.
-    pub previous: Option<DeclaredPrevious>,
-    /// The lines of X-Robots-Tag.
+    /// The robots.txt from before crawlgate, if the policy declares it.
+    pub previous: Option<PreviousRobotsTxt>,
+    /// The X-Robots-Tag rules.
     pub tags: TagPlan,
     /// The header lines about the use of the content.
     pub signals: SignalPlan,
-    /// The treatment of the origin's X-Robots-Tag.
-    pub origin_tags: OriginTags,
-    /// The changes to HTML pages.
+    /// How the origin's X-Robots-Tag is treated.
+    pub origin_tags: OriginTagsMode,
+    /// Which HTML pages get robots metas.
     pub html: Option<HtmlRules>,
-    /// The moment that it was compiled for.
+    /// The time that it was compiled for.
     pub at: Timestamp,
-    /// When it must be compiled again, because a retirement moves on.
+    /// When it must be compiled again, because a retirement moves to its next stage.
     pub next_switch: Option<Timestamp>,
-    /// The last answer to `/`.
-    pub front_page: FrontPage,
+    /// What is known of the last response for `/`.
+    pub front_page: FrontPageStatus,
     /// How long a crawler may use a superseded version.
     pub grace: Duration,
-    /// Paths that no crawler is to request.
+    /// The patterns of traps.
     pub traps: RuleSet,
-    /// The addresses of crawlers that the owner vouches for.
-    pub networks: Networks,
-    /// How much longer a cache before crawlgate may answer with a superseded version, when there is
-    /// one.
+    /// The networks of crawlers that the policy lists.
+    pub networks: CrawlerNetworks,
+    /// How long a cache in front of crawlgate may answer with a superseded version, if there is a
+    /// cache.
     pub behind_cache: Option<Duration>,
-    /// Whether the policy leaves open whether there is a cache.
+    /// Whether the policy does not say if there is such a cache.
     pub perhaps_behind_cache: bool,
-    /// The rules of each claim. See [`Site::crawler_rules`].
     pub(super) crawler_rules: CrawlerRulesTable,
 }
 
 impl Site {
-    /// A rule with its source, by the places of its group and in it.
+    /// A rule with its source, by the index of its group and its index in the group.
     pub fn rule(&self, group: u16, rule: u32) -> Option<(&Rule, &RuleSource)> {
         let group = usize::from(group);
         let place = usize::try_from(rule).ok()?;
         let rule = self.document.groups.get(group)?.rules.get(place)?;
         Some((rule, self.rule_sources.get(group)?.get(place)?))
     }
-    /// For how long a crawler may use a copy, the time in a cache before crawlgate included.
-    pub fn copy_time(&self) -> Duration {
+
+    /// How long a crawler may use a copy, with the time in a cache in front of crawlgate.
+    pub fn copy_lifetime(&self) -> Duration {
         self.grace + self.behind_cache.unwrap_or_default()
     }
 
-    /// The knowledge of the origin's own robots.txt that it was compiled with.
-    pub fn origin_known(&self) -> Origin {
+    /// Whether the origin's X-Robots-Tag is removed from every response. Any other treatment applies
+    /// only where a rule matches.
+    pub fn strips_origin_tags(&self) -> bool {
+        self.origin_tags == OriginTagsMode::Strip
+    }
+
+    /// The origin's robots.txt that it was compiled with, for another compilation.
+    pub fn origin_availability(&self) -> OriginAvailability {
         match (&self.origin, self.robots_txt.awaits_origin_until) {
-            (Some(file), _) => Origin::Read(file.clone()),
-            (None, Some(until)) => Origin::Awaited { until },
-            (None, None) => Origin::Unknown,
+            (Some(file), _) => OriginAvailability::Available(file.clone()),
+            (None, Some(until)) => OriginAvailability::Awaited { until },
+            (None, None) => OriginAvailability::Missing,
         }
     }
 
     /// The crawler that a person means by `agent`: a token of the policy, else a token, id or name
-    /// of the registry, else what `agent` claims to be as a whole user agent.
+    /// of the registry, else what `agent` claims as a user agent.
     pub fn claim_of(&self, agent: &str, registry: &Registry) -> Claim {
         let claim = self
             .tokens
-            .named(agent)
+            .token_claim(agent)
             .or_else(|| registry.find(agent).map(Claim::Known));
-        claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
+        claim.unwrap_or_else(|| registry.identify_on_site(agent.as_bytes(), &self.tokens))
     }
 
-    /// The claim of requests with `agent` as user agent or as token. Unlike
-    /// [`claim_of`](Site::claim_of), a token that only groups or enforcement name means what
-    /// requests with it are taken for: a name of a person's app matches none.
-    pub fn claim_of_request(&self, agent: &str, registry: &Registry) -> Claim {
+    /// Like [`claim_of`](Site::claim_of), but a token that only groups or enforcement name counts
+    /// as a user agent: the name of an app for people matches no crawler.
+    pub fn claim_for_request(&self, agent: &str, registry: &Registry) -> Claim {
         let is_described =
-            self.policy.described_crawler(agent).is_some() || registry.find(agent).is_some();
+            self.policy.crawler_description(agent).is_some() || registry.find(agent).is_some();
         if is_described {
             self.claim_of(agent, registry)
         } else {
-            registry.identify_with(agent.as_bytes(), &self.tokens)
+            registry.identify_on_site(agent.as_bytes(), &self.tokens)
         }
     }
 
-    /// The rules of a second reading that has its own.
-    pub fn own_rules(&self, reading: SecondReading) -> Option<&GoogleRules> {
+    /// The rules that Google's library reads, if they differ.
+    pub fn own_google_rules(&self, reading: GoogleParsing) -> Option<&GoogleRules> {
         match reading {
-            SecondReading::OwnRules(place) => self.google_rules.get(usize::from(place)),
-            SecondReading::None | SecondReading::SameRules => None,
+            GoogleParsing::OwnRules(place) => self.google_rules.get(usize::from(place)),
+            GoogleParsing::Unused | GoogleParsing::SameRules => None,
         }
     }
 
-    /// The treatment of a claim by the policy: its group, its enforcement, its answers.
+    /// How the site treats a claimed crawler.
     pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
         self.crawler_rules.get(claim)
     }

@@ -1,30 +1,30 @@
-//! [`Networks`]: the networks that a policy lists for its crawlers. A client that claims to be such
-//! a crawler is verified by its address: it must be inside the networks of that crawler.
+//! [`CrawlerNetworks`]: the IP networks that a policy lists for crawlers. A client that claims to
+//! be such a crawler is verified if its address is in the crawler's networks.
 
 use crate::crawlers::Claim;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// The addresses that the owner vouches for, by crawler.
+/// The networks of crawlers, as the policy lists them.
 #[derive(Debug, Default)]
-pub struct Networks(pub Vec<(Claim, Vec<IpNet>)>);
+pub struct CrawlerNetworks(pub Vec<(Claim, Vec<IpNet>)>);
 
-impl Networks {
-    /// Whether the policy lists no address.
+impl CrawlerNetworks {
+    /// Whether the policy lists none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The networks of each crawler that has some.
-    pub fn each(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
+    /// Each crawler with its networks.
+    pub fn iter(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
         self.0
             .iter()
             .map(|(claim, networks)| (*claim, networks.as_slice()))
     }
 
-    /// Whether an address is among those that the policy lists for a crawler; `None` where it lists
-    /// no address of that kind, IPv4 or IPv6, for the crawler.
-    pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
+    /// Whether an address is in the networks of a crawler; `None` where the policy lists no network
+    /// of that family (IPv4 or IPv6) for it.
+    pub fn contains_address(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;
         let mut of_its_kind = networks
             .iter()

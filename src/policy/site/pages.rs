@@ -1,8 +1,8 @@
 //! [`SitePages`]: a site's own HTML pages, sent in place of crawlgate's during pauses, when the
-//! origin fails, and to refused crawlers. A [`PageTemplate`] is one page, cut where the status, the
-//! reason and the request id are inserted.
+//! origin fails, and to blocked crawlers. A [`PageTemplate`] is one page, split where the status,
+//! the reason and the request id are inserted.
 
-use crate::policy::model::{AnswerPages, Included};
+use crate::policy::model::{AnswerPages, IncludedFile};
 use std::sync::Arc;
 
 /// The pages of a site.
@@ -12,7 +12,7 @@ pub struct SitePages {
     pub pause: Option<Arc<PageTemplate>>,
     /// Where the origin does not answer.
     pub failure: Option<Arc<PageTemplate>>,
-    /// For a crawler that is refused.
+    /// For a blocked crawler.
     pub refusal: Option<Arc<PageTemplate>>,
 }
 
@@ -26,7 +26,7 @@ pub struct PageTemplate {
 /// A part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagePart {
-    /// As it stands in the file.
+    /// Text of the file.
     Text(String),
     /// The status code with its name: `{{status}}`.
     Status,
@@ -36,27 +36,26 @@ pub enum PagePart {
     RequestId,
 }
 
-fn template(page: &Option<Included>) -> Option<Arc<PageTemplate>> {
+fn parse_page(page: &Option<IncludedFile>) -> Option<Arc<PageTemplate>> {
     let bytes = page.as_ref()?.bytes.as_deref()?;
     let text = String::from_utf8_lossy(bytes);
     Some(Arc::new(PageTemplate::parse(&text)))
 }
 
 impl SitePages {
-    /// Parses the pages that could be read; bytes that are not UTF-8 are replaced. A page that was
-    /// not found is `None`, and crawlgate's own is sent.
+    /// Parses the pages that were found; bytes that are not UTF-8 are replaced.
     pub fn new(pages: &AnswerPages) -> SitePages {
         SitePages {
-            pause: template(&pages.pause),
-            failure: template(&pages.failure),
-            refusal: template(&pages.refusal),
+            pause: parse_page(&pages.pause),
+            failure: parse_page(&pages.failure),
+            refusal: parse_page(&pages.refusal),
         }
     }
 }
 
 impl PageTemplate {
-    /// Cuts a page at `{{status}}`, `{{reason}}` and `{{request_id}}`. Any other text in double
-    /// braces stays as it is. No part is empty text.
+    /// Splits a page at `{{status}}`, `{{reason}}` and `{{request_id}}`. Other text in double
+    /// braces stays. No part is empty.
     pub fn parse(html: &str) -> PageTemplate {
         let variables = [
             ("{{status}}", PagePart::Status),
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_cut_at_its_variables() {
+    fn page_is_split_at_its_variables() {
         let parts = |html: &str| PageTemplate::parse(html).parts;
         assert_eq!(
             parts("{{status}}: {{reason}}!"),

@@ -1,89 +1,88 @@
-//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. [`RuleSource`]: the
-//! source of a rule in it, for example a place in the policy or a line of the origin's robots.txt.
-//! [`LeftOut`]: an Allow of the origin's robots.txt that was left out of the file.
-//! [`DeclaredPrevious`]: the robots.txt that the site served before crawlgate.
+//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. [`RuleSource`] says
+//! where one of its rules comes from: the policy, or the origin's own robots.txt. [`DroppedAllow`]
+//! is a rule of the origin that the merge left out, and [`PreviousRobotsTxt`] what the site served
+//! before crawlgate.
 
-use super::Version;
-use crate::robots::Pattern;
+use super::RobotsVersion;
+use crate::robots::PathPattern;
 use crate::time::Timestamp;
-use crate::yaml::Span;
+use crate::yaml::SourceSpan;
 use std::sync::Arc;
 
-/// The file as it is served.
+/// The robots.txt of a site, ready to be served.
 #[derive(Debug)]
 pub struct RobotsTxt {
     /// The bytes.
     pub body: Arc<[u8]>,
-    /// The version id of the bytes.
-    pub version: Version,
+    /// Their id.
+    pub version: RobotsVersion,
     /// The strong entity tag, with its quotes.
     pub etag: String,
     /// The Cache-Control value.
     pub cache_control: String,
-    /// The origin's file is still awaited: until this moment these bytes are not served.
+    /// The origin's file is awaited: until this time 503 is answered in place of these bytes.
     pub awaits_origin_until: Option<Timestamp>,
 }
 
 impl RobotsTxt {
-    /// For how many seconds the origin's file is still waited for; `None` when these bytes are
-    /// served.
-    pub fn awaits_origin(&self, now: Timestamp) -> Option<u64> {
+    /// How much longer the origin's file is awaited; `None` when these bytes are served.
+    pub fn origin_wait_seconds(&self, now: Timestamp) -> Option<u64> {
         self.awaits_origin_until
             .filter(|until| now < *until)
             .map(|until| until.since(now).as_secs())
     }
 }
 
-/// The robots.txt from before crawlgate, where the operator says what it was.
+/// The robots.txt from before crawlgate, as the policy declares it.
 #[derive(Debug)]
-pub enum DeclaredPrevious {
+pub enum PreviousRobotsTxt {
     /// These bytes.
     File(Arc<[u8]>),
-    /// The origin's own file as crawlgate first reads it; `None` until then.
+    /// The origin's own file, as crawlgate first fetches it; `None` until then.
     Origin(Option<Arc<[u8]>>),
 }
 
-impl DeclaredPrevious {
-    /// The bytes, where they are known.
+impl PreviousRobotsTxt {
+    /// The bytes, if they are known.
     pub fn bytes(&self) -> Option<&Arc<[u8]>> {
         match self {
-            DeclaredPrevious::File(bytes) => Some(bytes),
-            DeclaredPrevious::Origin(bytes) => bytes.as_ref(),
+            PreviousRobotsTxt::File(bytes) => Some(bytes),
+            PreviousRobotsTxt::Origin(bytes) => bytes.as_ref(),
         }
     }
 }
 
-/// The source of a rule of the served file.
+/// Where a rule of the served file comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RuleSource {
-    /// Written in the policy, here.
-    Policy(Span),
-    /// Follows from the stance towards a purpose, here.
-    Purpose(Span),
-    /// Follows from `environment: staging`.
+    /// This place in the policy.
+    Policy(SourceSpan),
+    /// The stance towards a purpose, at this place in the policy.
+    Purpose(SourceSpan),
+    /// `environment: staging`.
     Staging,
-    /// Written in the origin's own robots.txt, in the line of this number.
+    /// This line of the origin's own robots.txt.
     Origin(usize),
 }
 
 impl RuleSource {
     /// The place in the policy; the beginning of the file for a source elsewhere.
-    pub fn span(&self) -> Span {
+    pub fn span(&self) -> SourceSpan {
         match self {
             RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
-            RuleSource::Staging | RuleSource::Origin(_) => Span::default(),
+            RuleSource::Staging | RuleSource::Origin(_) => SourceSpan::default(),
         }
     }
 }
 
-/// An Allow of the origin that is not in the file, because it could defeat a Disallow of the
+/// An Allow of the origin that the merge leaves out, because it could defeat a Disallow of the
 /// policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LeftOut {
-    /// What it allows.
-    pub allow: Pattern,
-    /// Where it stands in the origin's file.
+pub struct DroppedAllow {
+    /// Its pattern.
+    pub allow: PathPattern,
+    /// Its line in the origin's file.
     pub line: usize,
-    /// The Disallow that it could defeat.
-    pub disallow: Span,
+    /// The Disallow, in the policy.
+    pub disallow: SourceSpan,
 }

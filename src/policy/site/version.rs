@@ -1,51 +1,50 @@
-//! [`Version`]: the id of a robots.txt, which is a hash of its bytes. crawlgate uses it to record
-//! which file a host published and which file a crawler may have cached.
+//! [`RobotsVersion`]: the id of one robots.txt, a hash of its bytes. By this id crawlgate remembers
+//! which robots.txt a host published, and which one a crawler may still have in its cache.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// The identity of the bytes of a robots.txt: the first 8 bytes of their SHA-256.
+/// The id of a robots.txt: the first 8 bytes of its SHA-256, written as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Version(pub [u8; 8]);
+pub struct RobotsVersion(pub [u8; 8]);
 
-impl fmt::Display for Version {
+impl fmt::Display for RobotsVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.number())
+        write!(f, "{:016x}", self.as_u64())
     }
 }
 
-impl fmt::Debug for Version {
+impl fmt::Debug for RobotsVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Version({self})")
     }
 }
 
-impl Version {
-    /// The version that these bytes are.
-    pub fn of(body: &[u8]) -> Version {
+impl RobotsVersion {
+    /// The id of these bytes.
+    pub fn from_body(body: &[u8]) -> RobotsVersion {
         let mut first = [0; 8];
         first.copy_from_slice(&Sha256::digest(body)[..8]);
-        Version(first)
+        RobotsVersion(first)
     }
 
-    /// The bytes as a number, the first of them the highest.
-    pub fn number(self) -> u64 {
+    /// The id as a number, big-endian.
+    pub fn as_u64(self) -> u64 {
         u64::from_be_bytes(self.0)
     }
 }
 
-/// A text that is no version: not 16 hexadecimal digits.
+/// The error for a text that is not 16 hexadecimal digits.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MalformedVersion;
 
-impl FromStr for Version {
+impl FromStr for RobotsVersion {
     type Err = MalformedVersion;
 
-    /// Reads what `Display` writes.
-    fn from_str(text: &str) -> Result<Version, MalformedVersion> {
+    fn from_str(text: &str) -> Result<RobotsVersion, MalformedVersion> {
         match u64::from_str_radix(text, 16) {
-            Ok(number) if text.len() == 16 => Ok(Version(number.to_be_bytes())),
+            Ok(number) if text.len() == 16 => Ok(RobotsVersion(number.to_be_bytes())),
             _ => Err(MalformedVersion),
         }
     }

@@ -1,20 +1,20 @@
-//! What holds for any bytes: the lines put together are the bytes, nothing panics, and time is
-//! linear.
+//! A property test with random bytes as robots.txt: parsing never panics, takes linear time, and
+//! loses no byte of the file.
 
 use super::oracle::{SPACED, any_file, config};
-use crate::robots::steps;
-use crate::robots::{Dialect, File, LineEnd, Reading};
+use crate::robots::step_counter;
+use crate::robots::{Dialect, DialectRules, LineEnd, RobotsFile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// The lines put together are the bytes; what a line says lies in it.
 fn check_lossless(bytes: &[u8]) -> Result<(), TestCaseError> {
-    let file = File::parse(bytes);
+    let file = RobotsFile::parse(bytes);
     let mut together: Vec<u8> = Vec::new();
     for (place, line) in file.lines().iter().enumerate() {
         prop_assert_eq!(line.number, place + 1);
         prop_assert_eq!(line.text.start, together.len());
-        together.extend(file.octets(&line.text));
+        together.extend(file.slice(&line.text));
         together.extend(match line.end {
             LineEnd::Lf => &b"\n"[..],
             LineEnd::Cr => b"\r",
@@ -23,14 +23,14 @@ fn check_lossless(bytes: &[u8]) -> Result<(), TestCaseError> {
         });
         prop_assert!(
             !file
-                .octets(&line.text)
+                .slice(&line.text)
                 .iter()
-                .any(|octet| b"\r\n".contains(octet))
+                .any(|byte| b"\r\n".contains(byte))
         );
         let within = |part: &std::ops::Range<usize>| {
             part.start >= line.text.start && part.end <= line.text.end
         };
-        if let Some(record) = &line.record {
+        if let Some(record) = &line.key_value {
             prop_assert!(
                 within(&record.name)
                     && within(&record.value)
@@ -49,18 +49,18 @@ proptest! {
     #![proptest_config(config(3_000))]
 
     #[test]
-    fn lines_put_together_are_the_bytes(bytes in any_file()) {
+    fn joined_lines_are_the_bytes(bytes in any_file()) {
         check_lossless(&bytes)?;
     }
 
     #[test]
-    fn any_bytes_are_read_without_a_panic(bytes in vec(any::<u8>(), 0..600), token in vec(any::<u8>(), 0..8), url in vec(any::<u8>(), 0..60)) {
+    fn any_bytes_are_parsed_without_panic(bytes in vec(any::<u8>(), 0..600), token in vec(any::<u8>(), 0..8), url in vec(any::<u8>(), 0..60)) {
         check_lossless(&bytes)?;
-        let file = File::parse(bytes);
+        let file = RobotsFile::parse(bytes);
         for dialect in Dialect::ALL {
-            let reading = Reading::new(&file, dialect, &SPACED);
+            let reading = DialectRules::new(&file, dialect, &SPACED);
             reading.verdict(&token, &url);
-            reading.binding(&token);
+            reading.groups_for(&token);
         }
     }
 }
@@ -68,11 +68,11 @@ proptest! {
 // ---- time
 // --------------------------------------------------------------------------------------------------------------
 
-/// Files of so many octets, each of a kind that a careless reader takes long for.
-fn files(octets: usize) -> [String; 22] {
+/// Files of so many bytes, each of a kind that a careless reader takes long for.
+fn adverse_files(bytes: usize) -> [String; 22] {
     let filled = |before: &str, with: &str| {
         let mut text = before.to_owned();
-        text.push_str(&with.repeat((octets - before.len()) / with.len()));
+        text.push_str(&with.repeat((bytes - before.len()) / with.len()));
         text
     };
     [
@@ -102,28 +102,28 @@ fn files(octets: usize) -> [String; 22] {
 }
 
 /// The steps of reading a file in every dialect, and of two verdicts in each.
-fn steps(text: &str) -> u64 {
+fn reading_steps(text: &str) -> u64 {
     let url = format!("/{}", "a".repeat(200));
-    steps::of(|| {
-        let file = File::parse(text.as_bytes());
+    step_counter::count_steps_of(|| {
+        let file = RobotsFile::parse(text.as_bytes());
         for dialect in Dialect::ALL {
-            let reading = Reading::new(&file, dialect, &SPACED);
+            let reading = DialectRules::new(&file, dialect, &SPACED);
             reading.verdict(b"Foo", url.as_bytes());
             reading.verdict(b"a", b"/b");
         }
     })
 }
 
-/// Twice the octets take twice the steps: what takes the square of them would take four times as
+/// Twice the bytes take twice the steps: what takes the square of them would take four times as
 /// many.
 #[test]
-fn anything_is_read_in_linear_time() {
-    const OCTETS: usize = 1 << 17;
-    for (half, whole) in files(OCTETS).iter().zip(&files(2 * OCTETS)) {
-        let (half, whole) = (steps(half), steps(whole));
+fn any_file_is_parsed_in_linear_time() {
+    const BYTES: usize = 1 << 17;
+    for (half, whole) in adverse_files(BYTES).iter().zip(&adverse_files(2 * BYTES)) {
+        let (half, whole) = (reading_steps(half), reading_steps(whole));
         let most = half * 9 / 4 + 10_000;
         assert!(
-            half * 2 >= OCTETS as u64 && whole <= most,
+            half * 2 >= BYTES as u64 && whole <= most,
             "{half} steps, and {whole} for twice as much"
         );
     }

@@ -1,40 +1,41 @@
-//! Rendering, and finding the group of a token.
+//! Tests of `RobotsDocument`, the robots.txt that crawlgate makes from a policy: how it is written
+//! as text, and which group is found for a crawler's user-agent token.
 
-use super::{document, group};
-use crate::robots::{Document, Extension, Group, Matcher, render};
+use super::{document_with, rule_group};
+use crate::robots::{ExtensionLine, GroupMatcher, RobotsDocument, RuleGroup, render_robots_txt};
 use std::time::Duration;
 
-fn with_delay(delay: Duration) -> Document {
-    document(vec![Group {
+fn with_delay(delay: Duration) -> RobotsDocument {
+    document_with(vec![RuleGroup {
         crawl_delay: Some(delay),
-        ..group(&["*"], &["Disallow: /x"])
+        ..rule_group(&["*"], &["Disallow: /x"])
     }])
 }
 
 #[test]
-fn a_document_is_written_in_its_order() {
-    let document = Document {
+fn document_is_written_in_its_order() {
+    let document = RobotsDocument {
         comments: vec![
             "Made by crawlgate.".to_owned(),
             String::new(),
             "Second".to_owned(),
         ],
         groups: vec![
-            Group {
+            RuleGroup {
                 comments: vec!["For everyone.".to_owned()],
                 crawl_delay: Some(Duration::from_secs(10)),
-                extensions: vec![Extension {
+                extensions: vec![ExtensionLine {
                     key: "Content-Signal".to_owned(),
                     value: "ai-train=no".to_owned(),
                 }],
-                ..group(
+                ..rule_group(
                     &["*"],
                     &["Disallow: /cart/", "Allow: /cart/help", "Disallow: /*?s=*$"],
                 )
             },
-            group(&["GPTBot", "CCBot"], &["Disallow: /"]),
+            rule_group(&["GPTBot", "CCBot"], &["Disallow: /"]),
         ],
-        extensions: vec![Extension {
+        extensions: vec![ExtensionLine {
             key: "License".to_owned(),
             value: "https://shop.example/license.xml".to_owned(),
         }],
@@ -65,51 +66,54 @@ Disallow: /
 Sitemap: https://shop.example/a.xml
 Sitemap: https://shop.example/b.xml
 ";
-    assert_eq!(render(&document), expected);
-    assert_eq!(render(&document), render(&document.clone()));
+    assert_eq!(render_robots_txt(&document), expected);
+    assert_eq!(
+        render_robots_txt(&document),
+        render_robots_txt(&document.clone())
+    );
 }
 
 #[test]
-fn nothing_is_written_for_nothing() {
-    assert_eq!(render(&Document::default()), "");
-    let only = Document {
+fn empty_document_renders_as_empty_text() {
+    assert_eq!(render_robots_txt(&RobotsDocument::default()), "");
+    let only = RobotsDocument {
         sitemaps: vec!["https://a.example/s".to_owned()],
-        ..Document::default()
+        ..RobotsDocument::default()
     };
-    assert_eq!(render(&only), "Sitemap: https://a.example/s\n");
+    assert_eq!(render_robots_txt(&only), "Sitemap: https://a.example/s\n");
 }
 
 #[test]
-fn a_group_without_rules_gets_one_before_its_crawl_delay() {
-    let document = document(vec![
-        Group {
+fn group_without_rules_gets_one_before_its_crawl_delay() {
+    let document = document_with(vec![
+        RuleGroup {
             crawl_delay: Some(Duration::from_secs(5)),
-            ..group(&["msnbot"], &[])
+            ..rule_group(&["msnbot"], &[])
         },
-        group(&["Baiduspider"], &["Disallow: /"]),
+        rule_group(&["Baiduspider"], &["Disallow: /"]),
     ]);
     assert_eq!(
-        render(&document),
+        render_robots_txt(&document),
         "User-agent: msnbot\nAllow: /\nCrawl-delay: 5\n\nUser-agent: Baiduspider\nDisallow: /\n"
     );
 }
 
 #[test]
-fn an_empty_pattern_is_written_without_a_trailing_blank() {
+fn empty_pattern_is_written_without_a_trailing_blank() {
     assert_eq!(
-        render(&document(vec![group(&["*"], &["Disallow:"])])),
+        render_robots_txt(&document_with(vec![rule_group(&["*"], &["Disallow:"])])),
         "User-agent: *\nDisallow:\n"
     );
 }
 
 #[test]
-fn a_group_without_agents_is_left_out() {
-    let document = document(vec![
-        group(&["a"], &["Allow: /x"]),
-        group(&[], &["Disallow: /"]),
-        group(&["", " \n"], &["Disallow: /"]),
+fn group_without_agents_is_left_out() {
+    let document = document_with(vec![
+        rule_group(&["a"], &["Allow: /x"]),
+        rule_group(&[], &["Disallow: /"]),
+        rule_group(&["", " \n"], &["Disallow: /"]),
     ]);
-    assert_eq!(render(&document), "User-agent: a\nAllow: /x\n");
+    assert_eq!(render_robots_txt(&document), "User-agent: a\nAllow: /x\n");
 }
 
 #[test]
@@ -122,7 +126,7 @@ fn crawl_delay_is_in_seconds_with_the_decimals_it_needs() {
         (0, "0"),
         (1, "0.001"),
     ] {
-        let text = render(&with_delay(Duration::from_millis(millis)));
+        let text = render_robots_txt(&with_delay(Duration::from_millis(millis)));
         assert!(
             text.ends_with(&format!("\nCrawl-delay: {written}\n")),
             "{text}"
@@ -131,13 +135,13 @@ fn crawl_delay_is_in_seconds_with_the_decimals_it_needs() {
 }
 
 #[test]
-fn a_sitemap_is_written_without_its_fragment() {
+fn sitemap_is_written_without_its_fragment() {
     let sitemaps = ["#", " ", "https://a.example/s#x", "https://a.example/a b"]
         .map(str::to_owned)
         .to_vec();
-    let text = render(&Document {
+    let text = render_robots_txt(&RobotsDocument {
         sitemaps,
-        ..Document::default()
+        ..RobotsDocument::default()
     });
     assert_eq!(
         text,
@@ -146,32 +150,32 @@ fn a_sitemap_is_written_without_its_fragment() {
 }
 
 #[test]
-fn no_text_can_inject_a_line() {
+fn text_cannot_inject_lines() {
     let break_out =
         "x\r\nDisallow: /\rAllow: /y\u{0}\u{b}\u{c}\u{1c}\u{85}\u{2028}Disallow: /\u{2029}z#w";
-    let document = Document {
+    let document = RobotsDocument {
         comments: vec![break_out.to_owned()],
-        groups: vec![Group {
+        groups: vec![RuleGroup {
             comments: vec![break_out.to_owned()],
-            ..group(&[break_out], &["Allow: /ok"])
+            ..rule_group(&[break_out], &["Allow: /ok"])
         }],
         sitemaps: vec![format!("https://a.example/{break_out}")],
         extensions: vec![
-            Extension {
+            ExtensionLine {
                 key: break_out.to_owned(),
                 value: break_out.to_owned(),
             },
-            Extension {
+            ExtensionLine {
                 key: "Disallow".to_owned(),
                 value: "/".to_owned(),
             },
-            Extension {
+            ExtensionLine {
                 key: "User-agent".to_owned(),
                 value: "*".to_owned(),
             },
         ],
     };
-    let text = render(&document);
+    let text = render_robots_txt(&document);
     assert!(
         text.chars()
             .all(|c| c == '\n' || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))),
@@ -195,20 +199,20 @@ fn no_text_can_inject_a_line() {
 }
 
 #[test]
-fn a_token_is_found_without_regard_to_case() {
-    let matcher = Matcher::new(&document(vec![
-        group(&["Googlebot", "Bingbot"], &["Disallow: /g"]),
-        group(&["*"], &["Disallow: /s"]),
-        group(
+fn token_is_found_without_regard_to_case() {
+    let matcher = GroupMatcher::new(&document_with(vec![
+        rule_group(&["Googlebot", "Bingbot"], &["Disallow: /g"]),
+        rule_group(&["*"], &["Disallow: /s"]),
+        rule_group(
             &["GOOGLEBOT", "Googlebot-Image", "MJ12bot"],
             &["Disallow: /late"],
         ),
-        group(&["*"], &[]),
+        rule_group(&["*"], &[]),
     ]));
-    assert_eq!(matcher.named("googleBOT"), Some(0));
-    assert_eq!(matcher.named("BINGBOT"), Some(0));
-    assert_eq!(matcher.named("googlebot-image"), Some(2));
-    assert_eq!(matcher.named("mj12BOT"), Some(2));
+    assert_eq!(matcher.named_group("googleBOT"), Some(0));
+    assert_eq!(matcher.named_group("BINGBOT"), Some(0));
+    assert_eq!(matcher.named_group("googlebot-image"), Some(2));
+    assert_eq!(matcher.named_group("mj12BOT"), Some(2));
     for unknown in [
         "Google",
         "Googlebot-",
@@ -218,16 +222,19 @@ fn a_token_is_found_without_regard_to_case() {
         "ſ",
         "googlebot\u{0}",
     ] {
-        assert_eq!(matcher.named(unknown), None, "{unknown}");
+        assert_eq!(matcher.named_group(unknown), None, "{unknown}");
     }
-    assert_eq!(matcher.star(), Some(1));
+    assert_eq!(matcher.star_group(), Some(1));
     assert_eq!(matcher.rules(0).find(b"/g/x"), Some(0));
     assert_eq!(matcher.rules(1).find(b"/g/x"), None);
     assert_eq!(matcher.rules(0).rules()[0].pattern.as_str(), "/g");
 }
 
 #[test]
-fn a_document_without_a_star_group_has_none() {
-    let matcher = Matcher::new(&document(vec![group(&["a"], &[])]));
-    assert_eq!((matcher.star(), matcher.named("A")), (None, Some(0)));
+fn document_without_a_star_group_has_none() {
+    let matcher = GroupMatcher::new(&document_with(vec![rule_group(&["a"], &[])]));
+    assert_eq!(
+        (matcher.star_group(), matcher.named_group("A")),
+        (None, Some(0))
+    );
 }

@@ -1,26 +1,28 @@
-//! The lines of a file: keys, separators, comments, line ends, byte order marks, and what is odd
-//! about them.
+//! Tests of splitting a robots.txt into lines: keys, separators, comments, line ends and byte order
+//! marks, and the issues that are reported for a line.
 
-use super::dialects::{both, each};
-use crate::robots::{File, Key, LineEnd, MAX_LINE, Oddity, Shape, Spelling};
+use super::dialects::{assert_both, assert_each};
+use crate::robots::{
+    FileFormat, KeySpelling, LineEnd, LineIssue, MAX_LINE_BYTES, RobotsFile, RobotsKey,
+};
 
-fn keys(text: &[u8]) -> Vec<Option<(Key, Spelling)>> {
-    let file = File::parse(text);
+fn parsed_keys(text: &[u8]) -> Vec<Option<(RobotsKey, KeySpelling)>> {
+    let file = RobotsFile::parse(text);
     file.lines()
         .iter()
         .map(|line| {
-            line.record
+            line.key_value
                 .as_ref()
                 .map(|record| (record.key, record.spelling))
         })
         .collect()
 }
 
-fn oddities(text: impl AsRef<[u8]>) -> Vec<Oddity> {
-    let file = File::parse(text.as_ref());
+fn issues(text: impl AsRef<[u8]>) -> Vec<LineIssue> {
+    let file = RobotsFile::parse(text.as_ref());
     file.lines()
         .iter()
-        .flat_map(|line| line.oddities.iter().copied())
+        .flat_map(|line| line.issues.iter().copied())
         .collect()
 }
 
@@ -34,9 +36,9 @@ fn keys_are_read_without_regard_to_case() {
         "user-agent: *\ndisallow: /\n",
         "uSeR-aGeNt: *\ndIsAlLoW: /\n",
     ] {
-        both(file, "GPTBot", "/a", "deny 2");
+        assert_both(file, "GPTBot", "/a", "deny 2");
     }
-    both(
+    assert_both(
         "user-agent: *\nALLOW: /a\nDisallow: /\n",
         "GPTBot",
         "/a",
@@ -45,82 +47,82 @@ fn keys_are_read_without_regard_to_case() {
 }
 
 #[test]
-fn known_misspellings_are_read_and_said() {
+fn known_misspellings_are_read_and_reported() {
     for typo in ["useragent", "User Agent"] {
-        both(
+        assert_both(
             format!("{typo}: *\nDisallow: /\n"),
             "GPTBot",
             "/a",
             "deny 2",
         );
-        assert_eq!(oddities(format!("{typo}: *\n")), [Oddity::Typo]);
+        assert_eq!(issues(format!("{typo}: *\n")), [LineIssue::Typo]);
     }
     for typo in ["dissallow", "Dissalow", "disalow", "DIASLLOW", "disallaw"] {
-        both(
+        assert_both(
             format!("User-agent: *\n{typo}: /\n"),
             "GPTBot",
             "/a",
             "deny 2",
         );
-        assert_eq!(keys(typo.to_owned().as_bytes()), [None]);
+        assert_eq!(parsed_keys(typo.to_owned().as_bytes()), [None]);
         assert_eq!(
-            keys(format!("{typo}:").as_bytes()),
-            [Some((Key::Disallow, Spelling::Typo))]
+            parsed_keys(format!("{typo}:").as_bytes()),
+            [Some((RobotsKey::Disallow, KeySpelling::Typo))]
         );
     }
     assert_eq!(
-        keys(b"site-map: x\nsitemap: x"),
+        parsed_keys(b"site-map: x\nsitemap: x"),
         [
-            Some((Key::Sitemap, Spelling::Typo)),
-            Some((Key::Sitemap, Spelling::Exact))
+            Some((RobotsKey::Sitemap, KeySpelling::Typo)),
+            Some((RobotsKey::Sitemap, KeySpelling::Exact))
         ]
     );
     // Others are no keys.
     for other in ["disalllow", "dsallow", "alow", "user_agent", "agent", "bot"] {
-        both(
+        assert_both(
             format!("User-agent: *\n{other}: /\nUser-agent: One\n{other}: /\n"),
             "One",
             "/a",
             "allow",
         );
         assert_eq!(
-            keys(format!("{other}: x").as_bytes()),
-            [Some((Key::Unknown, Spelling::Exact))]
+            parsed_keys(format!("{other}: x").as_bytes()),
+            [Some((RobotsKey::Unknown, KeySpelling::Exact))]
         );
     }
 }
 
 #[test]
-fn a_key_with_more_behind_it_is_the_key_for_google() {
-    each(
+fn longer_key_is_the_key_for_google() {
+    assert_each(
         "User-agent: *\nDisallowed: /\n",
         "GPTBot",
         "/a",
         "allow",
         "deny 2",
     );
-    each(
+    assert_each(
         "User-agent: *\nDisalow-all: /\n",
         "GPTBot",
         "/a",
         "allow",
         "deny 2",
     );
-    each(
+    assert_each(
         "User-agent: *\nDisallow: /\nAllowed: /a\n",
         "GPTBot",
         "/a",
         "deny 2",
         "allow 3",
     );
-    each(
+    assert_each(
         "User-agent-extra: *\nDisallow: /\n",
         "GPTBot",
         "/a",
         "allow",
         "deny 2",
     );
-    each(
+    assert_each(
         "User-agents: One\nDisallow: /\nUser-agent: *\nAllow: /\n",
         "One",
         "/a",
@@ -128,7 +130,7 @@ fn a_key_with_more_behind_it_is_the_key_for_google() {
         "deny 2",
     );
     // For the RFC such a line is unknown, so it does not close a list of agents either.
-    each(
+    assert_each(
         "User-agent: One\nDisallowed: /x\nUser-agent: Two\nDisallow: /\n",
         "One",
         "/a",
@@ -136,46 +138,46 @@ fn a_key_with_more_behind_it_is_the_key_for_google() {
         "allow",
     );
     assert_eq!(
-        keys(b"Disallow all: /\nAllow-me: /\nUseragents: x\nSitemaps: y"),
+        parsed_keys(b"Disallow all: /\nAllow-me: /\nUseragents: x\nSitemaps: y"),
         [
-            Some((Key::Disallow, Spelling::Longer)),
-            Some((Key::Allow, Spelling::Longer)),
-            Some((Key::UserAgent, Spelling::Longer)),
-            Some((Key::Sitemap, Spelling::Longer)),
+            Some((RobotsKey::Disallow, KeySpelling::Longer)),
+            Some((RobotsKey::Allow, KeySpelling::Longer)),
+            Some((RobotsKey::UserAgent, KeySpelling::Longer)),
+            Some((RobotsKey::Sitemap, KeySpelling::Longer)),
         ]
     );
-    assert_eq!(oddities("Disallowed: /\n"), [Oddity::Typo]);
+    assert_eq!(issues("Disallowed: /\n"), [LineIssue::Typo]);
 }
 
 #[test]
-fn keys_of_others_are_told_apart() {
+fn extension_keys_are_distinguished() {
     for (name, key) in [
-        ("Crawl-delay", Key::CrawlDelay),
-        ("request-rate", Key::RequestRate),
-        ("Visit-time", Key::VisitTime),
-        ("HOST", Key::Host),
-        ("Clean-param", Key::CleanParam),
-        ("Content-Signal", Key::ContentSignal),
-        ("Content-Usage", Key::ContentUsage),
-        ("License", Key::License),
-        ("Noindex", Key::Noindex),
-        ("Nofollow", Key::Noindex),
-        ("Noarchive", Key::Noindex),
-        ("Crawl-delays", Key::Unknown),
-        ("x", Key::Unknown),
+        ("Crawl-delay", RobotsKey::CrawlDelay),
+        ("request-rate", RobotsKey::RequestRate),
+        ("Visit-time", RobotsKey::VisitTime),
+        ("HOST", RobotsKey::Host),
+        ("Clean-param", RobotsKey::CleanParam),
+        ("Content-Signal", RobotsKey::ContentSignal),
+        ("Content-Usage", RobotsKey::ContentUsage),
+        ("License", RobotsKey::License),
+        ("Noindex", RobotsKey::Noindex),
+        ("Nofollow", RobotsKey::Noindex),
+        ("Noarchive", RobotsKey::Noindex),
+        ("Crawl-delays", RobotsKey::Unknown),
+        ("x", RobotsKey::Unknown),
     ] {
         assert_eq!(
-            keys(format!("{name}: 1").as_bytes()),
-            [Some((key, Spelling::Exact))],
+            parsed_keys(format!("{name}: 1").as_bytes()),
+            [Some((key, KeySpelling::Exact))],
             "{name}"
         );
-        assert_eq!(oddities(format!("{name}: 1")), []);
+        assert_eq!(issues(format!("{name}: 1")), []);
     }
 }
 
 #[test]
 fn noindex_is_no_rule() {
-    both("User-agent: *\nNoindex: /\n", "GPTBot", "/a", "allow");
+    assert_both("User-agent: *\nNoindex: /\n", "GPTBot", "/a", "allow");
 }
 
 // ---- separators, blanks, comments
@@ -189,8 +191,8 @@ fn blanks_around_key_and_value_do_not_matter() {
         "Disallow\t:/a",
         "\u{b}Disallow:\u{c}/a\u{b}",
     ] {
-        both(format!("User-agent: *\n{rule}\n"), "GPTBot", "/a", "deny 2");
-        both(
+        assert_both(format!("User-agent: *\n{rule}\n"), "GPTBot", "/a", "deny 2");
+        assert_both(
             format!("User-agent: *\n{rule}$\n"),
             "GPTBot",
             "/ab",
@@ -200,7 +202,7 @@ fn blanks_around_key_and_value_do_not_matter() {
 }
 
 #[test]
-fn a_missing_colon_is_accepted_between_two_words() {
+fn missing_colon_is_accepted_between_two_words() {
     for rule in [
         "Disallow /a",
         "Disallow\t/a",
@@ -209,54 +211,54 @@ fn a_missing_colon_is_accepted_between_two_words() {
         "Disallow /a # why not",
     ] {
         let file = format!("User-agent *\n{rule}\n");
-        both(&file, "GPTBot", "/a", "deny 2");
+        assert_both(&file, "GPTBot", "/a", "deny 2");
         assert_eq!(
-            oddities(&file),
-            [Oddity::MissingColon, Oddity::MissingColon]
+            issues(&file),
+            [LineIssue::MissingColon, LineIssue::MissingColon]
         );
     }
     // Not between three, not for words that are no key, not without a value.
     for line in ["Disallow /a /b", "Banana split", "Disallow", "Disallow/a"] {
-        both(format!("User-agent: *\n{line}\n"), "GPTBot", "/a", "allow");
-        assert_eq!(oddities(line), [Oddity::NoRecord], "{line}");
+        assert_both(format!("User-agent: *\n{line}\n"), "GPTBot", "/a", "allow");
+        assert_eq!(issues(line), [LineIssue::NotKeyValue], "{line}");
     }
     // `User agent x` is three words.
-    both("User agent *\nDisallow: /\n", "GPTBot", "/a", "allow");
+    assert_both("User agent *\nDisallow: /\n", "GPTBot", "/a", "allow");
 }
 
 #[test]
-fn both_oddities_of_a_line_are_said() {
+fn line_reports_all_its_issues() {
     assert_eq!(
-        oddities("Disalow /a\n"),
-        [Oddity::Typo, Oddity::MissingColon]
+        issues("Disalow /a\n"),
+        [LineIssue::Typo, LineIssue::MissingColon]
     );
 }
 
 #[test]
-fn a_line_without_a_key_is_no_record() {
+fn line_without_key_is_no_key_value() {
     for line in [":", ": /a", " : /a", ":Disallow: /a"] {
-        both(format!("User-agent: *\n{line}\n"), "GPTBot", "/a", "allow");
-        assert_eq!(oddities(line), [Oddity::NoRecord], "{line}");
+        assert_both(format!("User-agent: *\n{line}\n"), "GPTBot", "/a", "allow");
+        assert_eq!(issues(line), [LineIssue::NotKeyValue], "{line}");
     }
 }
 
 #[test]
-fn a_comment_ends_what_is_read() {
-    both(
+fn comment_ends_the_value() {
+    assert_both(
         "User-agent: * # x\nDisallow: /a#b\n",
         "GPTBot",
         "/a",
         "deny 2",
     );
-    both(
+    assert_both(
         "User-agent: *\nDisallow: /a #b\n",
         "GPTBot",
         "/ab",
         "deny 2",
     );
-    both("User-agent: *\nDisallow # : /a\n", "GPTBot", "/a", "allow");
-    both("User-agent: *\n#Disallow: /a\n", "GPTBot", "/a", "allow");
-    let file = File::parse(*b"# one \nAllow: / ##two\nx#\n\n");
+    assert_both("User-agent: *\nDisallow # : /a\n", "GPTBot", "/a", "allow");
+    assert_both("User-agent: *\n#Disallow: /a\n", "GPTBot", "/a", "allow");
+    let file = RobotsFile::parse(*b"# one \nAllow: / ##two\nx#\n\n");
     let comments: Vec<_> = file
         .lines()
         .iter()
@@ -274,16 +276,16 @@ fn a_comment_ends_what_is_read() {
 }
 
 #[test]
-fn a_record_says_where_it_stands() {
-    let file = File::parse(*b"\xEF\xBB\xBF User-agent :\tFoo Bar \r\nAllow:\n");
-    let record = file.lines()[0].record.clone().expect("a record");
+fn key_and_value_have_ranges() {
+    let file = RobotsFile::parse(*b"\xEF\xBB\xBF User-agent :\tFoo Bar \r\nAllow:\n");
+    let record = file.lines()[0].key_value.clone().expect("a record");
     assert_eq!(
-        (file.octets(&record.name), file.octets(&record.value)),
+        (file.slice(&record.name), file.slice(&record.value)),
         (&b"User-agent"[..], &b"Foo Bar"[..])
     );
-    let record = file.lines()[1].record.clone().expect("a record");
+    let record = file.lines()[1].key_value.clone().expect("a record");
     assert_eq!(
-        (file.octets(&record.name), file.octets(&record.value)),
+        (file.slice(&record.name), file.slice(&record.value)),
         (&b"Allow"[..], &b""[..])
     );
     assert_eq!(file.line(2), file.lines().last());
@@ -294,7 +296,7 @@ fn a_record_says_where_it_stands() {
 // ---------------------------------------------------------------------------------------------------------
 
 #[test]
-fn lines_are_counted_whatever_ends_them() {
+fn lines_are_counted_with_any_line_end() {
     let lines = [
         "User-agent: One",
         "Allow: /a",
@@ -304,19 +306,19 @@ fn lines_are_counted_whatever_ends_them() {
         "Disallow: /",
     ];
     for end in ["\n", "\r", "\r\n"] {
-        both(lines.join(end), "GPTBot", "/a", "deny 6");
-        both(lines.join(end) + end, "GPTBot", "/a", "deny 6");
+        assert_both(lines.join(end), "GPTBot", "/a", "deny 6");
+        assert_both(lines.join(end) + end, "GPTBot", "/a", "deny 6");
     }
     // Mixed; LF CR is two ends, CR LF one.
-    both("User-agent: *\n\r\r\nDisallow: /", "GPTBot", "/a", "deny 4");
-    both("User-agent: *\r\n\nDisallow: /", "GPTBot", "/a", "deny 3");
-    both(
+    assert_both("User-agent: *\n\r\r\nDisallow: /", "GPTBot", "/a", "deny 4");
+    assert_both("User-agent: *\r\n\nDisallow: /", "GPTBot", "/a", "deny 3");
+    assert_both(
         "User-agent: *\r\r\n\n\rDisallow: /",
         "GPTBot",
         "/a",
         "deny 5",
     );
-    both(
+    assert_both(
         "\n\r\n\rUser-agent: *\rDisallow: /\r\n",
         "GPTBot",
         "/a",
@@ -325,8 +327,8 @@ fn lines_are_counted_whatever_ends_them() {
 }
 
 #[test]
-fn a_line_knows_its_end() {
-    let file = File::parse(*b"a\nb\rc\r\n\r\n\nd");
+fn line_ends_are_recorded() {
+    let file = RobotsFile::parse(*b"a\nb\rc\r\n\r\n\nd");
     let seen: Vec<_> = file
         .lines()
         .iter()
@@ -343,27 +345,27 @@ fn a_line_knows_its_end() {
             (6, true, LineEnd::Nothing)
         ]
     );
-    assert_eq!(File::parse(*b"").lines(), []);
-    assert_eq!(File::parse(*b"a\n").lines().len(), 1);
+    assert_eq!(RobotsFile::parse(*b"").lines(), []);
+    assert_eq!(RobotsFile::parse(*b"a\n").lines().len(), 1);
 }
 
 // ---- byte order marks
 // --------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_byte_order_mark_at_the_beginning_is_skipped() {
+fn byte_order_mark_at_the_beginning_is_skipped() {
     let file = b"User-agent: *\nDisallow: /\n";
     for length in 0..=3 {
         let text = [&b"\xEF\xBB\xBF"[..length], file].concat();
-        both(&text, "GPTBot", "/a", "deny 2");
-        let parsed = File::parse(text);
+        assert_both(&text, "GPTBot", "/a", "deny 2");
+        let parsed = RobotsFile::parse(text);
         assert_eq!(parsed.bom(), length);
-        assert!(!parsed.lines()[0].oddities.contains(&Oddity::StrayBom));
+        assert!(!parsed.lines()[0].issues.contains(&LineIssue::StrayBom));
     }
 }
 
 #[test]
-fn a_broken_byte_order_mark_spoils_its_line() {
+fn broken_byte_order_mark_spoils_its_line() {
     for broken in [
         &b"\xEF\x11\xBF"[..],
         b"\xBB\xBF",
@@ -371,14 +373,14 @@ fn a_broken_byte_order_mark_spoils_its_line() {
         b"\xFE\xFF",
         b"\xEF\xBB\xBF\xEF\xBB\xBF",
     ] {
-        both(
+        assert_both(
             [broken, b"User-agent: *\nDisallow: /\n"].concat(),
             "GPTBot",
             "/a",
             "allow",
         );
         // Only its line.
-        both(
+        assert_both(
             [broken, b"\nUser-agent: *\nDisallow: /\n"].concat(),
             "GPTBot",
             "/a",
@@ -386,78 +388,78 @@ fn a_broken_byte_order_mark_spoils_its_line() {
         );
     }
     assert_eq!(
-        oddities("\u{FEFF}\u{FEFF}User-agent: *\n"),
-        [Oddity::StrayBom]
+        issues("\u{FEFF}\u{FEFF}User-agent: *\n"),
+        [LineIssue::StrayBom]
     );
 }
 
 #[test]
-fn a_byte_order_mark_in_the_middle_spoils_its_line() {
-    both(
+fn byte_order_mark_in_the_middle_spoils_its_line() {
+    assert_both(
         "User-agent: *\n\u{FEFF}Disallow: /\n",
         "GPTBot",
         "/a",
         "allow",
     );
-    both(
+    assert_both(
         "User-agent: *\nAllow: /b\n\u{FEFF}User-agent: One\nDisallow: /\n",
         "Two",
         "/a",
         "deny 4",
     );
     assert_eq!(
-        oddities("User-agent: *\n\u{FEFF}Disallow: /\n"),
-        [Oddity::StrayBom]
+        issues("User-agent: *\n\u{FEFF}Disallow: /\n"),
+        [LineIssue::StrayBom]
     );
 }
 
-// ---- octets
+// ---- bytes
 // ------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn what_follows_a_nul_in_a_line_is_not_read() {
-    both(
+fn bytes_after_nul_are_ignored() {
+    assert_both(
         b"User-agent: *\nDisallow: /a\0b\n",
         "GPTBot",
         "/a",
         "deny 2",
     );
-    both(
+    assert_both(
         b"User-agent: *\nDisallow: /a \0b\n",
         "GPTBot",
         "/ac",
         "deny 2",
     );
-    both(b"User-agent: *\nDis\0allow: /a\n", "GPTBot", "/a", "allow");
-    both(b"User-agent: *\n\0Disallow: /a\n", "GPTBot", "/a", "allow");
-    both(
+    assert_both(b"User-agent: *\nDis\0allow: /a\n", "GPTBot", "/a", "allow");
+    assert_both(b"User-agent: *\n\0Disallow: /a\n", "GPTBot", "/a", "allow");
+    assert_both(
         b"User-agent: *\0x\nDisallow: /a\n",
         "GPTBot",
         "/a",
         "deny 2",
     );
-    both(
+    assert_both(
         b"User-agent: One\0Two\nDisallow: /a\n",
         "One",
         "/a",
         "deny 2",
     );
     // A NUL after a CR is a line, so the LF that follows ends another one.
-    both(
+    assert_both(
         b"User-agent: *\r\0\nDisallow: /a\n",
         "GPTBot",
         "/a",
         "deny 3",
     );
-    assert_eq!(oddities(b"Disallow: /a\0b\n"), [Oddity::Nul]);
-    assert_eq!(oddities(b"Disallow: /a#\0b\n"), [Oddity::Nul]);
+    assert_eq!(issues(b"Disallow: /a\0b\n"), [LineIssue::Nul]);
+    assert_eq!(issues(b"Disallow: /a#\0b\n"), [LineIssue::Nul]);
 }
 
 #[test]
-fn what_is_not_utf_8_is_said() {
+fn invalid_utf_8_is_reported() {
     assert_eq!(
-        oddities(b"Disallow: /\xE9\nAllow: /\xC3\xA9\n# \xFF\n"),
-        [Oddity::NotUtf8, Oddity::NotUtf8]
+        issues(b"Disallow: /\xE9\nAllow: /\xC3\xA9\n# \xFF\n"),
+        [LineIssue::NotUtf8, LineIssue::NotUtf8]
     );
 }
 
@@ -465,22 +467,22 @@ fn what_is_not_utf_8_is_said() {
 // --------------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_line_too_long_is_cut_and_what_is_left_is_used() {
-    assert_eq!(MAX_LINE, 16_663);
+fn too_long_line_is_cut_and_used() {
+    assert_eq!(MAX_LINE_BYTES, 16_663);
     let key = "Disallow: /";
-    let room = MAX_LINE - key.len();
+    let room = MAX_LINE_BYTES - key.len();
     let file = |path: &str| format!("User-agent: *\n{key}{path}\n");
     let fits = "x".repeat(room);
-    both(file(&fits), "GPTBot", format!("/{fits}"), "deny 2");
-    both(file(&fits), "GPTBot", format!("/{}", &fits[1..]), "allow");
+    assert_both(file(&fits), "GPTBot", format!("/{fits}"), "deny 2");
+    assert_both(file(&fits), "GPTBot", format!("/{}", &fits[1..]), "allow");
     let long = format!("{fits}/qux");
-    both(file(&long), "GPTBot", format!("/{fits}"), "deny 2");
-    both(file(&long), "GPTBot", format!("/{fits}/fux"), "deny 2");
-    both(file(&long), "GPTBot", format!("/{}", &fits[1..]), "allow");
-    assert_eq!(oddities(file(&fits)), []);
-    assert_eq!(oddities(file(&long)), [Oddity::TooLong]);
+    assert_both(file(&long), "GPTBot", format!("/{fits}"), "deny 2");
+    assert_both(file(&long), "GPTBot", format!("/{fits}/fux"), "deny 2");
+    assert_both(file(&long), "GPTBot", format!("/{}", &fits[1..]), "allow");
+    assert_eq!(issues(file(&fits)), []);
+    assert_eq!(issues(file(&long)), [LineIssue::TooLong]);
     // The next line is a line again.
-    both(
+    assert_both(
         format!("{}Disallow: /b\n", file(&long)),
         "GPTBot",
         "/b",
@@ -489,29 +491,29 @@ fn a_line_too_long_is_cut_and_what_is_left_is_used() {
 }
 
 #[test]
-fn the_length_of_a_line_is_counted_after_the_byte_order_mark() {
-    let value = "x".repeat(MAX_LINE - "User-agent: ".len());
+fn line_length_excludes_byte_order_mark() {
+    let value = "x".repeat(MAX_LINE_BYTES - "User-agent: ".len());
     let file = format!("\u{FEFF}User-agent: {value}\nDisallow: /\n");
-    both(&file, &value, "/a", "deny 2");
-    assert_eq!(oddities(&file), []);
+    assert_both(&file, &value, "/a", "deny 2");
+    assert_eq!(issues(&file), []);
 }
 
 #[test]
-fn an_escape_cut_in_two_is_no_escape() {
+fn escape_cut_in_two_is_no_escape() {
     let key = "Disallow: /*";
     let file = format!(
         "User-agent: *\n{key}{}%41\n",
-        "x".repeat(MAX_LINE - key.len() - 2)
+        "x".repeat(MAX_LINE_BYTES - key.len() - 2)
     );
-    let url = format!("/{}%4", "x".repeat(MAX_LINE - key.len() - 2));
-    both(file, "GPTBot", url, "deny 2");
+    let url = format!("/{}%4", "x".repeat(MAX_LINE_BYTES - key.len() - 2));
+    assert_both(file, "GPTBot", url, "deny 2");
 }
 
 // ---- shapes
 // ------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn the_shape_of_a_file_is_recognised() {
+fn file_format_is_detected() {
     for html in [
         "<!DOCTYPE html>",
         "\u{FEFF}\r\n <HTML lang=en>",
@@ -519,7 +521,11 @@ fn the_shape_of_a_file_is_recognised() {
         "<!-- x -->",
         "<script>",
     ] {
-        assert_eq!(File::parse(html.as_bytes()).shape(), Shape::Html, "{html}");
+        assert_eq!(
+            RobotsFile::parse(html.as_bytes()).shape(),
+            FileFormat::Html,
+            "{html}"
+        );
     }
     let units = |big: bool| -> Vec<u8> {
         let unit = |unit: u16| {
@@ -532,11 +538,11 @@ fn the_shape_of_a_file_is_recognised() {
         "User-agent: *\n".encode_utf16().flat_map(unit).collect()
     };
     for big in [false, true] {
-        assert_eq!(File::parse(units(big)).shape(), Shape::Utf16);
+        assert_eq!(RobotsFile::parse(units(big)).shape(), FileFormat::Utf16);
         let mark = if big { b"\xFE\xFF" } else { b"\xFF\xFE" };
         assert_eq!(
-            File::parse([&mark[..], &units(big)].concat()).shape(),
-            Shape::Utf16
+            RobotsFile::parse([&mark[..], &units(big)].concat()).shape(),
+            FileFormat::Utf16
         );
     }
     for text in [
@@ -547,24 +553,24 @@ fn the_shape_of_a_file_is_recognised() {
         "a <html>",
     ] {
         assert_eq!(
-            File::parse(text.as_bytes()).shape(),
-            Shape::Text,
+            RobotsFile::parse(text.as_bytes()).shape(),
+            FileFormat::Text,
             "{text:?}"
         );
     }
 }
 
 #[test]
-fn a_comment_of_html_above_rules_makes_no_page() {
-    use crate::robots::Shape;
-    let shape = |text: &str| File::parse(text.as_bytes()).shape();
+fn html_comment_above_rules_is_no_page() {
+    use crate::robots::FileFormat;
+    let shape = |text: &str| RobotsFile::parse(text.as_bytes()).shape();
     assert_eq!(
         shape("<!-- robots of the shop -->\nUser-agent: *\nDisallow: /a/\n"),
-        Shape::Text
+        FileFormat::Text
     );
     assert_eq!(
         shape("<!-- a page -->\n<html><body>Disallow nothing</body></html>\n"),
-        Shape::Html
+        FileFormat::Html
     );
-    assert_eq!(shape("<!DOCTYPE html>\nUser-agent: *\n"), Shape::Html);
+    assert_eq!(shape("<!DOCTYPE html>\nUser-agent: *\n"), FileFormat::Html);
 }

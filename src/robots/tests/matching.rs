@@ -1,14 +1,21 @@
-//! Patterns and rule sets: the figures of RFC 9309 and the tables of Google's documentation.
+//! Tests of which path patterns match a URL and which rule decides: the figures of RFC 9309, the
+//! tables of Google's documentation, and linear time.
 
-use super::{deciding, matches, rules};
-use crate::robots::{Pattern, Rule, RuleSet};
+use super::{deciding_line, parse_rules, pattern_matches};
+use crate::robots::{PathPattern, Rule, RuleSet};
 
 fn assert_matches(pattern: &str, matching: &[&str], others: &[&str]) {
     for url in matching {
-        assert!(matches(pattern, url), "{pattern} should match {url}");
+        assert!(
+            pattern_matches(pattern, url),
+            "{pattern} should match {url}"
+        );
     }
     for url in others {
-        assert!(!matches(pattern, url), "{pattern} should not match {url}");
+        assert!(
+            !pattern_matches(pattern, url),
+            "{pattern} should not match {url}"
+        );
     }
 }
 
@@ -31,15 +38,15 @@ fn rfc_9309_figure_4_encodings_compare_equal() {
         ("/foo/bar/baz", "/foo/bar/%62%61%7a"),
     ] {
         assert!(
-            matches(written, spelled),
+            pattern_matches(written, spelled),
             "{written} should match {spelled}"
         );
         assert!(
-            matches(spelled, written),
+            pattern_matches(spelled, written),
             "{spelled} should match {written}"
         );
         assert!(
-            matches(&format!("{written}$"), spelled),
+            pattern_matches(&format!("{written}$"), spelled),
             "{written}$ should match {spelled} to its end"
         );
     }
@@ -48,19 +55,19 @@ fn rfc_9309_figure_4_encodings_compare_equal() {
 #[test]
 fn rfc_9309_section_2_2_3_special_characters() {
     assert_eq!(
-        deciding(&["Allow: /this/path/exactly$"], "/this/path/exactly"),
+        deciding_line(&["Allow: /this/path/exactly$"], "/this/path/exactly"),
         Some("Allow: /this/path/exactly$")
     );
     assert_eq!(
-        deciding(&["Allow: /this/path/exactly$"], "/this/path/exactly/"),
+        deciding_line(&["Allow: /this/path/exactly$"], "/this/path/exactly/"),
         None
     );
     assert_eq!(
-        deciding(&["Disallow: /this/*/exactly"], "/this/long/path/exactly?x"),
+        deciding_line(&["Disallow: /this/*/exactly"], "/this/long/path/exactly?x"),
         Some("Disallow: /this/*/exactly")
     );
     assert_eq!(
-        deciding(&["Disallow: /this/*/exactly"], "/this/exactly"),
+        deciding_line(&["Disallow: /this/*/exactly"], "/this/exactly"),
         None
     );
 }
@@ -84,12 +91,12 @@ fn rfc_9309_figure_6_escaped_star_and_dollar_are_characters() {
 }
 
 #[test]
-fn a_dollar_before_the_end_is_a_character() {
+fn dollar_before_the_end_is_a_character() {
     assert_matches("/a$b", &["/a$b", "/a%24b", "/a$bc"], &["/a", "/ab"]);
     assert_matches("/a$$", &["/a$", "/a%24"], &["/a", "/a$$", "/a$b"]);
     assert_matches("/$*x", &["/$x", "/%24--x"], &["/x"]);
-    assert_eq!(Pattern::new("/a$b").priority(), 4);
-    assert_eq!(Pattern::new("/a%24b").priority(), 6);
+    assert_eq!(PathPattern::new("/a$b").priority(), 4);
+    assert_eq!(PathPattern::new("/a%24b").priority(), 6);
 }
 
 #[test]
@@ -99,21 +106,30 @@ fn rfc_9309_example_5_1_groups() {
         "Disallow: /example/",
         "Allow: /publications/",
     ];
-    assert_eq!(deciding(&star, "/images/a.gif"), Some(star[0]));
-    assert_eq!(deciding(&star, "/images/a.gif?x"), None);
-    assert_eq!(deciding(&star, "/example/page"), Some(star[1]));
-    assert_eq!(deciding(&star, "/publications/x"), Some(star[2]));
+    assert_eq!(deciding_line(&star, "/images/a.gif"), Some(star[0]));
+    assert_eq!(deciding_line(&star, "/images/a.gif?x"), None);
+    assert_eq!(deciding_line(&star, "/example/page"), Some(star[1]));
+    assert_eq!(deciding_line(&star, "/publications/x"), Some(star[2]));
     let foobot = [
         "Disallow:/",
         "Allow:/example/page.html",
         "Allow:/example/allowed.gif",
     ];
-    assert_eq!(deciding(&foobot, "/example/page.html"), Some(foobot[1]));
-    assert_eq!(deciding(&foobot, "/example/allowed.gif"), Some(foobot[2]));
-    assert_eq!(deciding(&foobot, "/example/other"), Some(foobot[0]));
+    assert_eq!(
+        deciding_line(&foobot, "/example/page.html"),
+        Some(foobot[1])
+    );
+    assert_eq!(
+        deciding_line(&foobot, "/example/allowed.gif"),
+        Some(foobot[2])
+    );
+    assert_eq!(deciding_line(&foobot, "/example/other"), Some(foobot[0]));
     let barbot = ["Disallow: /example/page.html"];
-    assert_eq!(deciding(&barbot, "/example/page.html"), Some(barbot[0]));
-    assert_eq!(deciding(&barbot, "/example/"), None);
+    assert_eq!(
+        deciding_line(&barbot, "/example/page.html"),
+        Some(barbot[0])
+    );
+    assert_eq!(deciding_line(&barbot, "/example/"), None);
 }
 
 #[test]
@@ -123,11 +139,11 @@ fn rfc_9309_example_5_2_longest_match() {
         "Disallow: /example/page/disallowed.gif",
     ];
     assert_eq!(
-        deciding(&lines, "/example/page/disallowed.gif"),
+        deciding_line(&lines, "/example/page/disallowed.gif"),
         Some(lines[1])
     );
     assert_eq!(
-        deciding(&lines, "/example/page/allowed.gif"),
+        deciding_line(&lines, "/example/page/allowed.gif"),
         Some(lines[0])
     );
 }
@@ -200,13 +216,13 @@ fn google_precedence_examples() {
         (["Allow: /$", "Disallow: /"], "/page.htm", 1),
     ] {
         assert_eq!(
-            deciding(&lines, url),
+            deciding_line(&lines, url),
             Some(lines[winner]),
             "{lines:?} {url}"
         );
         let turned = [lines[1], lines[0]];
         assert_eq!(
-            deciding(&turned, url),
+            deciding_line(&turned, url),
             Some(lines[winner]),
             "{turned:?} {url}"
         );
@@ -214,8 +230,8 @@ fn google_precedence_examples() {
 }
 
 #[test]
-fn of_equal_rules_the_first_decides() {
-    let set = RuleSet::new(rules(&[
+fn first_of_equal_rules_decides() {
+    let set = RuleSet::new(parse_rules(&[
         "Disallow: /b",
         "Disallow: /a",
         "Disallow: /*",
@@ -226,14 +242,14 @@ fn of_equal_rules_the_first_decides() {
 }
 
 #[test]
-fn an_empty_pattern_is_no_rule() {
-    assert_eq!(deciding(&["Disallow:", "Allow: "], "/"), None);
-    assert!(!Pattern::new("").matches(b"") && !Pattern::new("").matches(b"/"));
+fn empty_pattern_is_no_rule() {
+    assert_eq!(deciding_line(&["Disallow:", "Allow: "], "/"), None);
+    assert!(!PathPattern::new("").matches(b"") && !PathPattern::new("").matches(b"/"));
     assert_eq!(RuleSet::default().find(b"/"), None);
 }
 
 #[test]
-fn a_pattern_without_leading_slash_or_star_never_matches() {
+fn pattern_without_leading_slash_or_star_never_matches() {
     assert_matches("private", &[], &["/private", "private", "/"]);
 }
 
@@ -257,7 +273,7 @@ fn pieces_of_a_pattern_match_in_order_without_overlap() {
 }
 
 #[test]
-fn a_rule_cannot_be_evaded_by_another_spelling() {
+fn respelled_url_does_not_evade_a_rule() {
     assert_matches(
         "/private",
         &[
@@ -279,7 +295,7 @@ fn a_rule_cannot_be_evaded_by_another_spelling() {
 }
 
 #[test]
-fn a_pattern_stays_within_its_line() {
+fn pattern_stays_within_its_line() {
     for (written, normal) in [
         ("/a\r\nDisallow: /", "/a%0D%0ADisallow:%20/"),
         ("/a#b", "/a%23b"),
@@ -289,15 +305,15 @@ fn a_pattern_stays_within_its_line() {
         ("/%zz%2", "/%zz%2"),
         ("/%2a%2A*$", "/%2A%2A*$"),
     ] {
-        assert_eq!(Pattern::new(written).as_str(), normal);
+        assert_eq!(PathPattern::new(written).as_str(), normal);
     }
 }
 
 #[test]
 fn decoding_does_not_make_new_escapes() {
     for written in ["/%%341", "/%4%31", "/%%34%31", "/%%%33%34", "/%4%4%31"] {
-        let pattern = Pattern::new(written);
-        assert_eq!(Pattern::new(pattern.as_str()), pattern, "{written}");
+        let pattern = PathPattern::new(written);
+        assert_eq!(PathPattern::new(pattern.as_str()), pattern, "{written}");
         assert!(!pattern.matches(b"/A"), "{written}");
     }
 }
@@ -307,19 +323,19 @@ fn decoding_does_not_make_new_escapes() {
 #[test]
 fn many_wildcards_take_linear_time() {
     let target = format!("/{}", "a".repeat(60_000));
-    assert!(!Pattern::new(&format!("/{}b", "*a".repeat(1_000))).matches(target.as_bytes()));
-    assert!(!Pattern::new(&format!("/*{}b", "a".repeat(30_000))).matches(target.as_bytes()));
-    assert!(Pattern::new(&format!("/{}$", "*a".repeat(1_000))).matches(target.as_bytes()));
+    assert!(!PathPattern::new(&format!("/{}b", "*a".repeat(1_000))).matches(target.as_bytes()));
+    assert!(!PathPattern::new(&format!("/*{}b", "a".repeat(30_000))).matches(target.as_bytes()));
+    assert!(PathPattern::new(&format!("/{}$", "*a".repeat(1_000))).matches(target.as_bytes()));
 }
 
 /// Were a rule tried wherever something of it stands in the target, these would take hours: that
 /// this ends is what is tested.
 #[test]
-fn a_target_made_of_what_the_rules_contain_takes_linear_time() {
+fn target_of_rule_windows_takes_linear_time() {
     let rules: Vec<Rule> = (0..1_000)
         .map(|n| Rule {
             allow: n % 2 == 0,
-            pattern: Pattern::new(&format!("/*abab*{}{n}b$", "baba*".repeat(n % 50))),
+            pattern: PathPattern::new(&format!("/*abab*{}{n}b$", "baba*".repeat(n % 50))),
         })
         .collect();
     let target = format!("/{}", "ab".repeat(30_000));
@@ -337,25 +353,34 @@ fn among_a_thousand_rules_the_longest_is_found() {
         })
         .collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    assert_eq!(deciding(&lines, "/s400/page"), Some("Disallow: /s400/"));
     assert_eq!(
-        deciding(&lines, "/s400/open401"),
+        deciding_line(&lines, "/s400/page"),
+        Some("Disallow: /s400/")
+    );
+    assert_eq!(
+        deciding_line(&lines, "/s400/open401"),
         Some("Allow: /s400/open401$")
     );
-    assert_eq!(deciding(&lines, "/s400/open401/"), Some("Disallow: /s400/"));
-    assert_eq!(deciding(&lines, "/s400/x403."), Some("Allow: /*/x403."));
+    assert_eq!(
+        deciding_line(&lines, "/s400/open401/"),
+        Some("Disallow: /s400/")
+    );
+    assert_eq!(
+        deciding_line(&lines, "/s400/x403."),
+        Some("Allow: /*/x403.")
+    );
     let deep = format!("/{}", "d".repeat(500));
     assert_eq!(
-        deciding(&lines, &deep),
+        deciding_line(&lines, &deep),
         Some(format!("Disallow: /{}", "d".repeat(498)).as_str())
     );
-    assert_eq!(deciding(&lines, "/other"), None);
+    assert_eq!(deciding_line(&lines, "/other"), None);
 }
 
 /// The characters `*` and `$` of a URL are one character each: no part of how they are escaped can
 /// be matched.
 #[test]
-fn what_is_not_in_a_url_does_not_match() {
+fn escapes_of_star_and_dollar_match_only_themselves() {
     for (pattern, url) in [
         ("/*4$", "/menu$"),
         ("/*2", "/a$b"),
@@ -363,7 +388,7 @@ fn what_is_not_in_a_url_does_not_match() {
         ("/*%", "/price$5"),
         ("/*A", "/**'"),
     ] {
-        assert!(!matches(pattern, url), "{pattern} {url}");
+        assert!(!pattern_matches(pattern, url), "{pattern} {url}");
     }
     assert_matches("/*$b", &["/a$b", "/a%24b"], &["/a%2424b", "/ab"]);
     assert_matches(

@@ -1,26 +1,26 @@
-//! Both dialects against implementations written apart from those in use, as naive as can be:
-//! Google's library from its description, octet by octet like the C++ it is, and RFC 9309 from its
-//! text.
+//! Compares the robots.txt parser with two naive implementations (oracles), on random files and
+//! URLs. The oracles share no code with the parser: one follows the description of Google's library
+//! byte by byte, like its C++, and one follows the text of RFC 9309.
 
-use crate::robots::{Dialect, File, Reading};
+use crate::robots::{Dialect, DialectRules, RobotsFile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 pub const SPACED: [&str; 2] = ["Sogou web spider", "Foo b"];
 
 /// Whether the URL may be fetched, and the line that decided or 0.
-type Answer = (bool, usize);
+type OracleVerdict = (bool, usize);
 
 // ---- what both parsers do
 // --------------------------------------------------------------------------------------------
 
 /// A string of C: what comes before the first NUL.
-fn c_string(octets: &[u8]) -> &[u8] {
-    octets.split(|octet| *octet == 0).next().unwrap_or_default()
+fn c_string(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-fn stripped(mut text: &[u8]) -> &[u8] {
-    let blank = |octet: Option<&u8>| octet.is_some_and(|octet| b" \t\n\x0B\x0C\r".contains(octet));
+fn strip_blanks(mut text: &[u8]) -> &[u8] {
+    let blank = |byte: Option<&u8>| byte.is_some_and(|byte| b" \t\n\x0B\x0C\r".contains(byte));
     while blank(text.first()) {
         text = &text[1..];
     }
@@ -31,40 +31,40 @@ fn stripped(mut text: &[u8]) -> &[u8] {
 }
 
 /// Feeds lines with their numbers, as a buffer of fixed size takes them in.
-fn each_line(file: &[u8], mut line: impl FnMut(usize, &[u8])) {
-    const ROOM: usize = 2083 * 8 - 1;
+fn for_each_line(file: &[u8], mut on_line: impl FnMut(usize, &[u8])) {
+    const MAX_LINE: usize = 2083 * 8 - 1;
     let (mut buffer, mut number, mut mark, mut after_cr) = (Vec::new(), 0, 0, false);
-    for &octet in file {
+    for &byte in file {
         if mark < 3 {
-            if octet == [0xEF, 0xBB, 0xBF][mark] {
+            if byte == [0xEF, 0xBB, 0xBF][mark] {
                 mark += 1;
                 continue;
             }
             mark = 3;
         }
-        if octet == b'\n' || octet == b'\r' {
-            if !(buffer.is_empty() && after_cr && octet == b'\n') {
+        if byte == b'\n' || byte == b'\r' {
+            if !(buffer.is_empty() && after_cr && byte == b'\n') {
                 number += 1;
-                line(number, &buffer);
+                on_line(number, &buffer);
             }
             buffer.clear();
-            after_cr = octet == b'\r';
-        } else if buffer.len() < ROOM {
-            buffer.push(octet);
+            after_cr = byte == b'\r';
+        } else if buffer.len() < MAX_LINE {
+            buffer.push(byte);
         }
     }
-    line(number + 1, &buffer);
+    on_line(number + 1, &buffer);
 }
 
 /// Key and value.
-fn key_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_key_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = c_string(line);
-    let line = stripped(line.split(|octet| *octet == b'#').next()?);
-    let separator = match line.iter().position(|octet| *octet == b':') {
+    let line = strip_blanks(line.split(|byte| *byte == b'#').next()?);
+    let separator = match line.iter().position(|byte| *byte == b':') {
         Some(colon) => colon,
         None => {
             let words: Vec<_> = line
-                .split(|octet| b" \t".contains(octet))
+                .split(|byte| b" \t".contains(byte))
                 .filter(|word| !word.is_empty())
                 .collect();
             if words.len() != 2 {
@@ -73,12 +73,12 @@ fn key_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
             words[0].len()
         }
     };
-    let key = stripped(&line[..separator]);
-    (!key.is_empty()).then(|| (key, stripped(&line[separator + 1..])))
+    let key = strip_blanks(&line[..separator]);
+    (!key.is_empty()).then(|| (key, strip_blanks(&line[separator + 1..])))
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Said {
+enum OracleKey {
     Agent,
     Allow,
     Disallow,
@@ -86,12 +86,12 @@ enum Said {
 }
 
 /// What a key says, and whether more stands behind it.
-fn said(key: &[u8]) -> (Said, bool) {
+fn parse_oracle_key(key: &[u8]) -> (OracleKey, bool) {
     let known = [
-        (Said::Agent, "user-agent useragent user+agent"),
-        (Said::Allow, "allow"),
+        (OracleKey::Agent, "user-agent useragent user+agent"),
+        (OracleKey::Allow, "allow"),
         (
-            Said::Disallow,
+            OracleKey::Disallow,
             "disallow dissallow dissalow disalow diasllow disallaw",
         ),
     ];
@@ -106,11 +106,11 @@ fn said(key: &[u8]) -> (Said, bool) {
             }
         }
     }
-    (Said::Other, false)
+    (OracleKey::Other, false)
 }
 
 /// Keeps the list of places in the path up to which the pattern may have matched.
-fn matches(path: &[u8], pattern: &[u8]) -> bool {
+fn naive_matches(path: &[u8], pattern: &[u8]) -> bool {
     let mut places = vec![0];
     for (index, &sign) in pattern.iter().enumerate() {
         if sign == b'$' && index + 1 == pattern.len() {
@@ -135,19 +135,19 @@ fn matches(path: &[u8], pattern: &[u8]) -> bool {
 
 /// The best priority so far and its line; a priority below 0 is none.
 #[derive(Clone, Copy)]
-struct Best(i64, usize);
+struct BestRule(i64, usize);
 
-impl Best {
-    const NONE: Best = Best(-1, 0);
+impl BestRule {
+    const NONE: BestRule = BestRule(-1, 0);
 
     fn offer(&mut self, priority: i64, line: usize) {
         if priority > self.0 {
-            *self = Best(priority, line);
+            *self = BestRule(priority, line);
         }
     }
 }
 
-struct Google<'a> {
+struct GoogleOracle<'a> {
     token: &'a [u8],
     path: Vec<u8>,
     in_named: bool,
@@ -155,31 +155,31 @@ struct Google<'a> {
     ever_named: bool,
     rule_seen: bool,
     /// By whether it is of a group that names the token.
-    allow: [Best; 2],
-    disallow: [Best; 2],
+    allow: [BestRule; 2],
+    disallow: [BestRule; 2],
 }
 
-impl Google<'_> {
-    fn ask(file: &[u8], token: &[u8], url: &[u8]) -> Answer {
-        let mut oracle = Google {
+impl GoogleOracle<'_> {
+    fn verdict(file: &[u8], token: &[u8], url: &[u8]) -> OracleVerdict {
+        let mut oracle = GoogleOracle {
             token,
             path: c_string(&google_path(url)).to_vec(),
             in_named: false,
             in_star: false,
             ever_named: false,
             rule_seen: false,
-            allow: [Best::NONE; 2],
-            disallow: [Best::NONE; 2],
+            allow: [BestRule::NONE; 2],
+            disallow: [BestRule::NONE; 2],
         };
-        each_line(file, |number, line| {
-            let Some((key, value)) = key_and_value(line) else {
+        for_each_line(file, |number, line| {
+            let Some((key, value)) = split_key_value(line) else {
                 return;
             };
-            match said(key).0 {
-                Said::Agent => oracle.agent(value),
-                Said::Allow => oracle.allow(number, &google_rule(value)),
-                Said::Disallow => oracle.disallow(number, &google_rule(value)),
-                Said::Other => {}
+            match parse_oracle_key(key).0 {
+                OracleKey::Agent => oracle.apply_agent(value),
+                OracleKey::Allow => oracle.apply_allow(number, &google_pattern(value)),
+                OracleKey::Disallow => oracle.apply_disallow(number, &google_pattern(value)),
+                OracleKey::Other => {}
             }
         });
         let (allow, disallow) = (
@@ -194,7 +194,7 @@ impl Google<'_> {
         (allow.0.max(disallow.0) <= 0 || disallow.0 <= allow.0, line)
     }
 
-    fn agent(&mut self, value: &[u8]) {
+    fn apply_agent(&mut self, value: &[u8]) {
         if self.rule_seen {
             (self.in_named, self.in_star, self.rule_seen) = (false, false, false);
         }
@@ -205,46 +205,46 @@ impl Google<'_> {
             return;
         }
         let mut cut = Vec::new();
-        for &octet in value {
-            if !(octet.is_ascii_alphabetic() || octet == b'-' || octet == b'_') {
+        for &byte in value {
+            if !(byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_') {
                 break;
             }
-            cut.push(octet);
+            cut.push(byte);
         }
         if cut.eq_ignore_ascii_case(self.token) {
             (self.in_named, self.ever_named) = (true, true);
         }
     }
 
-    fn allow(&mut self, line: usize, pattern: &[u8]) {
+    fn apply_allow(&mut self, line: usize, pattern: &[u8]) {
         if !(self.in_named || self.in_star) {
             return;
         }
         self.rule_seen = true;
-        if matches(&self.path, pattern) {
+        if naive_matches(&self.path, pattern) {
             self.allow[self.in_named as usize].offer(pattern.len() as i64, line);
             return;
         }
-        match pattern.iter().rposition(|octet| *octet == b'/') {
+        match pattern.iter().rposition(|byte| *byte == b'/') {
             Some(slash) if pattern[slash..].starts_with(b"/index.htm") => {
-                self.allow(line, &[&pattern[..=slash], b"$"].concat());
+                self.apply_allow(line, &[&pattern[..=slash], b"$"].concat());
             }
             _ => {}
         }
     }
 
-    fn disallow(&mut self, line: usize, pattern: &[u8]) {
+    fn apply_disallow(&mut self, line: usize, pattern: &[u8]) {
         if !(self.in_named || self.in_star) {
             return;
         }
         self.rule_seen = true;
-        if matches(&self.path, pattern) {
+        if naive_matches(&self.path, pattern) {
             self.disallow[self.in_named as usize].offer(pattern.len() as i64, line);
         }
     }
 }
 
-fn google_rule(value: &[u8]) -> Vec<u8> {
+fn google_pattern(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
     while at < value.len() {
@@ -254,8 +254,8 @@ fn google_rule(value: &[u8]) -> Vec<u8> {
             at += 3;
         } else {
             match value[at] {
-                octet @ 0x80.. => out.extend(format!("%{octet:02X}").bytes()),
-                octet => out.push(octet),
+                byte @ 0x80.. => out.extend(format!("%{byte:02X}").bytes()),
+                byte => out.push(byte),
             }
             at += 1;
         }
@@ -289,10 +289,10 @@ fn google_path(url: &[u8]) -> Vec<u8> {
 // ---- RFC 9309
 // ----------------------------------------------------------------------------------------------------------
 
-/// Section 2.2.2: unreserved octets decoded, what is no character of a URL encoded, escapes in
+/// Section 2.2.2: unreserved bytes decoded, what is no character of a URL encoded, escapes in
 /// upper case. A `*` or `$` of a URL, raw or escaped, is what a rule means by its escape (figure
 /// 6): one character, 1 or 2 here. Decoding must not make an escape that was not there.
-fn normal(text: &[u8], url: bool) -> Vec<u8> {
+fn rfc_normal_form(text: &[u8], url: bool) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     let mut at = 0;
     while at < text.len() {
@@ -301,11 +301,11 @@ fn normal(text: &[u8], url: bool) -> Vec<u8> {
             .filter(|hex| text[at] == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
         let value = hex
             .map(|hex| u8::from_str_radix(&String::from_utf8_lossy(hex), 16).expect("hex digits"));
-        let octet = value.unwrap_or(text[at]);
+        let byte = value.unwrap_or(text[at]);
         at += if value.is_some() { 3 } else { 1 };
-        let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
-        if url && b"*$".contains(&octet) {
-            parts.push(vec![if octet == b'*' { 1 } else { 2 }]);
+        let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if url && b"*$".contains(&byte) {
+            parts.push(vec![if byte == b'*' { 1 } else { 2 }]);
             continue;
         }
         let raw = match value {
@@ -319,14 +319,14 @@ fn normal(text: &[u8], url: bool) -> Vec<u8> {
                 let digit = parts
                     .last()
                     .is_some_and(|part| part.len() == 1 && part[0].is_ascii_hexdigit());
-                unreserved && !(octet.is_ascii_hexdigit() && (stray(1) || digit && stray(2)))
+                unreserved && !(byte.is_ascii_hexdigit() && (stray(1) || digit && stray(2)))
             }
-            None => octet == b'%' || octet.is_ascii_graphic() && octet != b'#',
+            None => byte == b'%' || byte.is_ascii_graphic() && byte != b'#',
         };
         parts.push(if raw {
-            vec![octet]
+            vec![byte]
         } else {
-            format!("%{octet:02X}").into_bytes()
+            format!("%{byte:02X}").into_bytes()
         });
     }
     parts.concat()
@@ -347,18 +347,18 @@ fn rfc_matches(path: &[u8], pattern: &[u8]) -> bool {
             _ => (after, literal.push(*first)),
         };
     }
-    matches(path, &[&literal, end].concat())
+    naive_matches(path, &[&literal, end].concat())
 }
 
 /// `None` is everybody.
 fn rfc_agent(value: &[u8]) -> Option<Vec<u8>> {
-    let blank = |octet: &u8| b" \t\n\x0B\x0C\r".contains(octet);
+    let blank = |byte: &u8| b" \t\n\x0B\x0C\r".contains(byte);
     if value == b"*" || value.len() > 1 && value[0] == b'*' && blank(&value[1]) {
         return None;
     }
     let ends = |rest: &[u8]| {
         rest.first()
-            .is_none_or(|octet| blank(octet) || b"/,;".contains(octet))
+            .is_none_or(|byte| blank(byte) || b"/,;".contains(byte))
     };
     let without_stars = |mut rest: &[u8]| {
         while let [b'*', more @ ..] = rest {
@@ -392,23 +392,23 @@ fn rfc_agent(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn rfc_allows(file: &[u8], token: &[u8], url: &[u8]) -> bool {
-    struct Section {
+    struct RfcGroup {
         agents: Vec<Option<Vec<u8>>>,
         rules: Vec<(bool, Vec<u8>)>,
     }
-    let mut sections: Vec<Section> = Vec::new();
-    each_line(file, |_, line| {
-        let Some((key, value)) = key_and_value(line) else {
+    let mut sections: Vec<RfcGroup> = Vec::new();
+    for_each_line(file, |_, line| {
+        let Some((key, value)) = split_key_value(line) else {
             return;
         };
-        match said(key) {
-            (Said::Other, _) | (_, true) => {}
-            (Said::Agent, _) => {
+        match parse_oracle_key(key) {
+            (OracleKey::Other, _) | (_, true) => {}
+            (OracleKey::Agent, _) => {
                 if sections
                     .last()
                     .is_none_or(|section| !section.rules.is_empty())
                 {
-                    sections.push(Section {
+                    sections.push(RfcGroup {
                         agents: vec![],
                         rules: vec![],
                     });
@@ -423,16 +423,16 @@ fn rfc_allows(file: &[u8], token: &[u8], url: &[u8]) -> bool {
                 if let Some(section) = sections.last_mut() {
                     section
                         .rules
-                        .push((said == Said::Allow, normal(value, false)));
+                        .push((said == OracleKey::Allow, rfc_normal_form(value, false)));
                 }
             }
         }
     });
-    let path = normal(&google_path(url), true);
-    if path.split(|octet| *octet == b'?').next() == Some(b"/robots.txt") {
+    let path = rfc_normal_form(&google_path(url), true);
+    if path.split(|byte| *byte == b'?').next() == Some(b"/robots.txt") {
         return true;
     }
-    let of = |agent: Option<Vec<u8>>| -> Vec<&Section> {
+    let of = |agent: Option<Vec<u8>>| -> Vec<&RfcGroup> {
         sections
             .iter()
             .filter(|section| section.agents.contains(&agent))
@@ -458,12 +458,12 @@ fn rfc_allows(file: &[u8], token: &[u8], url: &[u8]) -> bool {
 // ---- generators
 // --------------------------------------------------------------------------------------------------------
 
-fn one_of(of: &'static [&'static [u8]]) -> impl Strategy<Value = &'static [u8]> {
+fn any_of(of: &'static [&'static [u8]]) -> impl Strategy<Value = &'static [u8]> {
     prop::sample::select(of)
 }
 
-fn pieces(of: &'static [&'static [u8]], most: usize) -> impl Strategy<Value = Vec<u8>> {
-    vec(one_of(of), 0..=most).prop_map(|pieces| pieces.concat())
+fn any_pieces(of: &'static [&'static [u8]], most: usize) -> impl Strategy<Value = Vec<u8>> {
+    vec(any_of(of), 0..=most).prop_map(|pieces| pieces.concat())
 }
 
 #[rustfmt::skip]
@@ -516,31 +516,31 @@ const JUNK: &[&[u8]] = &[
     b"Disallow", b"Allow", b"User-agent", b"Foo", b"user agent", b"\x0B", b"\x0C",
 ];
 
-fn path() -> impl Strategy<Value = Vec<u8>> {
+fn any_path() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
-        6 => pieces(PATHS, 6).prop_map(|rest| [b"/", &rest[..]].concat()),
-        1 => pieces(PATHS, 4),
+        6 => any_pieces(PATHS, 6).prop_map(|rest| [b"/", &rest[..]].concat()),
+        1 => any_pieces(PATHS, 4),
         1 => Just(b"/".to_vec()),
     ]
 }
 
-fn line() -> impl Strategy<Value = Vec<u8>> {
-    let rule = (one_of(&[b"Allow", b"Disallow", b"Disallow"]), path())
+fn any_line() -> impl Strategy<Value = Vec<u8>> {
+    let rule = (any_of(&[b"Allow", b"Disallow", b"Disallow"]), any_path())
         .prop_map(|(key, path)| [key, b": ", &path].concat());
-    let agent = one_of(AGENTS).prop_map(|agent| [b"User-agent: ", agent].concat());
+    let agent = any_of(AGENTS).prop_map(|agent| [b"User-agent: ", agent].concat());
     let odd = (
-        one_of(KEYS),
-        one_of(SEPARATORS),
-        prop_oneof![path(), one_of(AGENTS).prop_map(<[u8]>::to_vec)],
+        any_of(KEYS),
+        any_of(SEPARATORS),
+        prop_oneof![any_path(), any_of(AGENTS).prop_map(<[u8]>::to_vec)],
     )
         .prop_map(|(key, separator, value)| [key, separator, &value].concat());
-    prop_oneof![5 => rule, 2 => agent, 5 => odd, 1 => pieces(JUNK, 8)]
+    prop_oneof![5 => rule, 2 => agent, 5 => odd, 1 => any_pieces(JUNK, 8)]
 }
 
-fn file() -> impl Strategy<Value = Vec<u8>> {
+fn plausible_file() -> impl Strategy<Value = Vec<u8>> {
     (
-        one_of(BEGINNINGS),
-        vec((line(), one_of(LINE_ENDS)), 0..14),
+        any_of(BEGINNINGS),
+        vec((any_line(), any_of(LINE_ENDS)), 0..14),
         any::<bool>(),
     )
         .prop_map(|(beginning, lines, last)| {
@@ -549,7 +549,7 @@ fn file() -> impl Strategy<Value = Vec<u8>> {
                 file.extend([line, *end].concat());
             }
             if last {
-                while file.last().is_some_and(|octet| b"\r\n".contains(octet)) {
+                while file.last().is_some_and(|byte| b"\r\n".contains(byte)) {
                     file.pop();
                 }
             }
@@ -557,20 +557,24 @@ fn file() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-fn url() -> impl Strategy<Value = Vec<u8>> {
-    (one_of(URL_BEGINNINGS), pieces(PATHS, 6))
+fn any_url() -> impl Strategy<Value = Vec<u8>> {
+    (any_of(URL_BEGINNINGS), any_pieces(PATHS, 6))
         .prop_map(|(beginning, rest)| [beginning, &rest[..]].concat())
 }
 
 pub fn any_file() -> impl Strategy<Value = Vec<u8>> {
-    prop_oneof![3 => file(), 1 => pieces(JUNK, 60), 1 => vec(any::<u8>(), 0..300)]
+    prop_oneof![3 => plausible_file(), 1 => any_pieces(JUNK, 60), 1 => vec(any::<u8>(), 0..300)]
 }
 
 /// Asks both dialects and both oracles.
-fn compare(file: &[u8], tokens: &[&[u8]], urls: &[Vec<u8>]) -> Result<(), TestCaseError> {
-    let parsed = File::parse(file);
-    let google = Reading::new(&parsed, Dialect::Google, &SPACED);
-    let rfc = Reading::new(&parsed, Dialect::Rfc9309, &SPACED);
+fn compare_with_oracles(
+    file: &[u8],
+    tokens: &[&[u8]],
+    urls: &[Vec<u8>],
+) -> Result<(), TestCaseError> {
+    let parsed = RobotsFile::parse(file);
+    let google = DialectRules::new(&parsed, Dialect::Google, &SPACED);
+    let rfc = DialectRules::new(&parsed, Dialect::Rfc9309, &SPACED);
     for token in tokens {
         for url in urls {
             let context = || {
@@ -585,7 +589,7 @@ fn compare(file: &[u8], tokens: &[&[u8]], urls: &[Vec<u8>]) -> Result<(), TestCa
             let answer = (verdict.allowed, verdict.line.unwrap_or(0));
             prop_assert_eq!(
                 answer,
-                Google::ask(file, token, url),
+                GoogleOracle::verdict(file, token, url),
                 "google: {}",
                 context()
             );
@@ -612,22 +616,22 @@ proptest! {
     #![proptest_config(config(3_000))]
 
     #[test]
-    fn a_reading_says_what_the_oracles_say(file in any_file(), tokens in vec(one_of(TOKENS), 1..5), urls in vec(url(), 1..6)) {
-        compare(&file, &tokens, &urls)?;
+    fn verdicts_agree_with_oracles(file in any_file(), tokens in vec(any_of(TOKENS), 1..5), urls in vec(any_url(), 1..6)) {
+        compare_with_oracles(&file, &tokens, &urls)?;
     }
 
     /// The URL is one that the file speaks about: its own rules, with the wildcards taken out.
     #[test]
-    fn a_reading_says_what_the_oracles_say_about_its_own_paths(
-        file in file(), tokens in vec(one_of(TOKENS), 1..3), keep in any::<bool>(),
+    fn verdicts_on_own_paths_agree_with_oracles(
+        file in plausible_file(), tokens in vec(any_of(TOKENS), 1..3), keep in any::<bool>(),
     ) {
-        let parsed = File::parse(file.as_slice());
-        let records = parsed.lines().iter().filter_map(|line| line.record.as_ref());
-        let values = records.map(|record| parsed.octets(&record.value));
+        let parsed = RobotsFile::parse(file.as_slice());
+        let records = parsed.lines().iter().filter_map(|line| line.key_value.as_ref());
+        let values = records.map(|record| parsed.slice(&record.value));
         let urls: Vec<Vec<u8>> = values
-            .map(|value| value.iter().copied().filter(|octet| keep || !b"*$".contains(octet)).collect())
+            .map(|value| value.iter().copied().filter(|byte| keep || !b"*$".contains(byte)).collect())
             .collect();
-        compare(&file, &tokens, &urls)?;
+        compare_with_oracles(&file, &tokens, &urls)?;
     }
 }
 
@@ -636,7 +640,7 @@ proptest! {
 
     /// Rules that crowd and many groups of one token, which other indexes answer.
     #[test]
-    fn a_reading_of_many_rules_says_what_the_oracles_say(
+    fn many_rules_agree_with_oracles(
         rules in vec(("(Allow|Disallow): (/|/a|)[ab*/]{0,6}\\$?", 0u8..8), 5..90),
         urls in vec("/[ab/]{0,12}", 1..4),
     ) {
@@ -647,7 +651,7 @@ proptest! {
             text.push_str(match then { 0 => "User-agent: Foo\n", 1 => "User-agent: *\n", _ => "" });
         }
         let urls: Vec<Vec<u8>> = urls.into_iter().map(String::into_bytes).collect();
-        compare(text.as_bytes(), &[b"Foo", b"Bar"], &urls)?;
+        compare_with_oracles(text.as_bytes(), &[b"Foo", b"Bar"], &urls)?;
     }
 }
 
@@ -656,14 +660,14 @@ proptest! {
 
     /// Lines about as long as what is kept of one.
     #[test]
-    fn a_reading_of_long_lines_says_what_the_oracles_say(
-        length in 16_640usize..16_680, end in pieces(PATHS, 8), bom in 0usize..=3, more in "(/|a|\\*|%4|1|\\$){0,3}",
+    fn long_lines_agree_with_oracles(
+        length in 16_640usize..16_680, end in any_pieces(PATHS, 8), bom in 0usize..=3, more in "(/|a|\\*|%4|1|\\$){0,3}",
     ) {
         let key = b"Disallow: /";
         let filler = "x".repeat(length - key.len());
         let rule = [key, filler.as_bytes(), &end].concat();
         let file = [&b"\xEF\xBB\xBF"[..bom], b"User-agent: *\n", &rule, b"\nAllow: /*1\n"].concat();
         let url = |more: &[u8]| [b"/", filler.as_bytes(), more].concat();
-        compare(&file, &[b"Foo"], &[url(&end), url(more.as_bytes()), url(b"")])?;
+        compare_with_oracles(&file, &[b"Foo"], &[url(&end), url(more.as_bytes()), url(b"")])?;
     }
 }

@@ -1,27 +1,28 @@
-//! Properties over random patterns, targets and documents, against implementations written apart
-//! from those in use.
+//! Property tests of robots.txt matching and rendering, with random patterns, targets and
+//! documents. The results are compared with simple implementations that share no code with the real
+//! ones.
 
-use super::{Document, Group, Pattern, Rule, RuleSet, TargetScratch};
-use crate::robots::{Extension, Matcher, Target, render};
+use super::{PathPattern, RobotsDocument, Rule, RuleGroup, RuleSet, TargetScratch};
+use crate::robots::{ExtensionLine, GroupMatcher, RequestTarget, render_robots_txt};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What one octet of a URL may be, decoded as far as RFC 9309 allows: two spellings of the same
+/// What one byte of a URL may be, decoded as far as RFC 9309 allows: two spellings of the same
 /// thing are one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    /// An octet that stands for itself.
+enum UrlUnit {
+    /// A byte that stands for itself.
     Plain(u8),
-    /// An escape that is not the same as the raw octet.
+    /// An escape that is not the same as the raw byte.
     Escaped(u8),
     Star,
     End,
 }
 
 /// Reads the alphabet of [`spelling`] only.
-fn units(text: &str, is_rule: bool) -> Vec<Unit> {
+fn parse_units(text: &str, is_rule: bool) -> Vec<UrlUnit> {
     let mut units = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -30,13 +31,13 @@ fn units(text: &str, is_rule: bool) -> Vec<Unit> {
                 .expect("the alphabet has whole escapes only")
             {
                 // Figure 6: these are the raw characters of a URL.
-                octet @ (b'*' | b'$') => (Unit::Plain(octet), 3),
-                octet if octet.is_ascii_alphanumeric() => (Unit::Plain(octet), 3),
-                octet => (Unit::Escaped(octet), 3),
+                byte @ (b'*' | b'$') => (UrlUnit::Plain(byte), 3),
+                byte if byte.is_ascii_alphanumeric() => (UrlUnit::Plain(byte), 3),
+                byte => (UrlUnit::Escaped(byte), 3),
             },
-            '*' if is_rule => (Unit::Star, 1),
-            '$' if is_rule && rest.len() == 1 => (Unit::End, 1),
-            octet => (Unit::Plain(octet as u8), 1),
+            '*' if is_rule => (UrlUnit::Star, 1),
+            '$' if is_rule && rest.len() == 1 => (UrlUnit::End, 1),
+            byte => (UrlUnit::Plain(byte as u8), 1),
         };
         units.push(unit);
         rest = &rest[length..];
@@ -45,8 +46,8 @@ fn units(text: &str, is_rule: bool) -> Vec<Unit> {
 }
 
 fn naive_match(
-    pattern: &[Unit],
-    target: &[Unit],
+    pattern: &[UrlUnit],
+    target: &[UrlUnit],
     memo: &mut HashMap<(usize, usize), bool>,
 ) -> bool {
     let key = (pattern.len(), target.len());
@@ -55,9 +56,9 @@ fn naive_match(
     }
     let result = match (pattern.first(), target.first()) {
         (None, _) => true,
-        (Some(Unit::End), first) => first.is_none(),
-        (Some(Unit::Star), None) => naive_match(&pattern[1..], target, memo),
-        (Some(Unit::Star), Some(_)) => {
+        (Some(UrlUnit::End), first) => first.is_none(),
+        (Some(UrlUnit::Star), None) => naive_match(&pattern[1..], target, memo),
+        (Some(UrlUnit::Star), Some(_)) => {
             naive_match(&pattern[1..], target, memo) || naive_match(pattern, &target[1..], memo)
         }
         (Some(_), None) => false,
@@ -67,17 +68,19 @@ fn naive_match(
     result
 }
 
-/// The octets of a pattern as rendered: an escaped letter is one, the rest as written.
+/// The bytes of a pattern as rendered: an escaped letter is one, the rest as written.
 fn naive_priority(pattern: &str) -> usize {
     pattern.replace("%61", "a").len()
 }
 
 /// (allow, pattern as written): the longest of those that match, Allow first, then the first.
 fn naive_find(rules: &[(bool, String)], target: &str) -> Option<usize> {
-    let target = units(target, false);
+    let target = parse_units(target, false);
     let mut found: Option<usize> = None;
     for (index, (allow, pattern)) in rules.iter().enumerate() {
-        if pattern.is_empty() || !naive_match(&units(pattern, true), &target, &mut HashMap::new()) {
+        if pattern.is_empty()
+            || !naive_match(&parse_units(pattern, true), &target, &mut HashMap::new())
+        {
             continue;
         }
         let better = found.is_none_or(|best| {
@@ -92,15 +95,15 @@ fn naive_find(rules: &[(bool, String)], target: &str) -> Option<usize> {
 }
 
 /// Few symbols, so that random patterns and targets meet.
-fn spelling(longest: usize) -> impl Strategy<Value = String> {
+fn any_spelling(longest: usize) -> impl Strategy<Value = String> {
     let symbol = prop::sample::select(vec![
         "/", "/", "a", "a", "%61", "b", "*", "*", "$", "%2A", "%2a", "%24", "%2F",
     ]);
     vec(symbol, 0..longest).prop_map(|symbols| symbols.concat())
 }
 
-fn pattern_text() -> impl Strategy<Value = String> {
-    prop_oneof![6 => spelling(8).prop_map(|rest| format!("/{rest}")), 1 => spelling(6)]
+fn any_pattern_text() -> impl Strategy<Value = String> {
+    prop_oneof![6 => any_spelling(8).prop_map(|rest| format!("/{rest}")), 1 => any_spelling(6)]
 }
 
 fn any_text() -> impl Strategy<Value = String> {
@@ -121,11 +124,11 @@ fn any_text() -> impl Strategy<Value = String> {
 fn any_rule() -> impl Strategy<Value = Rule> {
     (any::<bool>(), any_text()).prop_map(|(allow, written)| Rule {
         allow,
-        pattern: Pattern::new(&written),
+        pattern: PathPattern::new(&written),
     })
 }
 
-fn any_group() -> impl Strategy<Value = Group> {
+fn any_group() -> impl Strategy<Value = RuleGroup> {
     let delay = prop::option::of((0u64..100_000).prop_map(Duration::from_millis));
     (
         vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4),
@@ -134,16 +137,18 @@ fn any_group() -> impl Strategy<Value = Group> {
         vec(any_text(), 0..3),
         any_extensions(),
     )
-        .prop_map(|(agents, rules, crawl_delay, comments, extensions)| Group {
-            comments,
-            agents,
-            rules,
-            crawl_delay,
-            extensions,
-        })
+        .prop_map(
+            |(agents, rules, crawl_delay, comments, extensions)| RuleGroup {
+                comments,
+                agents,
+                rules,
+                crawl_delay,
+                extensions,
+            },
+        )
 }
 
-fn any_extensions() -> impl Strategy<Value = Vec<Extension>> {
+fn any_extensions() -> impl Strategy<Value = Vec<ExtensionLine>> {
     let key = prop_oneof![
         "Content-Signal",
         "Allow",
@@ -153,19 +158,19 @@ fn any_extensions() -> impl Strategy<Value = Vec<Extension>> {
         any_text()
     ];
     vec(
-        (key, any_text()).prop_map(|(key, value)| Extension { key, value }),
+        (key, any_text()).prop_map(|(key, value)| ExtensionLine { key, value }),
         0..3,
     )
 }
 
-fn any_document() -> impl Strategy<Value = Document> {
+fn any_document() -> impl Strategy<Value = RobotsDocument> {
     (
         vec(any_text(), 0..3),
         vec(any_group(), 0..5),
         any_extensions(),
         vec(any_text(), 0..3),
     )
-        .prop_map(|(comments, groups, extensions, sitemaps)| Document {
+        .prop_map(|(comments, groups, extensions, sitemaps)| RobotsDocument {
             comments,
             groups,
             extensions,
@@ -174,10 +179,10 @@ fn any_document() -> impl Strategy<Value = Document> {
 }
 
 /// A group as a parser of RFC 9309 sees it: agents, rules as (allow, path).
-type Parsed = (Vec<String>, Vec<(bool, String)>);
+type ParsedGroup = (Vec<String>, Vec<(bool, String)>);
 
-fn parse(text: &str) -> Vec<Parsed> {
-    let mut groups: Vec<Parsed> = Vec::new();
+fn parse_groups(text: &str) -> Vec<ParsedGroup> {
+    let mut groups: Vec<ParsedGroup> = Vec::new();
     let mut agents_open = false;
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -189,7 +194,7 @@ fn parse(text: &str) -> Vec<Parsed> {
         match key.trim() {
             "User-agent" => {
                 if !agents_open {
-                    groups.push(Parsed::default());
+                    groups.push(ParsedGroup::default());
                 }
                 agents_open = true;
                 groups.last_mut().expect("pushed above").0.push(value);
@@ -220,12 +225,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_rule_found_is_that_of_a_naive_matcher(
-        rules in vec((any::<bool>(), pattern_text()), 0..12),
-        targets in vec(spelling(10), 1..6),
+    fn found_rule_agrees_with_naive_matcher(
+        rules in vec((any::<bool>(), any_pattern_text()), 0..12),
+        targets in vec(any_spelling(10), 1..6),
     ) {
         let set = RuleSet::new(
-            rules.iter().map(|(allow, text)| Rule { allow: *allow, pattern: Pattern::new(text) }).collect(),
+            rules.iter().map(|(allow, text)| Rule { allow: *allow, pattern: PathPattern::new(text) }).collect(),
         );
         let mut scratch = TargetScratch::default();
         for rest in targets {
@@ -236,14 +241,14 @@ proptest! {
     }
 
     #[test]
-    fn the_index_finds_what_trying_every_rule_finds(
+    fn index_agrees_with_trying_every_rule(
         rules in vec((any::<bool>(), any_text()), 0..12),
         raw in vec(any::<u8>(), 0..40),
         text in any_text(),
     ) {
         let rules: Vec<Rule> = rules
             .iter()
-            .map(|(allow, text)| Rule { allow: *allow, pattern: Pattern::new(&format!("/{text}")) })
+            .map(|(allow, text)| Rule { allow: *allow, pattern: PathPattern::new(&format!("/{text}")) })
             .collect();
         let set = RuleSet::new(rules.clone());
         let mut scratch = TargetScratch::default();
@@ -264,12 +269,12 @@ proptest! {
     /// So many begin alike that they are told apart by what they contain, and targets in which that
     /// stands often.
     #[test]
-    fn crowded_rules_are_found_as_by_trying_every_one(
+    fn crowded_rules_agree_with_trying_every_rule(
         rules in vec((any::<bool>(), "(/|/a|)\\*[ab/*]{0,6}\\$?"), 5..150),
         targets in vec("/[ab/]{0,60}", 1..8),
     ) {
         let rules: Vec<Rule> =
-            rules.iter().map(|(allow, text)| Rule { allow: *allow, pattern: Pattern::new(text) }).collect();
+            rules.iter().map(|(allow, text)| Rule { allow: *allow, pattern: PathPattern::new(text) }).collect();
         let set = RuleSet::new(rules.clone());
         for target in targets {
             let best = rules
@@ -284,21 +289,21 @@ proptest! {
 
     #[test]
     fn normalising_again_changes_nothing(text in any_text()) {
-        let pattern = Pattern::new(&text);
-        prop_assert_eq!(&Pattern::new(pattern.as_str()), &pattern);
-        prop_assert!(pattern.as_str().bytes().all(|octet| octet.is_ascii_graphic() && octet != b'#'));
+        let pattern = PathPattern::new(&text);
+        prop_assert_eq!(&PathPattern::new(pattern.as_str()), &pattern);
+        prop_assert!(pattern.as_str().bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'));
 
         let (mut first, mut second) = (TargetScratch::default(), TargetScratch::default());
         let once = first.normalise(text.as_bytes());
-        let spelled: Vec<u8> = once.sent.iter().map(|octet| if *octet == 1 { b'*' } else { *octet }).collect();
+        let spelled: Vec<u8> = once.sent.iter().map(|byte| if *byte == 1 { b'*' } else { *byte }).collect();
         let twice = second.normalise(&spelled);
-        prop_assert_eq!(Target { written: twice.written, ..once }, twice);
+        prop_assert_eq!(RequestTarget { written: twice.written, ..once }, twice);
         prop_assert_eq!(twice.is_normal(), twice.resolutions().next().is_none());
         for resolved in once.resolutions() {
             let mut third = TargetScratch::default();
             prop_assert_eq!(third.normalise(resolved.target).resolved, None);
-            let path = resolved.target.split(|octet| *octet == b'?').next().unwrap_or_default();
-            prop_assert!(!path.windows(3).any(|octets| octets == b"%2F"));
+            let path = resolved.target.split(|byte| *byte == b'?').next().unwrap_or_default();
+            prop_assert!(!path.windows(3).any(|bytes| bytes == b"%2F"));
         }
         if let Some(stripped) = once.stripped {
             let mut third = TargetScratch::default();
@@ -307,28 +312,28 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_make_a_target(raw in vec(any::<u8>(), 0..200)) {
+    fn any_bytes_normalise_to_a_target(raw in vec(any::<u8>(), 0..200)) {
         let mut scratch = TargetScratch::default();
         let target = scratch.normalise(&raw);
-        for form in target.readings() {
+        for form in target.forms() {
             prop_assert!(form.starts_with(b"/"));
-            prop_assert!(form.iter().all(|octet| *octet == 1 || octet.is_ascii_graphic() && !b"#*".contains(octet)));
+            prop_assert!(form.iter().all(|byte| *byte == 1 || byte.is_ascii_graphic() && !b"#*".contains(byte)));
             prop_assert!(form.len() <= 3 * raw.len() + 1);
         }
         let _ = target.is_robots_txt();
     }
 
     #[test]
-    fn a_literal_rule_matches_its_own_text_as_a_url(text in any_text()) {
+    fn literal_rule_matches_its_own_text(text in any_text()) {
         let literal = text.replace(['*', '$', '#'], "");
         let url = format!("/{}", literal.trim_matches([' ', '\t']));
         let mut scratch = TargetScratch::default();
-        prop_assert!(Pattern::new(&url).matches(scratch.normalise(url.as_bytes()).sent), "{}", url);
+        prop_assert!(PathPattern::new(&url).matches(scratch.normalise(url.as_bytes()).sent), "{}", url);
     }
 
     #[test]
-    fn what_is_rendered_parses_into_the_same_groups(document in any_document()) {
-        let expected: Vec<Parsed> = document
+    fn rendered_text_parses_into_same_groups(document in any_document()) {
+        let expected: Vec<ParsedGroup> = document
             .groups
             .iter()
             .map(|group| {
@@ -340,18 +345,18 @@ proptest! {
                 (group.agents.clone(), rules)
             })
             .collect();
-        prop_assert_eq!(parse(&render(&document)), expected);
+        prop_assert_eq!(parse_groups(&render_robots_txt(&document)), expected);
     }
 
     #[test]
     fn each_token_is_bound_by_the_first_group_that_names_it(document in any_document()) {
-        let matcher = Matcher::new(&document);
+        let matcher = GroupMatcher::new(&document);
         let first = |token: &str| {
             document.groups.iter().position(|group| group.agents.iter().any(|agent| agent.eq_ignore_ascii_case(token)))
         };
-        prop_assert_eq!(matcher.star(), first("*"));
+        prop_assert_eq!(matcher.star_group(), first("*"));
         for agent in document.groups.iter().flat_map(|group| &group.agents).filter(|agent| *agent != "*") {
-            prop_assert_eq!(matcher.named(&agent.to_uppercase()), first(agent));
+            prop_assert_eq!(matcher.named_group(&agent.to_uppercase()), first(agent));
         }
     }
 }
@@ -360,15 +365,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn patterns_overlap_when_a_target_matches_both(one in "/[ab*]{0,3}[$]?", two in "/[ab*]{0,3}[$]?") {
-        let (one, two) = (Pattern::new(&one), Pattern::new(&two));
+    fn overlap_agrees_with_naive_search(one in "/[ab*]{0,3}[$]?", two in "/[ab*]{0,3}[$]?") {
+        let (one, two) = (PathPattern::new(&one), PathPattern::new(&two));
         // A target that matches both need not be longer than the two together.
         let targets = (0..8_u32).flat_map(|length| (0..1_u32 << length).map(move |bits| {
             let letters = (0..length).map(|place| if bits >> place & 1 == 1 { 'a' } else { 'b' });
             std::iter::once('/').chain(letters).collect::<String>()
         }));
         let targets: Vec<String> = targets.collect();
-        let matches = |pattern: &Pattern, target: &String| pattern.matches(target.as_bytes());
+        let matches = |pattern: &PathPattern, target: &String| pattern.matches(target.as_bytes());
         let both = targets.iter().any(|target| matches(&one, target) && matches(&two, target));
         prop_assert_eq!(one.overlaps(&two, &mut 1_000_000), both);
         if one.covers(&two) {

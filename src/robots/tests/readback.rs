@@ -1,20 +1,21 @@
-//! Our own rendering, read back: the same document, the same bytes, the same groups in both
-//! dialects.
+//! Tests that crawlgate reads its own robots.txt as it meant it: a random document is rendered and
+//! parsed again. The result is the same document, the same bytes, and the same groups for RFC 9309
+//! and for Google's library.
 
 use super::oracle::config;
-use super::{Document, Group, Pattern, Rule};
-use crate::robots::{Dialect, File, Key, Reading, Shape, render};
+use super::{PathPattern, RobotsDocument, Rule, RuleGroup};
+use crate::robots::{Dialect, DialectRules, FileFormat, RobotsFile, RobotsKey, render_robots_txt};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;
 
 /// A file of ours back as the document it was rendered from.
-fn document_of(file: &File) -> Document {
-    let mut document = Document::default();
+fn parse_document(file: &RobotsFile) -> RobotsDocument {
+    let mut document = RobotsDocument::default();
     let mut comments: Vec<String> = Vec::new();
     let mut open = false;
     for line in file.lines() {
-        if let (None, Some(comment)) = (&line.record, &line.comment) {
+        if let (None, Some(comment)) = (&line.key_value, &line.comment) {
             let text = file.text(comment);
             comments.push(text.strip_prefix(' ').unwrap_or(&text).to_owned());
         }
@@ -22,29 +23,33 @@ fn document_of(file: &File) -> Document {
             // What stands apart from the first group is about the file.
             document.comments.append(&mut comments);
         }
-        let Some(record) = &line.record else { continue };
+        let Some(record) = &line.key_value else {
+            continue;
+        };
         let value = file.text(&record.value).into_owned();
         let group = document.groups.last_mut();
         match (record.key, group) {
-            (Key::UserAgent, Some(group)) if open => group.agents.push(value),
-            (Key::UserAgent, _) => {
+            (RobotsKey::UserAgent, Some(group)) if open => group.agents.push(value),
+            (RobotsKey::UserAgent, _) => {
                 let comments = std::mem::take(&mut comments);
-                document.groups.push(Group {
+                document.groups.push(RuleGroup {
                     comments,
                     agents: vec![value],
-                    ..Group::default()
+                    ..RuleGroup::default()
                 });
                 open = true;
             }
-            (Key::Allow | Key::Disallow, Some(group)) => {
+            (RobotsKey::Allow | RobotsKey::Disallow, Some(group)) => {
                 group.rules.push(Rule {
-                    allow: record.key == Key::Allow,
-                    pattern: Pattern::new(&value),
+                    allow: record.key == RobotsKey::Allow,
+                    pattern: PathPattern::new(&value),
                 });
                 open = false;
             }
-            (Key::CrawlDelay, Some(group)) => group.crawl_delay = Some(seconds(&value)),
-            (Key::Sitemap, _) => document.sitemaps.push(value),
+            (RobotsKey::CrawlDelay, Some(group)) => {
+                group.crawl_delay = Some(format_seconds(&value))
+            }
+            (RobotsKey::Sitemap, _) => document.sitemaps.push(value),
             (key, _) => panic!("{key:?} on line {}", line.number),
         }
     }
@@ -52,7 +57,7 @@ fn document_of(file: &File) -> Document {
     document
 }
 
-fn seconds(text: &str) -> Duration {
+fn format_seconds(text: &str) -> Duration {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     Duration::new(
         whole.parse().expect("seconds"),
@@ -61,38 +66,38 @@ fn seconds(text: &str) -> Duration {
 }
 
 /// Text in which nothing has to be replaced.
-fn tame() -> impl Strategy<Value = String> {
+fn plain_text() -> impl Strategy<Value = String> {
     "([!-~é]( ?[!-~é#]){0,8})?"
 }
 
-fn any_pattern() -> impl Strategy<Value = Pattern> {
+fn any_pattern() -> impl Strategy<Value = PathPattern> {
     prop_oneof![".{0,20}".boxed(), "[/a*$%12 é#.]{0,12}".boxed()]
-        .prop_map(|written| Pattern::new(&written))
+        .prop_map(|written| PathPattern::new(&written))
 }
 
-fn rule() -> impl Strategy<Value = Rule> {
+fn any_rule() -> impl Strategy<Value = Rule> {
     (any::<bool>(), any_pattern()).prop_map(|(allow, pattern)| Rule { allow, pattern })
 }
 
-fn delay() -> impl Strategy<Value = Option<Duration>> {
+fn any_delay() -> impl Strategy<Value = Option<Duration>> {
     prop::option::of(
         (0u64..100_000, 0u32..1_000_000_000)
             .prop_map(|(seconds, nanos)| Duration::new(seconds, nanos)),
     )
 }
 
-fn group(
+fn any_group(
     comment: BoxedStrategy<String>,
     agent: BoxedStrategy<String>,
     fewest: usize,
-) -> impl Strategy<Value = Group> {
+) -> impl Strategy<Value = RuleGroup> {
     (
         vec(comment, 0..3),
         vec(agent, fewest..4),
-        vec(rule(), fewest..6),
-        delay(),
+        vec(any_rule(), fewest..6),
+        any_delay(),
     )
-        .prop_map(|(comments, agents, rules, crawl_delay)| Group {
+        .prop_map(|(comments, agents, rules, crawl_delay)| RuleGroup {
             comments,
             agents,
             rules,
@@ -101,18 +106,18 @@ fn group(
         })
 }
 
-fn a_document(
+fn any_document(
     comment: BoxedStrategy<String>,
     agent: BoxedStrategy<String>,
     sitemap: BoxedStrategy<String>,
     fewest: usize,
-) -> impl Strategy<Value = Document> {
+) -> impl Strategy<Value = RobotsDocument> {
     (
         vec(comment.clone(), 0..3),
-        vec(group(comment, agent, fewest), 0..5),
+        vec(any_group(comment, agent, fewest), 0..5),
         vec(sitemap, 0..3),
     )
-        .prop_map(|(comments, groups, sitemaps)| Document {
+        .prop_map(|(comments, groups, sitemaps)| RobotsDocument {
             comments,
             groups,
             extensions: Vec::new(),
@@ -120,7 +125,7 @@ fn a_document(
         })
 }
 
-fn wild() -> BoxedStrategy<String> {
+fn wild_text() -> BoxedStrategy<String> {
     prop_oneof![
         ".{0,20}".boxed(),
         "[ \t\r\n\0#:*a\u{b}\u{85}\u{2028}\u{feff}\u{a0}é/]{0,10}".boxed()
@@ -132,30 +137,30 @@ proptest! {
     #![proptest_config(config(2_000))]
 
     #[test]
-    fn what_is_rendered_is_read_back(
-        document in a_document(tame().boxed(), "[A-Za-z0-9_-]{1,8}|\\*|Sogou web spider".boxed(), "https://[a-z./?é]{0,9}".boxed(), 1),
+    fn rendered_document_reads_back(
+        document in any_document(plain_text().boxed(), "[A-Za-z0-9_-]{1,8}|\\*|Sogou web spider".boxed(), "https://[a-z./?é]{0,9}".boxed(), 1),
     ) {
-        let text = render(&document);
-        let file = File::parse(text.as_bytes());
-        prop_assert_eq!(file.shape(), Shape::Text);
-        prop_assert!(file.lines().iter().all(|line| line.oddities.is_empty()), "{}", text);
-        prop_assert_eq!(document_of(&file), document, "{}", text);
+        let text = render_robots_txt(&document);
+        let file = RobotsFile::parse(text.as_bytes());
+        prop_assert_eq!(file.shape(), FileFormat::Text);
+        prop_assert!(file.lines().iter().all(|line| line.issues.is_empty()), "{}", text);
+        prop_assert_eq!(parse_document(&file), document, "{}", text);
     }
 
     #[test]
-    fn rendering_what_was_read_back_changes_nothing(document in a_document(wild(), wild(), wild(), 0)) {
-        let text = render(&document);
-        let again = render(&document_of(&File::parse(text.as_bytes())));
+    fn rendering_is_stable_after_reading_back(document in any_document(wild_text(), wild_text(), wild_text(), 0)) {
+        let text = render_robots_txt(&document);
+        let again = render_robots_txt(&parse_document(&RobotsFile::parse(text.as_bytes())));
         prop_assert_eq!(again, text);
     }
 
     #[test]
-    fn both_dialects_read_our_rendering_in_the_same_groups(
-        document in a_document(wild(), "[A-Za-z_-]{1,8}|\\*".boxed(), wild(), 0),
+    fn both_dialects_read_rendering_in_same_groups(
+        document in any_document(wild_text(), "[A-Za-z_-]{1,8}|\\*".boxed(), wild_text(), 0),
     ) {
-        let file = File::parse(render(&document).into_bytes());
+        let file = RobotsFile::parse(render_robots_txt(&document).into_bytes());
         let groups = |dialect| {
-            let reading = Reading::new(&file, dialect, &[]);
+            let reading = DialectRules::new(&file, dialect, &[]);
             let groups = reading.groups().iter().map(|group| (group.agents.clone(), group.rules.len()));
             groups.unzip::<_, _, Vec<_>, Vec<_>>()
         };

@@ -1,8 +1,9 @@
-//! Request targets: spelling, absolute form, resolution.
+//! Tests of request targets (path and query): how different spellings are normalised, how an
+//! absolute URL is reduced to its path, and how dot segments and parameters are resolved.
 
-use super::{resolved, sent, stripped};
+use super::{normalised_target, resolved_target, stripped_target};
 use crate::robots::TargetScratch;
-use crate::robots::target::Resolved;
+use crate::robots::target::ResolvedTarget;
 
 #[test]
 fn escapes_are_decoded_only_where_they_mean_the_same() {
@@ -17,13 +18,16 @@ fn escapes_are_decoded_only_where_they_mean_the_same() {
         ("/%zz", "/%zz"),
         ("/:@!&'()+,;=[]?/?", "/:@!&'()+,;=[]?/?"),
     ] {
-        assert_eq!(sent(raw.as_bytes()), normal, "{raw}");
+        assert_eq!(normalised_target(raw.as_bytes()), normal, "{raw}");
     }
-    assert_eq!(sent(b"/\x00\r\n\x7f\xff\xc3\xa9"), "/%00%0D%0A%7F%FF%C3%A9");
+    assert_eq!(
+        normalised_target(b"/\x00\r\n\x7f\xff\xc3\xa9"),
+        "/%00%0D%0A%7F%FF%C3%A9"
+    );
 }
 
 #[test]
-fn a_target_loses_its_origin_and_fragment_and_gains_a_slash() {
+fn target_loses_origin_and_fragment_and_gains_slash() {
     for (raw, normal) in [
         ("", "/"),
         ("#top", "/"),
@@ -45,12 +49,12 @@ fn a_target_loses_its_origin_and_fragment_and_gains_a_slash() {
         ("1http://host/x", "/1http://host/x"),
         ("://host/x", "/://host/x"),
     ] {
-        assert_eq!(sent(raw.as_bytes()), normal, "{raw}");
+        assert_eq!(normalised_target(raw.as_bytes()), normal, "{raw}");
     }
 }
 
 #[test]
-fn a_normal_target_is_borrowed() {
+fn normal_target_is_borrowed() {
     let mut scratch = TargetScratch::default();
     for raw in [
         "/",
@@ -70,13 +74,13 @@ fn a_normal_target_is_borrowed() {
 }
 
 #[test]
-fn a_scratch_keeps_nothing_of_the_request_before() {
+fn scratch_keeps_nothing_between_targets() {
     let mut scratch = TargetScratch::default();
     scratch.normalise("/ä//b/../secret?é".as_bytes());
     let target = scratch.normalise(b"/x y");
     assert_eq!((target.sent, target.resolved), (&b"/x%20y"[..], None));
     let target = scratch.normalise(b"/x//y");
-    let resolved = Resolved {
+    let resolved = ResolvedTarget {
         target: b"/x/y",
         is_shortened: false,
     };
@@ -131,7 +135,7 @@ fn dot_segments_and_doubled_slashes_are_resolved_as_origins_do() {
         ("/a/../b?x=//../y", Some("/b?x=//../y")),
         ("/a/..?x", Some("/?x")),
     ] {
-        assert_eq!(resolved(raw).as_deref(), expected, "{raw}");
+        assert_eq!(resolved_target(raw).as_deref(), expected, "{raw}");
     }
 }
 
@@ -158,11 +162,11 @@ fn parameters_of_segments_are_stripped_as_servlet_containers_do() {
         ("/a?b;c", None),
         ("/a/b", None),
     ] {
-        assert_eq!(stripped(raw).as_deref(), expected, "{raw}");
+        assert_eq!(stripped_target(raw).as_deref(), expected, "{raw}");
     }
     // nginx takes a semicolon for a letter.
-    assert_eq!(resolved("/private;%2F../x").as_deref(), Some("/x"));
-    assert_eq!(resolved("/x/..;/private"), None);
+    assert_eq!(resolved_target("/private;%2F../x").as_deref(), Some("/x"));
+    assert_eq!(resolved_target("/x/..;/private"), None);
 }
 
 #[test]

@@ -1,13 +1,14 @@
-//! [`start`] makes [`OriginRobots`] a job of the scheduler. The job starts the fetches that are due,
-//! each in a thread of its own; it is woken when one ends or a policy changes. [`FetchJob`] is one
-//! fetch of a robots.txt from one origin.
+//! [`start_fetching`] makes [`OriginRobots`], which copies the origins' own robots.txt files, a job
+//! of the scheduler. The job starts the fetches that are due, each in a thread of its own. It is
+//! woken when a fetch ends or a policy changes. A [`FetchJob`] is one fetch of a robots.txt from
+//! one origin.
 
 use super::OriginRobots;
 use crate::clock::Clock;
 use crate::locks::lock;
-use crate::origin::robots::{FetchResult, RobotsRequest, Target, ask};
+use crate::origin::robots::{FetchResult, OriginTarget, RobotsRequest, fetch_from_origin};
 use crate::policy::Policy;
-use crate::scheduler::{Scheduler, Waker};
+use crate::scheduler::{JobWaker, Scheduler};
 use crate::threads::spawn;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::sync_channel;
@@ -18,12 +19,12 @@ use std::time::{Duration, Instant};
 /// and no 503.
 const START_LIMIT: Duration = Duration::from_secs(2);
 
-/// A fetch that is to run.
+/// One fetch of a robots.txt.
 pub struct FetchJob {
     pub(super) site: String,
-    pub(super) target: Option<Target>,
-    /// Whether the settings have an origin. A decision service may have none; the policy is served
-    /// alone then.
+    pub(super) target: Option<OriginTarget>,
+    /// Whether the settings have an origin. A decision service may have none; then the policy is
+    /// served alone.
     pub(super) has_origins: bool,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
@@ -32,30 +33,30 @@ pub struct FetchJob {
 }
 
 impl FetchJob {
-    /// Fetches the file. Blocks for 20 seconds at most. Without an origin for the site nothing is
-    /// fetched: that is `Unreachable`, or `Nothing` if the settings have no origin at all.
+    /// Fetches the file. Blocks for 20 seconds at most. Without an origin for the site the result is
+    /// `Unreachable`; it is `NoFile` if the settings have no origin at all.
     pub fn run(&self) -> FetchResult {
         match &self.target {
-            None if !self.has_origins => FetchResult::Nothing {
+            None if !self.has_origins => FetchResult::NoFile {
                 url: "/robots.txt".into(),
                 reason:
                     "the decision service has no origin: name it with --origin, or write `robots: { origin: replace }`"
                         .into(),
             },
             None => FetchResult::Unreachable("no origin of the settings is for this site".into()),
-            Some(target) => ask(&RobotsRequest {
+            Some(target) => fetch_from_origin(&RobotsRequest {
                 target,
                 etag: self.etag.as_deref(),
                 last_modified: self.last_modified.as_deref(),
-                is_own: &|host| is_own(&self.policy, target, host),
+                is_own_host: &|host| is_own_host(&self.policy, target, host),
             }),
         }
     }
 }
 
-/// Whether a host that a redirect names, with or without a port, is one of the site's own: the host
-/// of the request, or one of the policy's hosts and patterns. A site for every host has no others.
-fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
+/// Whether the host of a redirect, with or without a port, belongs to the site: the host of the
+/// request, or one of the policy's hosts and patterns.
+fn is_own_host(policy: &Policy, target: &OriginTarget, host: &str) -> bool {
     let name = host
         .rsplit_once(':')
         .map_or(host, |(name, _)| name)
@@ -75,9 +76,9 @@ fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
 
 /// Adds the job to the scheduler. Waits for the first fetches of sites that have no copy, for
 /// [`START_LIMIT`] at most.
-pub fn start(robots: OriginRobots, clock: Clock, scheduler: &Scheduler) {
+pub fn start_fetching(robots: OriginRobots, clock: Clock, scheduler: &Scheduler) {
     let manager = robots.manager.clone();
-    let fetching = Arc::new(Fetching {
+    let fetches = Arc::new(FetchScheduler {
         robots: Mutex::new(robots),
         clock,
         random: RandomState::new(),
@@ -85,49 +86,48 @@ pub fn start(robots: OriginRobots, clock: Clock, scheduler: &Scheduler) {
     });
     let (first_round, is_over) = sync_channel(1);
     let job = scheduler.add("origin-robots", move |job| {
-        fetching.begin_due(job);
-        let robots = lock(&fetching.robots);
-        if robots.first_round_is_over() {
-            // Nobody waits for the second one.
+        fetches.start_due_fetches(job);
+        let robots = lock(&fetches.robots);
+        if robots.is_first_round_done() {
+            // Later rounds have no receiver.
             let _ = first_round.try_send(());
         }
-        Some(robots.idle_for(fetching.clock.now().into()))
+        Some(robots.time_to_next_fetch(fetches.clock.now().into()))
     });
     manager.on_change(move || job.wake());
     let _ = is_over.recv_timeout(START_LIMIT);
 }
 
-/// What the job and its fetches share.
-struct Fetching {
+/// The state that the job and its fetches share.
+struct FetchScheduler {
     robots: Mutex<OriginRobots>,
     clock: Clock,
     random: RandomState,
     began: Instant,
 }
 
-impl Fetching {
-    /// Starts the fetches that are due. Each has a thread of its own, and one that cannot be
-    /// started counts as failed.
-    fn begin_due(self: &Arc<Fetching>, job: &Waker) {
-        let due = lock(&self.robots).begin_due(self.clock.moment());
+impl FetchScheduler {
+    /// Starts the due fetches, each in a thread of its own. A fetch without a thread counts as failed.
+    fn start_due_fetches(self: &Arc<FetchScheduler>, job: &JobWaker) {
+        let due = lock(&self.robots).take_due_fetches(self.clock.moment());
         for fetch in due.into_iter().map(Arc::new) {
-            let fetching = self.clone();
+            let fetches = self.clone();
             let job = job.clone();
             let started = fetch.clone();
             let thread = spawn("origin-robots-fetch", move || {
-                fetching.finish(&started, started.run());
+                fetches.finish_fetch(&started, started.run());
                 job.wake();
             });
             if let Err(error) = thread {
                 let error = format!("no thread can be started: {error}");
-                self.finish(&fetch, FetchResult::Unreachable(error.into()));
+                self.finish_fetch(&fetch, FetchResult::Unreachable(error.into()));
             }
         }
     }
 
-    fn finish(&self, fetch: &FetchJob, result: FetchResult) {
+    fn finish_fetch(&self, fetch: &FetchJob, result: FetchResult) {
         let random = self.random.hash_one((&fetch.site, self.began.elapsed()));
         let jitter = (random >> 11) as f64 / (1u64 << 53) as f64;
-        lock(&self.robots).finish(fetch, result, self.clock.moment(), jitter);
+        lock(&self.robots).finish_fetch(fetch, result, self.clock.moment(), jitter);
     }
 }

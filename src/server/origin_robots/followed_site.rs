@@ -1,10 +1,11 @@
-//! [`FollowedSite`]: a site whose policy reads the origin's file, with the state of its copy. It
-//! may take over a copy from another site.
+//! [`FollowedSite`]: a site whose policy includes rules from the origin's own robots.txt, with the
+//! state of crawlgate's copy of that file. A new site takes over the copy of another site that had
+//! its host, if there is one.
 
 use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
-use crate::policy::origin::{OriginCopyState, OriginFile};
+use crate::policy::origin::{OriginCopyState, OriginRobotsTxt};
 use crate::policy::site::SiteEntry;
-use crate::sites::{PATIENCE, Served, asked_by, is_no_policy};
+use crate::sites::{MAX_ORIGIN_WAIT, ServedRobots, is_default_site_policy, origin_request_host};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ const REMEDY: &str = "is the site another host's? Name `hosts` in a policy, or w
 /// A followed site.
 pub struct FollowedSite {
     pub fetch: FetchState,
-    /// The policy of the last fetch: another policy may accept a file that this one held back.
+    /// The policy of the last fetch: another policy may accept a file that was held back.
     pub policy: Arc<str>,
     /// Whether the site is a default site.
     pub is_default_site: bool,
@@ -24,14 +25,14 @@ pub struct FollowedSite {
     /// Whether the next fetch must not be conditional, because the copy may be of another host.
     pub is_unconditional: bool,
     /// Whether a fetch is running.
-    pub is_asked: bool,
+    pub is_fetching: bool,
     /// The state that was logged last.
-    pub reported: Option<(OriginCopyState, Served, Option<String>)>,
+    pub reported: Option<(OriginCopyState, ServedRobots, Option<String>)>,
 }
 
 impl FollowedSite {
-    /// Follows a site from now on; its first fetch is due at once. `unused` is the stored copy with
-    /// the name of the site, `copies` are those of all sites, from which it may take over one.
+    /// Follows a site from now on; its first fetch is due at once. `unused` is the unused copy with
+    /// the name of the site. It may take over one of `copies`.
     pub fn new(
         name: &str,
         entry: &SiteEntry,
@@ -40,7 +41,7 @@ impl FollowedSite {
         now: Timestamp,
     ) -> FollowedSite {
         let stored = unused.map(|copy| &copy.fetch);
-        let mut fetch = fetch_state_of(stored, copies, entry, now);
+        let mut fetch = matching_fetch_state(stored, copies, entry, now);
         let is_unconditional = stored != Some(&fetch);
         if unused.is_some_and(|copy| copy.left_at.is_some()) {
             fetch.mark_unasked();
@@ -50,26 +51,26 @@ impl FollowedSite {
         let site = FollowedSite {
             fetch,
             policy: policy.source.text.clone(),
-            is_default_site: is_no_policy(policy),
+            is_default_site: is_default_site_policy(policy),
             hosts: policy
                 .hosts
                 .iter()
                 .map(|host| host.value.to_string())
                 .collect(),
             is_unconditional,
-            is_asked: false,
+            is_fetching: false,
             reported: None,
         };
         site.warn_of_shared_file(name, entry);
         site
     }
 
-    /// Warns if this is a default site for several hosts, which then use one robots.txt.
+    /// Logs a warning if this is a default site for several hosts, which share one robots.txt.
     fn warn_of_shared_file(&self, name: &str, entry: &SiteEntry) {
         let is_for_several =
             self.hosts.len() > 1 || self.hosts.iter().any(|host| host.starts_with('*'));
-        if let Some(host) =
-            asked_by(&entry.site.policy).filter(|_| self.is_default_site && is_for_several)
+        if let Some(host) = origin_request_host(&entry.site.policy)
+            .filter(|_| self.is_default_site && is_for_several)
         {
             tracing::warn!(
                 site = name,
@@ -80,7 +81,7 @@ impl FollowedSite {
         }
     }
 
-    /// The copy of the site, as it is stored while a site uses it.
+    /// The copy for the store.
     pub fn to_stored(&self) -> StoredCopy {
         let default_site_hosts = self.is_default_site.then(|| self.hosts.clone());
         StoredCopy {
@@ -90,31 +91,25 @@ impl FollowedSite {
         }
     }
 
-    /// Called after the policy changed: makes the next fetch due at once and unconditional. The
-    /// site may be for another host now, and use that host's copy or none. Returns whether the
-    /// state of the copy changed, so that it has to be stored.
-    pub fn follow_policy(
-        &mut self,
-        entry: &SiteEntry,
-        copies: &[FetchState],
-        now: Timestamp,
-    ) -> bool {
+    /// Sets a changed policy: the next fetch is due at once and unconditional. The site may be for
+    /// another host now, and use that host's copy or none. Returns whether the copy changed, so that
+    /// it has to be stored.
+    pub fn set_policy(&mut self, entry: &SiteEntry, copies: &[FetchState], now: Timestamp) -> bool {
         self.policy = entry.site.policy.source.text.clone();
         self.is_unconditional = true;
-        let fetch = fetch_state_of(Some(&self.fetch), copies, entry, now);
+        let fetch = matching_fetch_state(Some(&self.fetch), copies, entry, now);
         let is_changed = fetch != self.fetch;
         self.fetch = fetch;
         self.fetch.due = now;
         is_changed
     }
 
-    /// The problem of the origin's file, with a remedy where crawlgate knows one; `None` if there
-    /// is no problem.
+    /// The problem of the origin's file, with a remedy if there is one; `None` without a problem.
     pub fn problem(&self) -> Option<String> {
         let copy = self.fetch.copy();
         let problem = self.fetch.problem().or_else(|| copy?.reason.clone())?;
-        // An origin that answers, but not for this site, may expect another name. An origin that is
-        // down does not.
+        // An origin that answers without a file may expect another host. An origin that is down does
+        // not answer.
         let is_unnamed = self.hosts.is_empty() && copy.is_some_and(|copy| !copy.exists);
         Some(
             if self.is_default_site && (is_unnamed || self.fetch.is_redirected_away()) {
@@ -125,16 +120,20 @@ impl FollowedSite {
         )
     }
 
-    /// Logs the state of the file, and what crawlgate serves meanwhile (`served`). Logs nothing
-    /// while the origin was not asked yet.
-    pub fn log(&self, site: &str, state: OriginCopyState, served: Served) {
+    /// Logs the state of the file, and what crawlgate serves meanwhile. Logs nothing before the
+    /// origin was asked.
+    pub fn log_state(&self, site: &str, state: OriginCopyState, served: ServedRobots) {
         let name = state.name();
         let reason = self.problem().unwrap_or_default();
         let meanwhile = match (served, self.is_default_site) {
-            (Served::WithOrigin, _) => "the last good copy stays in use",
-            (Served::Unavailable, _) => "crawlgate answers robots.txt with 503 for up to an hour",
-            (Served::WithoutOrigin, true) => "there is no policy, so crawlgate allows everything",
-            (Served::WithoutOrigin, false) => "crawlgate serves the policy alone",
+            (ServedRobots::WithOrigin, _) => "the last good copy stays in use",
+            (ServedRobots::Unavailable, _) => {
+                "crawlgate answers robots.txt with 503 for up to an hour"
+            }
+            (ServedRobots::WithoutOrigin, true) => {
+                "there is no policy, so crawlgate allows everything"
+            }
+            (ServedRobots::WithoutOrigin, false) => "crawlgate serves the policy alone",
         };
         match state {
             OriginCopyState::Absent if self.is_default_site => {
@@ -174,15 +173,14 @@ impl FollowedSite {
     }
 }
 
-/// The state for the copy that a site was compiled with, so that both have the same copy: of its
-/// `own` state and `others`, the first whose copy has the same bytes and URL, else the first with
-/// the same bytes, else a new one with this copy. With no state for the copy, the next failure
-/// would be stored in its place.
+/// The fetch state for the copy that a site was compiled with: of its `own` state and `others`, the
+/// first whose copy has the same bytes and URL, else the first with the same bytes, else a new state
+/// with this copy.
 ///
-/// A site that was compiled without a copy keeps its own state only if that has none either: a copy
-/// in it would be another host's. Otherwise it gets a new state, which waits for a file since the
-/// site began to wait.
-fn fetch_state_of(
+/// A site that was compiled without a copy keeps its own state only if that has no copy either: a
+/// copy would be another host's. Otherwise it gets a new state, which waits since the site began to
+/// wait.
+fn matching_fetch_state(
     own: Option<&FetchState>,
     others: &[FetchState],
     entry: &SiteEntry,
@@ -192,7 +190,7 @@ fn fetch_state_of(
         // The site may have waited for longer than this process runs.
         let over = entry.site.robots_txt.awaits_origin_until;
         let since = over.map_or(now, |over| {
-            Timestamp(over.0.saturating_sub(PATIENCE.as_secs() as i64)).min(now)
+            Timestamp(over.0.saturating_sub(MAX_ORIGIN_WAIT.as_secs() as i64)).min(now)
         });
         return own
             .filter(|fetch| fetch.copy().is_none())
@@ -202,16 +200,16 @@ fn fetch_state_of(
     let fitting = own
         .into_iter()
         .chain(others)
-        .filter_map(|fetch| Some((fits(fetch.copy()?, file)?, fetch)));
-    // Backwards, because the first of the best counts, and `max_by_key` takes the last.
+        .filter_map(|fetch| Some((matches_file(fetch.copy()?, file)?, fetch)));
+    // In reverse, because `max_by_key` returns the last of several maxima.
     match fitting.rev().max_by_key(|(is_same_url, _)| *is_same_url) {
         Some((_, fetch)) => fetch.clone(),
         None => FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now),
     }
 }
 
-/// Whether a copy is the file that a site was compiled with: `None` where the bytes differ, else
-/// whether the URL is the same too. Two hosts may have equal files, so the same URL fits better.
-fn fits(copy: &FetchedCopy, file: &OriginFile) -> Option<bool> {
+/// Compares a copy with the file that a site was compiled with: `None` if the bytes differ, else
+/// whether the URL is the same, too. Two hosts may have equal files.
+fn matches_file(copy: &FetchedCopy, file: &OriginRobotsTxt) -> Option<bool> {
     (copy.bytes == *file.file.bytes()).then_some(copy.url == file.location)
 }

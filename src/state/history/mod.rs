@@ -1,30 +1,25 @@
-//! The history: counts of requests by hour, day and week, and samples of requests against the
-//! rules. It is for people to look at; nothing is judged by it. [`HistoryBatch`] is added in the
-//! same transaction as the facts. [`HistoryReader`] reads the history, also while another process
-//! writes.
-//!
-//! Counts are kept for each site, crawler and identity, and for all sites (an empty site) and all
-//! crawlers (an empty crawler), so that an overview need not add them up. Hours are kept for 7
-//! days, days for 130 days and weeks for 400 days, within bounds of rows: a page reads tens of
-//! periods, however far back it goes.
+//! The history for the dashboard, in the state database: counts of requests by hour, day and week,
+//! and samples of requests against the rules. No request is judged by it. [`HistoryBatch`] has new
+//! counts and samples, which are written in the same transaction as other state. [`HistoryReader`]
+//! reads the history, also while another process writes.
 
 mod batch;
+mod peer_counts;
 #[cfg(feature = "state")]
-mod counted;
+mod peer_sums;
 #[cfg(feature = "state")]
 mod read;
 #[cfg(feature = "state")]
 mod samples;
 #[cfg(feature = "state")]
 mod tables;
-mod told;
 
 pub use batch::HistoryBatch;
-pub use told::Told;
+pub use peer_counts::PeerCounts;
 #[cfg(feature = "state")]
 pub(super) use {
-    read::Memory,
-    tables::{prepare, write},
+    read::HistoryMemory,
+    tables::{create_tables, write_batch},
 };
 #[cfg(feature = "state")]
 pub use {
@@ -38,12 +33,12 @@ use crate::time::Timestamp;
 pub const HOUR: i64 = 3_600;
 /// Seconds of a day.
 pub const DAY: i64 = 86_400;
-/// Samples of one site, crawler, kind, rule, identity and day.
-pub const SAMPLES_EACH: usize = 20;
+/// The most samples of one site, crawler, kind, rule, identity and day.
+pub const MAX_SAMPLES_PER_DAY: usize = 20;
 
-/// The length of the periods by which the history counts.
+/// The length of the periods in which the history counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PeriodLength {
     /// An hour; hours are kept for 7 days.
     Hour,
     /// A day; days are kept for 130 days.
@@ -52,34 +47,34 @@ pub enum Step {
     Week,
 }
 
-impl Step {
+impl PeriodLength {
     /// Every length.
-    pub const ALL: [Step; 3] = [Step::Hour, Step::Day, Step::Week];
+    pub const ALL: [PeriodLength; 3] = [PeriodLength::Hour, PeriodLength::Day, PeriodLength::Week];
     /// 1970-01-05, in seconds since 1970-01-01.
     const FIRST_MONDAY: i64 = 4 * DAY;
 
-    /// For how many seconds periods of this length are kept.
-    pub fn kept(self) -> i64 {
+    /// How many seconds periods of this length are kept.
+    pub fn retention_seconds(self) -> i64 {
         match self {
-            Step::Hour => 7 * DAY,
-            Step::Day => 130 * DAY,
-            Step::Week => 400 * DAY,
+            PeriodLength::Hour => 7 * DAY,
+            PeriodLength::Day => 130 * DAY,
+            PeriodLength::Week => 400 * DAY,
         }
     }
 
     /// In seconds.
     pub fn seconds(self) -> i64 {
         match self {
-            Step::Hour => HOUR,
-            Step::Day => DAY,
-            Step::Week => 7 * DAY,
+            PeriodLength::Hour => HOUR,
+            PeriodLength::Day => DAY,
+            PeriodLength::Week => 7 * DAY,
         }
     }
 
-    /// The beginning of the period, in UTC, that a moment is in. Weeks begin on Monday.
-    pub fn begin(self, moment: Timestamp) -> Timestamp {
-        let first = if self == Step::Week {
-            Step::FIRST_MONDAY
+    /// The beginning, in UTC, of the period that has `moment`. Weeks begin on Monday.
+    pub fn start_of(self, moment: Timestamp) -> Timestamp {
+        let first = if self == PeriodLength::Week {
+            PeriodLength::FIRST_MONDAY
         } else {
             0
         };
@@ -89,7 +84,7 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
-    use super::Step;
+    use super::PeriodLength;
     use crate::time::Timestamp;
 
     #[test]
@@ -97,11 +92,20 @@ mod tests {
         // 2026-11-22 is a Sunday.
         let at = |text: &str| Timestamp::parse(text).expect("a time");
         let moment = at("2026-11-22T19:24:11Z");
-        assert_eq!(Step::Hour.begin(moment), at("2026-11-22T19:00:00Z"));
-        assert_eq!(Step::Day.begin(moment), at("2026-11-22T00:00:00Z"));
-        assert_eq!(Step::Week.begin(moment), at("2026-11-16T00:00:00Z"));
         assert_eq!(
-            Step::Week.begin(at("2026-11-16T00:00:00Z")),
+            PeriodLength::Hour.start_of(moment),
+            at("2026-11-22T19:00:00Z")
+        );
+        assert_eq!(
+            PeriodLength::Day.start_of(moment),
+            at("2026-11-22T00:00:00Z")
+        );
+        assert_eq!(
+            PeriodLength::Week.start_of(moment),
+            at("2026-11-16T00:00:00Z")
+        );
+        assert_eq!(
+            PeriodLength::Week.start_of(at("2026-11-16T00:00:00Z")),
             at("2026-11-16T00:00:00Z")
         );
     }

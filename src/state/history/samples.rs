@@ -1,18 +1,18 @@
-//! Questions about the samples of the history, the requests against the rules: [`SampleFilter`]
-//! selects some, [`SampleGroup`] has those of one rule, and [`Offence`] says when a crawler broke
-//! the rules and how it did so last.
+//! Queries of the samples in the state database. A sample is one stored request against the rules.
+//! [`SampleFilter`] selects samples, [`SampleGroup`] summarizes those of one rule, and [`Offence`]
+//! says when and how a crawler broke the rules.
 
-use super::Step;
+use super::PeriodLength;
 use super::read::{HistoryError, HistoryReader};
-use super::tables::{OFFENCES, read_sample, sample_columns};
+use super::tables::{IS_OFFENCE, read_sample, sample_columns};
 use crate::printable::join;
-use crate::record::{Field, Row};
+use crate::record::{RecordField, RecordRow};
 use crate::time::Timestamp;
-use crate::verdict::{Kind, KnownIdentity};
+use crate::verdict::{IdentityStatus, Kind};
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-/// The samples that are wanted; `None` and no kinds select all.
+/// Selects samples. `None` and no kinds select all.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct SampleFilter<'a> {
@@ -20,16 +20,16 @@ pub struct SampleFilter<'a> {
     pub crawler: Option<&'a str>,
     pub kinds: &'a [Kind],
     pub rule: Option<&'a str>,
-    pub identity: Option<KnownIdentity>,
+    pub identity: Option<IdentityStatus>,
 }
 
-/// Samples that have all but the day in common.
+/// The samples of one site, crawler, identity, kind and rule.
 #[derive(Debug, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs)]
 pub struct SampleGroup {
     pub site: String,
     pub crawler: String,
-    pub identity: KnownIdentity,
+    pub identity: IdentityStatus,
     pub kind: Kind,
     pub rule: String,
     pub source: String,
@@ -39,22 +39,22 @@ pub struct SampleGroup {
     pub samples: u64,
 }
 
-/// A crawler that broke the rules, or clients that only pretend to be it.
+/// When a crawler, or clients that pretend to be it, broke the rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offence {
     /// The label of the crawler.
     pub crawler: String,
-    /// What is proven of its name.
-    pub identity: KnownIdentity,
+    /// Whether the claim is proven.
+    pub identity: IdentityStatus,
     /// When it broke a rule first.
     pub first: Timestamp,
     /// When it broke a rule last.
     pub last: Timestamp,
-    /// The sample of that.
-    pub latest: Row,
+    /// The last sample.
+    pub latest: RecordRow,
 }
 
-/// Questions fail as [`HistoryError`] says.
+/// The queries fail with a [`HistoryError`].
 #[allow(clippy::missing_errors_doc)]
 impl HistoryReader {
     /// The groups of samples that match the filter, since the beginning of the day that `from` is
@@ -65,12 +65,12 @@ impl HistoryReader {
         from: Timestamp,
         limit: usize,
     ) -> Result<Vec<SampleGroup>, HistoryError> {
-        let (conditions, values) = filter.conditions(from, limit);
+        let (conditions, values) = filter.sql_conditions(from, limit);
         let sql = format!(
             "SELECT site, crawler, kind, rule, MAX(rule_source), MIN(time), MAX(time) AS last, COUNT(*), identity FROM \
              history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?2"
         );
-        self.rows(&sql, params_from_iter(values), |row| {
+        self.query_rows(&sql, params_from_iter(values), |row| {
             let (site, crawler, kind, rule, source, first, last, samples, identity) =
                 row.try_into()?;
             Ok(SampleGroup {
@@ -94,38 +94,41 @@ impl HistoryReader {
         filter: &SampleFilter<'_>,
         from: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Row>, HistoryError> {
-        let (conditions, values) = filter.conditions(from, limit);
+    ) -> Result<Vec<RecordRow>, HistoryError> {
+        let (conditions, values) = filter.sql_conditions(from, limit);
         let sql = format!(
             "SELECT {} FROM history_samples WHERE {conditions} ORDER BY time DESC, rowid DESC LIMIT ?2",
             sample_columns("")
         );
-        self.rows(&sql, params_from_iter(values), read_sample)
+        self.query_rows(&sql, params_from_iter(values), read_sample)
     }
 
-    /// The crawlers that broke the rules since `from`, with the identities of those who did: a
-    /// sample of the kinds `violation`, `too_fast`, `trapped` or `impostor`. An empty `site` stands
-    /// for all sites. In the order of crawlers.
+    /// The crawlers that broke the rules since `from`, by identity: those with a sample of the
+    /// kinds `violation`, `too_fast`, `trapped` or `impostor`. An empty `site` stands for all
+    /// sites. Sorted by crawler.
     pub fn offences(&self, site: &str, from: Timestamp) -> Result<Vec<Offence>, HistoryError> {
         let columns = sample_columns("latest.");
         let of_pair = format!(
-            "FROM history_samples WHERE {OFFENCES} AND crawler = pair.crawler AND identity = pair.identity AND time >= ?1 \
+            "FROM history_samples WHERE {IS_OFFENCE} AND crawler = pair.crawler AND identity = pair.identity AND time >= ?1 \
              AND (?2 = '' OR site = ?2)"
         );
         // The index has few crawlers and many samples: it is searched for each crawler, not read.
         let sql = format!(
-            "WITH RECURSIVE known(crawler) AS (SELECT MIN(crawler) FROM history_samples WHERE {OFFENCES} UNION ALL SELECT \
-             (SELECT MIN(crawler) FROM history_samples WHERE {OFFENCES} AND crawler > known.crawler) FROM known WHERE \
+            "WITH RECURSIVE known(crawler) AS (SELECT MIN(crawler) FROM history_samples WHERE {IS_OFFENCE} UNION ALL SELECT \
+             (SELECT MIN(crawler) FROM history_samples WHERE {IS_OFFENCE} AND crawler > known.crawler) FROM known WHERE \
              crawler IS NOT NULL), pair(crawler, identity) AS (SELECT crawler, column1 FROM known, (VALUES ('verified'), \
              ('unverified'), ('impostor'))) SELECT {columns}, (SELECT MIN(time) {of_pair}) AS first FROM pair CROSS JOIN \
              history_samples AS latest ON latest.rowid = (SELECT rowid {of_pair} ORDER BY time DESC, rowid DESC LIMIT 1) \
              ORDER BY latest.crawler, latest.identity"
         );
-        self.rows(&sql, (from, site), |row| {
+        self.query_rows(&sql, (from, site), |row| {
             let latest = read_sample(row)?;
             Ok(Offence {
-                crawler: latest.text(Field::Crawler).into_owned(),
-                identity: latest.text(Field::Identity).parse().unwrap_or_default(),
+                crawler: latest.text(RecordField::Crawler).into_owned(),
+                identity: latest
+                    .text(RecordField::Identity)
+                    .parse()
+                    .unwrap_or_default(),
                 first: row.get("first")?,
                 last: latest.moment(),
                 latest,
@@ -136,18 +139,18 @@ impl HistoryReader {
 
 impl SampleFilter<'_> {
     /// The SQL conditions of the filter, and the parameters of the query: `?1` is the beginning of
-    /// the day that `from` is in, `?2` how many rows are wanted, and the filter's values follow.
-    fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
+    /// the day of `from`, `?2` the limit of rows, and the values of the filter follow.
+    fn sql_conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
         let mut conditions = "time >= ?1".to_owned();
         let mut values = vec![
-            Value::Integer(Step::Day.begin(from).0),
+            Value::Integer(PeriodLength::Day.start_of(from).0),
             Value::Integer(limit as i64),
         ];
         let wanted = [
             ("site", self.site),
             ("crawler", self.crawler),
             ("rule", self.rule),
-            ("identity", self.identity.map(KnownIdentity::name)),
+            ("identity", self.identity.map(IdentityStatus::name)),
         ];
         for (column, wanted) in wanted {
             if let Some(wanted) = wanted {
@@ -165,37 +168,39 @@ impl SampleFilter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, Kind, KnownIdentity, Timestamp};
-    use crate::record::Row;
-    use crate::state::history::read::Memory;
+    use super::{IdentityStatus, Kind, RecordField, Timestamp};
+    use crate::record::RecordRow;
+    use crate::state::history::read::HistoryMemory;
     use crate::state::history::{HistoryBatch, HistoryReader};
     use std::sync::Arc;
 
     const NOW: i64 = 1_795_305_600;
 
-    /// A sample some seconds before now, whose target is the number of these seconds.
-    fn sample(site: &str, crawler: &str, kind: Kind, ago: i64) -> Row {
+    /// A sample `ago` seconds before now, with that number as its target.
+    fn sample(site: &str, crawler: &str, kind: Kind, ago: i64) -> RecordRow {
         let identity = if kind == Kind::Impostor {
-            KnownIdentity::Impostor
+            IdentityStatus::Impostor
         } else {
-            KnownIdentity::Verified
+            IdentityStatus::Verified
         };
         let fields = [
-            (Field::Site, site),
-            (Field::Crawler, crawler),
-            (Field::Kind, kind.name()),
-            (Field::Identity, identity.name()),
-            (Field::Target, &ago.to_string()),
+            (RecordField::Site, site),
+            (RecordField::Crawler, crawler),
+            (RecordField::Kind, kind.name()),
+            (RecordField::Identity, identity.name()),
+            (RecordField::Target, &ago.to_string()),
         ];
-        Row::of_texts(Timestamp(NOW - ago), &fields)
+        RecordRow::from_texts(Timestamp(NOW - ago), &fields)
     }
 
-    fn history(samples: impl IntoIterator<Item = Row>) -> HistoryReader {
+    fn history(samples: impl IntoIterator<Item = RecordRow>) -> HistoryReader {
         let mut batch = HistoryBatch::default();
-        samples.into_iter().for_each(|sample| batch.sample(sample));
-        let memory = Memory::new().expect("memory");
+        samples
+            .into_iter()
+            .for_each(|sample| batch.add_sample(sample));
+        let memory = HistoryMemory::new().expect("memory");
         memory.add(&batch, Timestamp(NOW));
-        HistoryReader::of_memory(Some(Arc::new(memory)))
+        HistoryReader::from_memory(Some(Arc::new(memory)))
     }
 
     /// Crawler, identity, and how long ago the first, the last and the latest sample were.
@@ -208,7 +213,7 @@ mod tests {
                 offence.identity.name(),
                 NOW - offence.first.0,
                 NOW - offence.last.0,
-                offence.latest.text(Field::Target)
+                offence.latest.text(RecordField::Target)
             )
         });
         texts.collect()

@@ -1,28 +1,31 @@
-//! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes
-//! them. [`write`] adds a batch, and deletes rows that are too old or too many.
+//! The tables of the history in `state.db`, with request counts and samples for the dashboard.
+//! [`create_tables`] creates them. [`write_batch`] adds a batch, and deletes rows that are too old
+//! or too many.
 
-use super::{DAY, HistoryBatch, SAMPLES_EACH, Step};
-use crate::printable::cut;
-use crate::record::{Counts, Field, Row, SAMPLE_FIELDS, Value, identity_name};
+use super::{DAY, HistoryBatch, MAX_SAMPLES_PER_DAY, PeriodLength};
+use crate::printable::truncate;
+use crate::record::{
+    FieldValue, RecordField, RecordRow, RequestCounts, SAMPLE_FIELDS, identity_label,
+};
 use crate::time::Timestamp;
-use crate::verdict::KnownIdentity;
+use crate::verdict::IdentityStatus;
 use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{
     Connection, Params, Result as SqlResult, Row as SqlRow, Statement, params_from_iter,
 };
 
-/// How long everything but counts is kept.
-const KEPT: i64 = 400 * DAY;
-/// Samples that are kept, and how many go at once when there are more.
+/// How many seconds everything but counts is kept.
+const RETENTION: i64 = 400 * DAY;
+/// The most samples in all, and how many are deleted at once beyond it.
 const MAX_SAMPLES: i64 = 100_000;
-const SAMPLES_AT_ONCE: i64 = 5_000;
-/// Names of unlisted bots that are kept of each day.
-const NAMES_EACH_DAY: i64 = 200;
-/// Octets of a text of a sample that are kept.
+const SAMPLES_DELETED_AT_ONCE: i64 = 5_000;
+/// The most names of unknown bots of one day.
+const MAX_NAMES_PER_DAY: i64 = 200;
+/// The longest target, and the longest other text, of a stored sample in bytes.
 const MAX_TARGET: usize = 512;
 const MAX_TEXT: usize = 256;
 
-const OTHERS: &str = "\
+const OTHER_TABLES: &str = "\
 CREATE TABLE IF NOT EXISTS history_identity (
   start INTEGER NOT NULL, crawler TEXT NOT NULL, outcome TEXT NOT NULL, requests INTEGER NOT NULL,
   PRIMARY KEY (start, crawler, outcome)) WITHOUT ROWID, STRICT;
@@ -40,11 +43,11 @@ CREATE INDEX IF NOT EXISTS history_samples_by_site ON history_samples (site, day
 CREATE INDEX IF NOT EXISTS history_samples_by_time ON history_samples (time);
 CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, crawler, kind, rule, identity, time, rule_source);";
 
-/// The samples that tell of a crawler that certainly broke the rules, or of an impostor. SQLite
-/// uses the index of these only for a condition with the same words.
-pub const OFFENCES: &str = "kind IN ('violation', 'too_fast', 'trapped', 'impostor')";
+/// The SQL condition of samples of a crawler that certainly broke the rules, or of an impostor.
+/// SQLite uses their index only for a condition with the same words.
+pub const IS_OFFENCE: &str = "kind IN ('violation', 'too_fast', 'trapped', 'impostor')";
 
-/// The columns of a sample, in the order of its fields. `table` is written before each.
+/// The columns of a sample, in the order of its fields, each with the prefix `table`.
 pub fn sample_columns(table: &str) -> String {
     let fields = SAMPLE_FIELDS.iter();
     let names: Vec<String> = fields
@@ -53,44 +56,44 @@ pub fn sample_columns(table: &str) -> String {
     names.join(", ")
 }
 
-/// The sample in a row that has these columns.
-pub fn read_sample(row: &SqlRow<'_>) -> SqlResult<Row> {
-    let mut sample = Row::default();
+/// Reads a sample from a row with these columns.
+pub fn read_sample(row: &SqlRow<'_>) -> SqlResult<RecordRow> {
+    let mut sample = RecordRow::default();
     for (place, field) in SAMPLE_FIELDS.iter().enumerate() {
         let value = match (row.get_ref(place)?, field) {
-            (ValueRef::Integer(at), Field::Time) => Value::Moment(Timestamp(at)),
-            (ValueRef::Integer(number), _) => Value::Number(number.unsigned_abs()),
-            (text, _) => Value::text_of(text.as_str()?.to_owned()),
+            (ValueRef::Integer(at), RecordField::Time) => FieldValue::Moment(Timestamp(at)),
+            (ValueRef::Integer(number), _) => FieldValue::Number(number.unsigned_abs()),
+            (text, _) => FieldValue::from_string(text.as_str()?.to_owned()),
         };
         sample.push(*field, value);
     }
     Ok(sample)
 }
 
-/// A field of a sample as it is stored.
-fn stored(sample: &Row, field: Field) -> SqlValue {
+/// The value of a field of a sample, as stored.
+fn sample_value(sample: &RecordRow, field: RecordField) -> SqlValue {
     match (sample.get(field), field) {
-        (Some(Value::Number(count)), _) => SqlValue::Integer(number(*count)),
-        (None, Field::Status) => SqlValue::Integer(0),
-        (_, Field::Time) => SqlValue::Integer(sample.moment().0),
-        (_, Field::Target | Field::RuleSource) => {
-            SqlValue::Text(cut(&sample.text(field), MAX_TARGET).to_owned())
+        (Some(FieldValue::Number(count)), _) => SqlValue::Integer(to_sql_integer(*count)),
+        (None, RecordField::Status) => SqlValue::Integer(0),
+        (_, RecordField::Time) => SqlValue::Integer(sample.moment().0),
+        (_, RecordField::Target | RecordField::RuleSource) => {
+            SqlValue::Text(truncate(&sample.text(field), MAX_TARGET).to_owned())
         }
-        _ => SqlValue::Text(cut(&sample.text(field), MAX_TEXT).to_owned()),
+        _ => SqlValue::Text(truncate(&sample.text(field), MAX_TEXT).to_owned()),
     }
 }
 
 /// The name of the table with the counts of periods of this length.
-pub fn table(step: Step) -> &'static str {
+pub fn counts_table(step: PeriodLength) -> &'static str {
     match step {
-        Step::Hour => "history_hours",
-        Step::Day => "history_days",
-        Step::Week => "history_weeks",
+        PeriodLength::Hour => "history_hours",
+        PeriodLength::Day => "history_days",
+        PeriodLength::Week => "history_weeks",
     }
 }
 
 /// Runs a query and converts each row.
-pub fn rows<T>(
+pub fn query_rows<T>(
     connection: &Connection,
     sql: &str,
     values: impl Params,
@@ -102,17 +105,17 @@ pub fn rows<T>(
         .collect()
 }
 
-/// The columns of counts, each as `form` writes it, separated by commas.
-pub fn columns(form: impl Fn(&'static str) -> String) -> String {
-    let counts = Counts::default();
+/// The columns of counts, each formatted by `form`, separated by commas.
+pub fn count_columns(form: impl Fn(&'static str) -> String) -> String {
+    let counts = RequestCounts::default();
     let columns: Vec<String> = counts.columns().map(|(column, _)| form(column)).collect();
     columns.join(", ")
 }
 
-/// The columns of counts, added up over a group of rows.
-pub fn sums() -> String {
-    columns(|column| {
-        let aggregate = if Counts::is_moment(column) {
+/// The columns of counts, as sums over a group of rows.
+pub fn summed_columns() -> String {
+    count_columns(|column| {
+        let aggregate = if RequestCounts::is_moment(column) {
             "MAX"
         } else {
             "SUM"
@@ -121,35 +124,34 @@ pub fn sums() -> String {
     })
 }
 
-/// How many rows the table of this length of period keeps. All of them take less than 130 MiB
-/// together.
-fn most(step: Step) -> i64 {
+/// The most rows in the table of this length. All of them take less than 130 MiB together.
+fn max_rows(step: PeriodLength) -> i64 {
     match step {
-        Step::Hour | Step::Week => 300_000,
-        Step::Day => 600_000,
+        PeriodLength::Hour | PeriodLength::Week => 300_000,
+        PeriodLength::Day => 600_000,
     }
 }
 
-/// Makes the tables where they are missing.
-pub fn prepare(connection: &Connection) -> SqlResult<()> {
-    let columns = columns(|column| format!("{column} INTEGER NOT NULL"));
-    for table in Step::ALL.map(table) {
+/// Creates missing tables and indexes.
+pub fn create_tables(connection: &Connection) -> SqlResult<()> {
+    let columns = count_columns(|column| format!("{column} INTEGER NOT NULL"));
+    for table in PeriodLength::ALL.map(counts_table) {
         connection.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, \
              identity TEXT NOT NULL, {columns}, PRIMARY KEY (site, start, crawler, identity)) WITHOUT ROWID, STRICT;
              CREATE INDEX IF NOT EXISTS {table}_by_crawler ON {table} (crawler, start);"
         ))?;
     }
-    connection.execute_batch(OTHERS)?;
+    connection.execute_batch(OTHER_TABLES)?;
     connection.execute_batch(&format!(
         "CREATE INDEX IF NOT EXISTS history_samples_of_offences ON history_samples (crawler, identity, time, site, \
-         kind) WHERE {OFFENCES}"
+         kind) WHERE {IS_OFFENCE}"
     ))
 }
 
-/// Adds a batch to the tables; does nothing if the batch is empty. With the first batch of an hour
-/// it also deletes old rows: `pruned` is the beginning of the hour in which that was done last.
-pub fn write(
+/// Adds a batch to the tables; does nothing if it is empty. The first batch of an hour also deletes
+/// old rows: `pruned` is the hour in which that was last done.
+pub fn write_batch(
     connection: &Connection,
     batch: &HistoryBatch,
     pruned: &mut i64,
@@ -163,25 +165,25 @@ pub fn write(
         "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4",
     )?;
     for ((day, crawler, outcome), requests) in &batch.identity {
-        identity.execute((day, crawler, outcome.name(), number(*requests)))?;
+        identity.execute((day, crawler, outcome.name(), to_sql_integer(*requests)))?;
     }
     let mut unlisted = connection.prepare(
         "INSERT INTO history_unlisted VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET requests = requests + ?3",
     )?;
     for ((day, name), requests) in &batch.unlisted {
-        unlisted.execute((day, name, number(*requests)))?;
+        unlisted.execute((day, name, to_sql_integer(*requests)))?;
     }
     add_samples(connection, &batch.samples)?;
-    let hour = Step::Hour.begin(now).0;
+    let hour = PeriodLength::Hour.start_of(now).0;
     if *pruned != hour {
-        prune(connection, now)?;
+        delete_expired(connection, now)?;
         *pruned = hour;
     }
     Ok(())
 }
 
-/// A count as SQLite takes it: one that is too large becomes the largest integer.
-fn number(count: u64) -> i64 {
+/// Converts a count to an SQLite integer, at most the largest.
+fn to_sql_integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
@@ -189,27 +191,27 @@ fn number(count: u64) -> i64 {
 /// see `add_with_sums`.
 fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     let mut statements = Vec::new();
-    for step in Step::ALL {
-        statements.push((step, adding(connection, step)?));
+    for step in PeriodLength::ALL {
+        statements.push((step, prepare_add(connection, step)?));
     }
     for ((hour, site, crawler, identity), counts) in &batch.counts {
         for (step, statement) in &mut statements {
-            let start = step.begin(*hour);
+            let start = step.start_of(*hour);
             add_with_sums(statement, start, site, crawler, *identity, counts)?;
         }
     }
     Ok(())
 }
 
-/// Prepares the statement by which `add` adds counts to a row of the table of this length of
-/// period. The row is made if it is missing.
-pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
+/// Prepares the statement for `add_to_row`, which adds counts to a row of the table of this length
+/// and creates it if it is missing.
+pub fn prepare_add(connection: &Connection, step: PeriodLength) -> SqlResult<Statement<'_>> {
     connection.prepare(&format!(
         "INSERT INTO {} (site, start, crawler, identity, {}) VALUES (?, ?, ?, ?, {}) ON CONFLICT DO UPDATE SET {}",
-        table(step),
-        columns(str::to_owned),
-        columns(|_| "?".to_owned()),
-        columns(|column| if Counts::is_moment(column) {
+        counts_table(step),
+        count_columns(str::to_owned),
+        count_columns(|_| "?".to_owned()),
+        count_columns(|column| if RequestCounts::is_moment(column) {
             format!("{column} = MAX({column}, excluded.{column})")
         } else {
             format!("{column} = {column} + excluded.{column}")
@@ -225,8 +227,8 @@ pub fn add_with_sums(
     start: Timestamp,
     site: &str,
     crawler: &str,
-    identity: Option<KnownIdentity>,
-    counts: &Counts,
+    identity: Option<IdentityStatus>,
+    counts: &RequestCounts,
 ) -> SqlResult<()> {
     let of_all = [("", crawler), ("", "")];
     let of_site = [(site, crawler), (site, "")];
@@ -238,37 +240,38 @@ pub fn add_with_sums(
     for (site, named) in of_all.iter().chain(of_site) {
         // People are no crawler: they are in no sum of all crawlers.
         if !(crawler == "none" && named.is_empty()) {
-            add(statement, start, site, named, identity, counts)?;
+            add_to_row(statement, start, site, named, identity, counts)?;
         }
     }
     Ok(())
 }
 
-/// Adds counts to the row of one site, period, crawler and identity. `statement` is from `adding`.
-pub fn add(
+/// Adds counts to the row of one site, period, crawler and identity. `statement` is from
+/// `prepare_add`.
+pub fn add_to_row(
     statement: &mut Statement<'_>,
     start: Timestamp,
     site: &str,
     crawler: &str,
-    identity: Option<KnownIdentity>,
-    counts: &Counts,
+    identity: Option<IdentityStatus>,
+    counts: &RequestCounts,
 ) -> SqlResult<usize> {
     let key = [
         SqlValue::Text(site.into()),
         SqlValue::Integer(start.0),
         SqlValue::Text(crawler.into()),
-        SqlValue::Text(identity_name(identity).into()),
+        SqlValue::Text(identity_label(identity).into()),
     ];
     let counted = counts
         .columns()
-        .map(|(_, count)| SqlValue::Integer(number(count)));
+        .map(|(_, count)| SqlValue::Integer(to_sql_integer(count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
 
-/// Adds samples, their texts cut to a bounded length. A sample is left out if [`SAMPLES_EACH`] of
-/// the same day, site, crawler, kind, rule and identity are stored. If more than `MAX_SAMPLES` are
-/// stored in all, deletes the oldest, `SAMPLES_AT_ONCE` more than necessary.
-fn add_samples(connection: &Connection, samples: &[Row]) -> SqlResult<()> {
+/// Adds samples, with their texts truncated. Skips a sample if [`MAX_SAMPLES_PER_DAY`] of the same
+/// day, site, crawler, kind, rule and identity are stored. If more than `MAX_SAMPLES` are stored in
+/// all, deletes the oldest, `SAMPLES_DELETED_AT_ONCE` more than necessary.
+fn add_samples(connection: &Connection, samples: &[RecordRow]) -> SqlResult<()> {
     if samples.is_empty() {
         return Ok(());
     }
@@ -279,12 +282,14 @@ fn add_samples(connection: &Connection, samples: &[Row]) -> SqlResult<()> {
         .collect();
     let mut add = connection.prepare(&format!(
         "INSERT INTO history_samples (day, number, {columns}) SELECT ?1, COUNT(*), {} FROM history_samples WHERE day = ?1 \
-         AND site = ?3 AND crawler = ?4 AND kind = ?5 AND rule = ?6 AND identity = ?9 HAVING COUNT(*) < {SAMPLES_EACH}",
+         AND site = ?3 AND crawler = ?4 AND kind = ?5 AND rule = ?6 AND identity = ?9 HAVING COUNT(*) < {MAX_SAMPLES_PER_DAY}",
         values.join(", ")
     ))?;
     for sample in samples {
-        let day = SqlValue::Integer(Step::Day.begin(sample.moment()).0);
-        let fields = SAMPLE_FIELDS.iter().map(|field| stored(sample, *field));
+        let day = SqlValue::Integer(PeriodLength::Day.start_of(sample.moment()).0);
+        let fields = SAMPLE_FIELDS
+            .iter()
+            .map(|field| sample_value(sample, *field));
         add.execute(params_from_iter([day].into_iter().chain(fields)))?;
     }
     let all: i64 =
@@ -292,20 +297,20 @@ fn add_samples(connection: &Connection, samples: &[Row]) -> SqlResult<()> {
     if all > MAX_SAMPLES {
         connection.execute(
             "DELETE FROM history_samples WHERE rowid IN (SELECT rowid FROM history_samples ORDER BY day, rowid LIMIT ?1)",
-            [all - MAX_SAMPLES + SAMPLES_AT_ONCE],
+            [all - MAX_SAMPLES + SAMPLES_DELETED_AT_ONCE],
         )?;
     }
     Ok(())
 }
 
-/// Deletes rows that are too old. If a table of counts has too many rows, its oldest periods go. Of
-/// the names of unknown bots today and yesterday, the most frequent `NAMES_EACH_DAY` of each day
-/// stay.
-fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
-    for step in Step::ALL {
-        let table = table(step);
-        let most = most(step);
-        let too_old = now.0 - step.kept() - step.seconds();
+/// Deletes rows that are too old. If a table of counts has too many rows, deletes its oldest
+/// periods. Of the names of unknown bots, keeps the most frequent `MAX_NAMES_PER_DAY` of today and
+/// yesterday.
+fn delete_expired(connection: &Connection, now: Timestamp) -> SqlResult<()> {
+    for step in PeriodLength::ALL {
+        let table = counts_table(step);
+        let most = max_rows(step);
+        let too_old = now.0 - step.retention_seconds() - step.seconds();
         connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [too_old])?;
         let rows: i64 =
             connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| {
@@ -320,16 +325,19 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
     for table in ["history_identity", "history_unlisted"] {
         connection.execute(
             &format!("DELETE FROM {table} WHERE start < ?1"),
-            [now.0 - KEPT],
+            [now.0 - RETENTION],
         )?;
     }
-    connection.execute("DELETE FROM history_samples WHERE day < ?1", [now.0 - KEPT])?;
-    let day = Step::Day.begin(now).0;
+    connection.execute(
+        "DELETE FROM history_samples WHERE day < ?1",
+        [now.0 - RETENTION],
+    )?;
+    let day = PeriodLength::Day.start_of(now).0;
     for start in [day - DAY, day] {
         connection.execute(
             "DELETE FROM history_unlisted WHERE start = ?1 AND name NOT IN (SELECT name FROM history_unlisted WHERE \
              start = ?1 ORDER BY requests DESC, name LIMIT ?2)",
-            [start, NAMES_EACH_DAY],
+            [start, MAX_NAMES_PER_DAY],
         )?;
     }
     Ok(())
@@ -337,23 +345,23 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SAMPLES, prepare, write};
-    use crate::record::{CountedAction, Counts};
-    use crate::record::{Field, Row};
+    use super::{MAX_SAMPLES, create_tables, write_batch};
+    use crate::record::{CountedAction, RequestCounts};
+    use crate::record::{RecordField, RecordRow};
     use crate::state::history::{DAY, HOUR, HistoryBatch};
     use crate::time::Timestamp;
-    use crate::verdict::{Kind, KnownIdentity};
+    use crate::verdict::{IdentityStatus, Kind};
     use rusqlite::Connection;
 
     const NOW: Timestamp = Timestamp(1_795_305_600);
 
     fn database() -> Connection {
         let connection = Connection::open_in_memory().expect("memory");
-        prepare(&connection).expect("tables");
+        create_tables(&connection).expect("tables");
         connection
     }
 
-    fn number(connection: &Connection, sql: &str) -> i64 {
+    fn to_sql_integer(connection: &Connection, sql: &str) -> i64 {
         connection
             .query_row(sql, [], |row| row.get(0))
             .expect("a number")
@@ -361,10 +369,10 @@ mod tests {
 
     fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
         let mut batch = HistoryBatch::default();
-        let mut counts = Counts::default();
+        let mut counts = RequestCounts::default();
         counts.add(Kind::Violation, CountedAction::WouldBlock, count);
-        let identity = Some(KnownIdentity::Unverified);
-        batch.requests(at, "shop", crawler, identity, &counts);
+        let identity = Some(IdentityStatus::Unverified);
+        batch.add_requests(at, "shop", crawler, identity, &counts);
         batch
     }
 
@@ -378,10 +386,11 @@ mod tests {
             (0, "none", 9),
         ] {
             let at = Timestamp(NOW.0 - hours * HOUR);
-            write(&connection, &requests(at, crawler, count), &mut pruned, NOW).expect("written");
+            write_batch(&connection, &requests(at, crawler, count), &mut pruned, NOW)
+                .expect("written");
         }
         let sum = |condition: &str| {
-            number(
+            to_sql_integer(
                 &connection,
                 &format!("SELECT IFNULL(SUM(violation), 0) FROM history_hours WHERE {condition}"),
             )
@@ -401,7 +410,7 @@ mod tests {
             (5, 9)
         );
         assert_eq!(
-            number(
+            to_sql_integer(
                 &connection,
                 "SELECT COUNT(*) FROM history_hours WHERE crawler = 'none'"
             ),
@@ -412,29 +421,29 @@ mod tests {
             "SELECT would_refuse FROM history_days WHERE site = '' AND crawler = '' AND start = {today}"
         );
         let yesterday = i64::from(NOW.0.rem_euclid(DAY) < HOUR);
-        assert_eq!(number(&connection, &of_day), 9 - 4 * yesterday);
+        assert_eq!(to_sql_integer(&connection, &of_day), 9 - 4 * yesterday);
     }
 
     #[test]
-    fn samples_of_impostors_take_no_room_of_the_crawlers() {
+    fn samples_of_impostors_displace_no_others() {
         let (connection, mut batch) = (database(), HistoryBatch::default());
-        for identity in [KnownIdentity::Impostor, KnownIdentity::Verified] {
-            let sample = Row::of_texts(NOW, &[(Field::Identity, identity.name())]);
-            (0..30).for_each(|_| batch.sample(sample.clone()));
+        for identity in [IdentityStatus::Impostor, IdentityStatus::Verified] {
+            let sample = RecordRow::from_texts(NOW, &[(RecordField::Identity, identity.name())]);
+            (0..30).for_each(|_| batch.add_sample(sample.clone()));
         }
-        write(&connection, &batch, &mut 0, NOW).expect("written");
-        for identity in [KnownIdentity::Impostor, KnownIdentity::Verified] {
+        write_batch(&connection, &batch, &mut 0, NOW).expect("written");
+        for identity in [IdentityStatus::Impostor, IdentityStatus::Verified] {
             let kept =
                 format!("SELECT COUNT(*) FROM history_samples WHERE identity = '{identity}'");
-            assert_eq!(number(&connection, &kept), 20, "{identity}");
+            assert_eq!(to_sql_integer(&connection, &kept), 20, "{identity}");
         }
     }
 
     #[test]
-    fn what_is_too_old_is_deleted_once_an_hour() {
+    fn old_rows_are_deleted_once_an_hour() {
         let (connection, mut pruned) = (database(), 0);
         for days in [0, 6, 8, 129, 131, 399, 450] {
-            write(
+            write_batch(
                 &connection,
                 &requests(Timestamp(NOW.0 - days * DAY), "gptbot", 1),
                 &mut pruned,
@@ -443,7 +452,7 @@ mod tests {
             .expect("written");
         }
         let count = |table: &str| {
-            number(
+            to_sql_integer(
                 &connection,
                 &format!("SELECT COUNT(DISTINCT start) FROM {table}"),
             )
@@ -455,7 +464,7 @@ mod tests {
             "pruned with the first of the hour alone"
         );
         let later = Timestamp(NOW.0 + HOUR);
-        write(
+        write_batch(
             &connection,
             &requests(later, "gptbot", 1),
             &mut pruned,
@@ -471,23 +480,23 @@ mod tests {
         let target = "/".repeat(5_000);
         let sample = |rule: &str, day: i64| {
             let fields = [
-                (Field::Site, "shop"),
-                (Field::Crawler, "gptbot"),
-                (Field::Kind, Kind::Violation.name()),
-                (Field::Target, &target),
-                (Field::Rule, rule),
+                (RecordField::Site, "shop"),
+                (RecordField::Crawler, "gptbot"),
+                (RecordField::Kind, Kind::Violation.name()),
+                (RecordField::Target, &target),
+                (RecordField::Rule, rule),
             ];
-            Row::of_texts(Timestamp(NOW.0 + day * DAY), &fields)
+            RecordRow::from_texts(Timestamp(NOW.0 + day * DAY), &fields)
         };
         let mut batch = HistoryBatch::default();
-        (0..30).for_each(|_| batch.sample(sample("Disallow: /", 0)));
-        write(&connection, &batch, &mut pruned, NOW).expect("written");
+        (0..30).for_each(|_| batch.add_sample(sample("Disallow: /", 0)));
+        write_batch(&connection, &batch, &mut pruned, NOW).expect("written");
         assert_eq!(
-            number(&connection, "SELECT COUNT(*) FROM history_samples"),
+            to_sql_integer(&connection, "SELECT COUNT(*) FROM history_samples"),
             20
         );
         assert_eq!(
-            number(
+            to_sql_integer(
                 &connection,
                 "SELECT MAX(LENGTH(target)) FROM history_samples"
             ),
@@ -500,18 +509,18 @@ mod tests {
         );
         connection.execute_batch(&many).expect("many samples");
         let mut one_more = HistoryBatch::default();
-        one_more.sample(sample("Disallow: /new/", 2));
-        write(&connection, &one_more, &mut pruned, NOW).expect("written");
-        assert!(number(&connection, "SELECT COUNT(*) FROM history_samples") <= MAX_SAMPLES);
+        one_more.add_sample(sample("Disallow: /new/", 2));
+        write_batch(&connection, &one_more, &mut pruned, NOW).expect("written");
+        assert!(to_sql_integer(&connection, "SELECT COUNT(*) FROM history_samples") <= MAX_SAMPLES);
         assert_eq!(
-            number(
+            to_sql_integer(
                 &connection,
                 "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /'"
             ),
             0
         );
         assert_eq!(
-            number(
+            to_sql_integer(
                 &connection,
                 "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /new/'"
             ),

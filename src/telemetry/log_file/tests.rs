@@ -1,5 +1,5 @@
-//! Log files that are renamed, removed or written in part: which lines are kept, and which count as
-//! lost.
+//! Tests of log files that are renamed, removed or only partly written: which lines the file has,
+//! and how many lines are counted as lost.
 
 use super::*;
 use std::fs;
@@ -8,48 +8,51 @@ use std::os::unix::net::UnixStream;
 
 const LINE: &str = "{\"n\":1}\n";
 
-fn opened(path: &Path) -> LogFile {
+fn open_log(path: &Path) -> LogFile {
     LogFile::open("log", path).expect("opened")
 }
 
-fn read(path: impl AsRef<Path>) -> String {
+fn read_text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).expect("read")
 }
 
-fn write(log: &mut LogFile, lines: &str) {
+fn write_lines(log: &mut LogFile, lines: &str) {
     log.write_lines(lines.as_bytes()).expect("written");
 }
 
 #[test]
-fn a_removed_renamed_or_replaced_file_is_created_again() {
+fn removed_renamed_or_replaced_file_is_created_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, moved) = (directory.path().join("log"), directory.path().join("moved"));
-    let mut log = opened(&path);
-    write(&mut log, LINE);
+    let mut log = open_log(&path);
+    write_lines(&mut log, LINE);
     fs::remove_file(&path).expect("removed");
-    write(&mut log, LINE);
-    assert_eq!(read(&path), LINE);
+    write_lines(&mut log, LINE);
+    assert_eq!(read_text(&path), LINE);
     fs::rename(&path, &moved).expect("renamed");
-    write(&mut log, &LINE.repeat(2));
-    assert_eq!((read(&path), read(&moved)), (LINE.repeat(2), LINE.into()));
+    write_lines(&mut log, &LINE.repeat(2));
+    assert_eq!(
+        (read_text(&path), read_text(&moved)),
+        (LINE.repeat(2), LINE.into())
+    );
     fs::remove_file(&path)
         .and_then(|()| fs::write(&path, "theirs\n"))
         .expect("replaced");
-    write(&mut log, LINE);
-    assert_eq!(read(&path), format!("theirs\n{LINE}"));
+    write_lines(&mut log, LINE);
+    assert_eq!(read_text(&path), format!("theirs\n{LINE}"));
     // logrotate empties a file with `copytruncate`.
-    write(&mut log, &LINE.repeat(5));
+    write_lines(&mut log, &LINE.repeat(5));
     fs::File::options()
         .write(true)
         .open(&path)
         .and_then(|file| file.set_len(0))
         .expect("emptied");
-    write(&mut log, &LINE.repeat(7));
-    assert_eq!(read(&path), LINE.repeat(7));
+    write_lines(&mut log, &LINE.repeat(7));
+    assert_eq!(read_text(&path), LINE.repeat(7));
 }
 
 #[test]
-fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
+fn removed_directory_loses_lines_and_moved_one_none() {
     let directory = tempfile::tempdir().expect("a directory");
     let (logs, moved) = (
         directory.path().join("logs"),
@@ -57,11 +60,11 @@ fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
     );
     let path = logs.join("log");
     fs::create_dir(&logs).expect("made");
-    let mut log = opened(&path);
-    write(&mut log, LINE);
+    let mut log = open_log(&path);
+    write_lines(&mut log, LINE);
     fs::rename(&logs, &moved).expect("moved");
-    write(&mut log, &LINE.repeat(4));
-    assert_eq!(read(moved.join("log")), LINE.repeat(5));
+    write_lines(&mut log, &LINE.repeat(4));
+    assert_eq!(read_text(moved.join("log")), LINE.repeat(5));
     assert!(log.reopen_problem().is_some());
     fs::remove_dir_all(&moved).expect("removed");
     let lost = log
@@ -69,32 +72,32 @@ fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
         .expect_err("it has no name");
     assert_eq!((lost.lines, lost.error.kind()), (3, ErrorKind::NotFound));
     fs::create_dir(&logs).expect("made");
-    write(&mut log, LINE);
-    assert_eq!(read(&path), LINE);
+    write_lines(&mut log, LINE);
+    assert_eq!(read_text(&path), LINE);
     assert!(log.reopen_problem().is_none());
 }
 
 #[test]
-fn a_torn_line_is_ended_before_the_next() {
+fn torn_line_is_ended_before_the_next() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("log");
     fs::write(&path, format!("{LINE}{{\"torn")).expect("written");
-    let mut log = opened(&path);
-    write(&mut log, LINE);
-    assert_eq!(read(&path), format!("{LINE}{{\"torn\n{LINE}"));
+    let mut log = open_log(&path);
+    write_lines(&mut log, LINE);
+    assert_eq!(read_text(&path), format!("{LINE}{{\"torn\n{LINE}"));
     // And before the file is opened again, so that the old and the new file can be read as one.
     let old = directory.path().join("log.1");
     log.append(b"{\"to").expect("written");
     fs::rename(&path, &old).expect("renamed");
     log.reopen().expect("opened again");
-    assert!(read(&old).ends_with("{\"to\n"));
-    write(&mut log, LINE);
-    assert_eq!(read(&path), LINE);
+    assert!(read_text(&old).ends_with("{\"to\n"));
+    write_lines(&mut log, LINE);
+    assert_eq!(read_text(&path), LINE);
 }
 
 /// A socket that is not read takes a part of a write and then nothing, as a full disk does.
 #[test]
-fn a_partial_write_counts_the_lines_that_are_missing() {
+fn partial_write_counts_the_missing_lines() {
     let directory = tempfile::tempdir().expect("a directory");
     let lines: String = (0..200_000)
         .map(|number| format!("{{\"number\":{number:06}}}\n"))
@@ -107,9 +110,9 @@ fn a_partial_write_counts_the_lines_that_are_missing() {
     let file = File::from(OwnedFd::from(writer));
     let mut log = LogFile {
         file,
-        ..opened(&directory.path().join("log"))
+        ..open_log(&directory.path().join("log"))
     };
-    let mut read = || {
+    let mut read_written = || {
         let mut text = Vec::new();
         assert_eq!(
             reader
@@ -125,7 +128,7 @@ fn a_partial_write_counts_the_lines_that_are_missing() {
         .append_lines(lines.as_bytes())
         .expect_err("more than it holds");
     assert_eq!(lost.error.kind(), ErrorKind::WouldBlock);
-    let there = read();
+    let there = read_written();
     assert!(!there.is_empty() && lines.starts_with(&there));
     // A line that lacks only its end is not lost.
     let parts: Vec<&str> = there.lines().filter(|line| line.len() == 17).collect();
@@ -133,11 +136,11 @@ fn a_partial_write_counts_the_lines_that_are_missing() {
 
     let torn = if there.ends_with('\n') { "" } else { "\n" };
     log.append_lines(LINE.as_bytes()).expect("there is room");
-    assert_eq!(read(), format!("{torn}{LINE}"));
+    assert_eq!(read_written(), format!("{torn}{LINE}"));
 }
 
 #[test]
-fn a_pipe_or_a_device_is_written_as_a_file_is() {
+fn pipe_and_device_are_written_like_a_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("pipe");
     assert!(
@@ -152,14 +155,14 @@ fn a_pipe_or_a_device_is_written_as_a_file_is() {
         .write(true)
         .open(&path)
         .expect("opened");
-    let mut log = opened(&path);
-    write(&mut log, &LINE.repeat(8));
+    let mut log = open_log(&path);
+    write_lines(&mut log, &LINE.repeat(8));
     let mut text = [0; 64];
     reader.read_exact(&mut text).expect("read");
     assert_eq!(text, *LINE.repeat(8).as_bytes());
     assert!(log.reopen_problem().is_none());
 
-    let mut log = opened(Path::new("/dev/full"));
+    let mut log = open_log(Path::new("/dev/full"));
     let lost = log
         .write_lines(LINE.repeat(3).as_bytes())
         .expect_err("full");
@@ -167,7 +170,7 @@ fn a_pipe_or_a_device_is_written_as_a_file_is() {
 }
 
 #[test]
-fn fifo_that_nobody_reads_is_an_error_at_once() {
+fn fifo_without_reader_is_an_error_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
     let fifo = directory.path().join("log");
     assert!(
@@ -179,6 +182,6 @@ fn fifo_that_nobody_reads_is_an_error_at_once() {
     );
     assert!(LogFile::open("log", &fifo).is_err());
     let _reader =
-        crate::files::open_at_once(fs::File::options().read(true), &fifo).expect("a reader");
-    write(&mut opened(&fifo), LINE);
+        crate::files::open_nonblocking(fs::File::options().read(true), &fifo).expect("a reader");
+    write_lines(&mut open_log(&fifo), LINE);
 }

@@ -1,6 +1,6 @@
-//! The collectors of Prometheus. [`Register`] creates one and puts it into the registry, in one
-//! call. Names, help texts and buckets are fixed in the code, so a failure here is a mistake in
-//! crawlgate and ends the process at start.
+//! The Prometheus collectors (counters, gauges, histograms). [`MetricRegistrar`] creates a
+//! collector and registers it in one call. Names, help texts and buckets are fixed in the code, so
+//! a failure here is a mistake in crawlgate and ends the process at start.
 
 #![expect(
     clippy::expect_used,
@@ -15,14 +15,14 @@ use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::proto::Metric;
 use prometheus::{Encoder, HistogramOpts, Opts, TextEncoder};
 
-const VALID: &str = "names, labels and buckets are fixed and valid";
+const VALID_NAMES: &str = "names, labels and buckets are fixed and valid";
 
-/// A registry that collectors are made in.
+/// Creates collectors in a registry.
 #[derive(Clone, Copy)]
-pub struct Register<'r>(pub &'r Registry);
+pub struct MetricRegistrar<'r>(pub &'r Registry);
 
-impl Register<'_> {
-    pub fn add<C: Collector + Clone + 'static>(self, collector: C) -> C {
+impl MetricRegistrar<'_> {
+    pub fn register<C: Collector + Clone + 'static>(self, collector: C) -> C {
         self.0
             .register(Box::new(collector.clone()))
             .expect("each metric is registered once");
@@ -30,40 +30,40 @@ impl Register<'_> {
     }
 
     pub fn gauge(self, name: &str, help: &str) -> IntGauge {
-        self.add(IntGauge::new(name, help).expect(VALID))
+        self.register(IntGauge::new(name, help).expect(VALID_NAMES))
     }
 
     pub fn float_gauge(self, name: &str, help: &str) -> Gauge {
-        self.add(Gauge::new(name, help).expect(VALID))
+        self.register(Gauge::new(name, help).expect(VALID_NAMES))
     }
 
     pub fn gauges(self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-        self.add(IntGaugeVec::new(Opts::new(name, help), labels).expect(VALID))
+        self.register(IntGaugeVec::new(Opts::new(name, help), labels).expect(VALID_NAMES))
     }
 
     pub fn counter(self, name: &str, help: &str) -> IntCounter {
-        self.add(counter(name, help))
+        self.register(new_counter(name, help))
     }
 
     pub fn counters(self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-        self.add(IntCounterVec::new(Opts::new(name, help), labels).expect(VALID))
+        self.register(IntCounterVec::new(Opts::new(name, help), labels).expect(VALID_NAMES))
     }
 
     pub fn histogram(self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
-        self.add(
+        self.register(
             Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))
-                .expect(VALID),
+                .expect(VALID_NAMES),
         )
     }
 
     pub fn histograms(self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {
-        self.add(HistogramVec::new(HistogramOpts::new(name, help), labels).expect(VALID))
+        self.register(HistogramVec::new(HistogramOpts::new(name, help), labels).expect(VALID_NAMES))
     }
 }
 
-/// A counter that is counted before it is exported. The name must be valid.
-pub fn counter(name: &str, help: &str) -> IntCounter {
-    IntCounter::new(name, help).expect(VALID)
+/// A counter that is not registered yet. The name must be valid.
+pub fn new_counter(name: &str, help: &str) -> IntCounter {
+    IntCounter::new(name, help).expect(VALID_NAMES)
 }
 
 /// Adds the metrics of this process.

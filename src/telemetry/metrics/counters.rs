@@ -1,22 +1,22 @@
-//! [`Counters`]: one counter with a `crawler` label. It finds a series by the hash of its labels,
-//! and makes it on first use. All such counters share one limit: beyond [`MAX_SERIES`] crawlgate
-//! counts under the crawler `overflow`. The history reads these counts too, so they are kept here,
-//! and Prometheus gets a copy for each scrape.
+//! [`LabelledCounter`]: a metric that counts by several labels, one of which is `crawler`. All such
+//! metrics together are limited to [`MAX_SERIES`] time series; beyond that crawlgate counts under
+//! the crawler `overflow`. The history for the dashboard takes what was added, and Prometheus gets
+//! a copy of all counts for each scrape.
 
-use super::collectors::{IntCounterVec, Register};
-use crate::bounded::Prehashed;
+use super::collectors::{IntCounterVec, MetricRegistrar};
+use crate::bounded::PrehashedKeys;
 use crate::locks::{read, write};
-use crate::record::{MAX_SERIES, OVERFLOW, cut_label};
+use crate::record::{MAX_SERIES, OVERFLOW, truncate_label};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
-/// One counter by the values of its `N` labels.
-pub struct Counters<const N: usize> {
+/// One counter with `N` labels.
+pub struct LabelledCounter<const N: usize> {
     exported: IntCounterVec,
     /// By the hash of the labels.
-    known: RwLock<HashMap<u64, Series<N>, Prehashed>>,
+    known: RwLock<HashMap<u64, CounterSeries<N>, PrehashedKeys>>,
     hasher: RandomState,
     /// The position of the `crawler` label.
     crawler: Option<usize>,
@@ -24,28 +24,28 @@ pub struct Counters<const N: usize> {
     series: Arc<AtomicUsize>,
 }
 
-struct Series<const N: usize> {
+struct CounterSeries<const N: usize> {
     labels: [Box<str>; N],
     count: AtomicU64,
     /// The count when it was last taken for the history.
     taken: AtomicU64,
 }
 
-impl<const N: usize> Counters<N> {
+impl<const N: usize> LabelledCounter<N> {
     /// Registers a counter. `labels` are the names of its labels and must contain `crawler`;
     /// `series` is shared by all counters that are limited together.
     ///
     /// # Panics
     /// No label is called `crawler`.
     pub fn new(
-        register: Register<'_>,
+        register: MetricRegistrar<'_>,
         series: &Arc<AtomicUsize>,
         name: &str,
         help: &str,
         labels: [&str; N],
     ) -> Self {
         let crawler = labels.iter().position(|label| *label == "crawler");
-        Counters {
+        LabelledCounter {
             exported: register.counters(name, help, &labels),
             known: RwLock::default(),
             hasher: RandomState::new(),
@@ -54,7 +54,7 @@ impl<const N: usize> Counters<N> {
         }
     }
 
-    /// Counts one for these label values, which are cut to 64 octets in the metric. Returns `false`
+    /// Counts one for these label values, which are cut to 64 bytes in the metric. Returns `false`
     /// if it was counted under the crawler `overflow` instead, because the series is new and
     /// [`MAX_SERIES`] exist already.
     pub fn count(&self, labels: [&str; N]) -> bool {
@@ -64,7 +64,7 @@ impl<const N: usize> Counters<N> {
             return true;
         }
         let mut known = write(&self.known);
-        let mut cut = labels.map(cut_label);
+        let mut cut = labels.map(truncate_label);
         let (hash, by_name) = if known.contains_key(&hash) || self.series.load(Relaxed) < MAX_SERIES
         {
             (hash, true)
@@ -76,7 +76,7 @@ impl<const N: usize> Counters<N> {
         };
         let series = known.entry(hash).or_insert_with(|| {
             self.series.fetch_add(1, Relaxed);
-            Series {
+            CounterSeries {
                 labels: cut.map(Into::into),
                 count: AtomicU64::new(0),
                 taken: AtomicU64::new(0),
@@ -86,9 +86,9 @@ impl<const N: usize> Counters<N> {
         by_name
     }
 
-    /// Calls `take` with the labels of every series that was counted since the last call, and by
-    /// how much. Only the history calls this.
-    pub fn each_new(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
+    /// Calls `take` with the labels of every series that was counted since the last call, and the
+    /// difference. Only the history calls this.
+    pub fn for_each_new(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
         for series in read(&self.known).values() {
             let count = series.count.load(Relaxed);
             let new = count.saturating_sub(series.taken.swap(count, Relaxed));
@@ -115,8 +115,8 @@ impl<const N: usize> Counters<N> {
         });
     }
 
-    /// Replaces the series that Prometheus gets. Labels are cut, so that several series here may be
-    /// one there.
+    /// Replaces the series that Prometheus gets. Several series here may be one there, because
+    /// labels are truncated.
     #[cfg(feature = "metrics")]
     pub fn export(&self) {
         self.exported.reset();

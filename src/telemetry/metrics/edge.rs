@@ -1,15 +1,15 @@
 //! [`EdgeMetrics`]: metrics of connections, rejected requests, TLS handshakes, certificates and
-//! buffers. Labels are fixed words and names of certificates. [`OpenConnection`] counts one
-//! connection of a client from when it is accepted until it is dropped. Its states:
+//! buffers. Labels are fixed words and names of certificates. A [`ConnectionGauge`] counts one
+//! connection of a client until it is dropped. Its states:
 //!
-//! - `idle`: no request is being received or answered. A connection begins so, and returns to it
-//!   when its last open request is answered.
+//! - `idle`: no request is being received or answered. A connection begins in this state, and
+//!   returns to it when its last open request is answered.
 //! - `active`: a request is being received or answered. Over HTTP/1.1 it begins with the first
-//!   octet of the request, over HTTP/2 with its complete head.
+//!   byte of the request, over HTTP/2 with its complete head.
 
 use super::Metrics;
-use super::collectors::{IntCounterVec, IntGauge, IntGaugeVec, Register};
-use crate::record::cut_label;
+use super::collectors::{IntCounterVec, IntGauge, IntGaugeVec, MetricRegistrar};
+use crate::record::truncate_label;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The metrics. The help text of each says what it is.
@@ -27,13 +27,13 @@ pub struct EdgeMetrics {
 }
 
 impl EdgeMetrics {
-    pub(super) fn new(register: Register<'_>) -> EdgeMetrics {
+    pub(super) fn new(register: MetricRegistrar<'_>) -> EdgeMetrics {
         let closed = register.counters(
             "crawlgate_connections_closed_total",
             "Connections of clients that crawlgate ended for a reason of its own.",
             &["reason"],
         );
-        // An alert looks for their first increase, which needs a value before it.
+        // An alert on their first increase needs a value before it.
         for reason in ["too_many", "accept"] {
             closed.with_label_values(&[reason]);
         }
@@ -83,31 +83,34 @@ impl EdgeMetrics {
 
 impl Metrics {
     /// `crawlgate_connections{state}`: one more connection, idle at first.
-    pub fn open_connection(&self) -> OpenConnection {
+    pub fn open_connection(&self) -> ConnectionGauge {
         self.edge.connections[0].inc();
-        OpenConnection {
+        ConnectionGauge {
             gauges: self.edge.connections.clone(),
             active: AtomicBool::new(false),
         }
     }
 
     /// `crawlgate_requests_rejected_total{reason}`.
-    pub fn request_rejected(&self, reason: &'static str) {
+    pub fn count_rejected_request(&self, reason: &'static str) {
         self.edge.rejected.with_label_values(&[reason]).inc();
     }
 
     /// `crawlgate_certificate_orders_total{result}`.
-    pub fn certificate_ordered(&self, result: &'static str) {
+    pub fn count_certificate_order(&self, result: &'static str) {
         self.edge.orders.with_label_values(&[result]).inc();
     }
 
     /// Sets `crawlgate_certificate_not_after_timestamp_seconds{name}` of all certificates in use,
     /// in seconds since 1970, and removes it for all other names.
     pub fn set_certificates(&self, not_after: &[(String, i64)]) {
-        let _one = self.setting();
+        let _one = self.lock_gauges();
         self.edge.not_after.reset();
         for (name, moment) in not_after {
-            let gauge = self.edge.not_after.with_label_values(&[cut_label(name)]);
+            let gauge = self
+                .edge
+                .not_after
+                .with_label_values(&[truncate_label(name)]);
             let first: i64 = gauge.get();
             // Of two certificates with one name, the one that expires first matters.
             if first == 0 || *moment < first {
@@ -117,16 +120,16 @@ impl Metrics {
     }
 }
 
-/// One open connection.
+/// Counts one open connection until this is dropped.
 #[derive(Debug)]
-pub struct OpenConnection {
+pub struct ConnectionGauge {
     /// The gauges of idle and of active connections.
     gauges: [IntGauge; 2],
     active: AtomicBool,
 }
 
-impl OpenConnection {
-    /// Whether a request is being received or answered from now on.
+impl ConnectionGauge {
+    /// Sets whether a request is being received or answered.
     pub fn set_active(&self, active: bool) {
         // Read first: it is called for every piece of a request.
         if self.active.load(Ordering::Relaxed) != active
@@ -138,7 +141,7 @@ impl OpenConnection {
     }
 }
 
-impl Drop for OpenConnection {
+impl Drop for ConnectionGauge {
     fn drop(&mut self) {
         self.gauges[usize::from(*self.active.get_mut())].dec();
     }

@@ -1,6 +1,5 @@
-//! [`NoCollector`] stands for every collector of Prometheus in a build without the feature
-//! `metrics`. It counts nothing and costs nothing, so that the code that counts is the same in all
-//! builds.
+//! [`NoCollector`] replaces every Prometheus collector in a build without the feature `metrics`. It
+//! counts nothing, so that the code that counts is the same in all builds.
 
 /// A counter, gauge or histogram that keeps nothing.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +33,8 @@ impl NoCollector {
     pub fn sub(&self, _by: i64) {}
 }
 
-/// See `collectors::counter`.
-pub fn counter(_name: &str, _help: &str) -> IntCounter {
+/// See `collectors::new_counter`.
+pub fn new_counter(_name: &str, _help: &str) -> IntCounter {
     NoCollector
 }
 
@@ -49,12 +48,12 @@ impl Registry {
     }
 }
 
-/// Makes collectors that keep nothing.
+/// Creates collectors that keep nothing.
 #[derive(Clone, Copy)]
-pub struct Register<'r>(pub &'r Registry);
+pub struct MetricRegistrar<'r>(pub &'r Registry);
 
-impl Register<'_> {
-    pub fn add(self, _collector: NoCollector) {}
+impl MetricRegistrar<'_> {
+    pub fn register(self, _collector: NoCollector) {}
 
     pub fn gauge(self, _name: &str, _help: &str) -> IntGauge {
         NoCollector

@@ -1,8 +1,8 @@
-//! [`RequestSeries`]: the requests and violations of a [`CountTable`] as metrics. They are replaced
-//! for each scrape, so that a request counts in the table alone.
+//! [`RequestSeries`]: the Prometheus metrics of requests and violations. During a request only a
+//! [`CountTable`] is updated; for each scrape the table is copied into the metrics.
 
-use super::collectors::{IntCounterVec, Register};
-use crate::record::{CountTable, identity_name};
+use super::collectors::{IntCounterVec, MetricRegistrar};
+use crate::record::{CountTable, identity_label};
 
 /// The series of requests and violations.
 pub struct RequestSeries {
@@ -11,7 +11,7 @@ pub struct RequestSeries {
 }
 
 impl RequestSeries {
-    pub fn new(register: Register<'_>) -> RequestSeries {
+    pub fn new(register: MetricRegistrar<'_>) -> RequestSeries {
         RequestSeries {
             requests: register.counters(
                 "crawlgate_requests_total",
@@ -28,11 +28,11 @@ impl RequestSeries {
     }
 
     /// Replaces the series by those of a table.
-    pub fn replace(&self, counts: &CountTable) {
+    pub fn export(&self, counts: &CountTable) {
         self.requests.reset();
         self.violations.reset();
         counts.for_each(|site, crawler, identity, cells| {
-            let identity = identity_name(identity);
+            let identity = identity_label(identity);
             for (kind, action, requests) in cells.requests() {
                 self.requests
                     .with_label_values(&[site, crawler, identity, kind.name(), action.name()])

@@ -1,13 +1,13 @@
-//! [`SiteGauges`]: the facts of one site. [`SiteMetrics`]: the series of all sites. They show what
-//! each policy says, whether it is in force, and the state of the copy of the origin's own
-//! robots.txt. Series of a site that is gone are removed.
+//! [`SiteMetrics`]: the Prometheus gauges of all sites: what each policy does, whether it is in
+//! force, and the state of crawlgate's copy of the origin's own robots.txt. [`SiteGauges`] has the
+//! values of one site. When a site is removed, its series are removed.
 
-use super::collectors::{IntGauge, IntGaugeVec, Register, remove_sites};
+use super::collectors::{IntGauge, IntGaugeVec, MetricRegistrar, remove_sites};
 use super::{Metrics, UNCLAIMED};
-use crate::record::{MAX_SERIES, cut_label};
+use crate::record::{MAX_SERIES, truncate_label};
 use std::collections::HashSet;
 
-/// The facts of a site when its policy changes.
+/// The values of the gauges of one site.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct SiteGauges {
@@ -15,10 +15,10 @@ pub struct SiteGauges {
     /// Empty when no policy of the site is in force.
     pub version: String,
     pub indexable: bool,
-    /// When `/` was last sent, by which `indexable` goes, in seconds since 1970; `None` while it
-    /// goes by the policy alone.
+    /// When the response for `/` that `indexable` is based on was sent, in seconds since 1970;
+    /// `None` if it is based on the policy alone.
     pub front_page_seen: Option<i64>,
-    /// How many paths are at each stage; all 0 where no path is being retired.
+    /// How many paths are at each stage; all 0 if no path is being retired.
     pub retire: [(&'static str, usize); 3],
     pub paused: bool,
     pub reload_success: bool,
@@ -40,7 +40,7 @@ pub struct SiteMetrics {
 }
 
 impl SiteMetrics {
-    pub fn new(register: Register<'_>) -> SiteMetrics {
+    pub fn new(register: MetricRegistrar<'_>) -> SiteMetrics {
         SiteMetrics {
             last_fetch: register.gauges(
                 "crawlgate_robots_last_fetch_timestamp_seconds",
@@ -104,8 +104,11 @@ impl Metrics {
     /// retired, and `crawlgate_policy_info` only with a version. `reload_timestamp` is in seconds
     /// since 1970.
     pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
-        let _one = self.setting();
-        let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
+        let _one = self.lock_gauges();
+        let names: HashSet<&str> = sites
+            .iter()
+            .map(|site| truncate_label(&site.site))
+            .collect();
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
         self.counts.remove_sites(&keep);
         self.robots_txt.remove_sites(&keep);
@@ -133,7 +136,7 @@ impl Metrics {
             gauges.reset();
         }
         for site in sites {
-            let name = cut_label(&site.site);
+            let name = truncate_label(&site.site);
             indexable
                 .with_label_values(&[name])
                 .set(i64::from(site.indexable));
@@ -161,12 +164,12 @@ impl Metrics {
     /// verified or accused a client, as site, crawler, and whether the list is suspended. Lists
     /// beyond the first `MAX_SERIES` are left out.
     pub fn set_suspended(&self, lists: impl Iterator<Item = (String, String, bool)>) {
-        let _one = self.setting();
+        let _one = self.lock_gauges();
         self.sites.suspended.reset();
         for (site, crawler, suspended) in lists.take(MAX_SERIES) {
             self.sites
                 .suspended
-                .with_label_values(&[cut_label(&site), cut_label(&crawler)])
+                .with_label_values(&[truncate_label(&site), truncate_label(&crawler)])
                 .set(i64::from(suspended));
         }
     }
@@ -179,7 +182,7 @@ impl Metrics {
         &self,
         sites: impl Iterator<Item = (&'s str, &'static str, Option<i64>)>,
     ) {
-        let _one = self.setting();
+        let _one = self.lock_gauges();
         let SiteMetrics {
             origin_robots,
             origin_robots_last_success,
@@ -189,11 +192,11 @@ impl Metrics {
         origin_robots_last_success.reset();
         for (site, state, last_success) in sites {
             origin_robots
-                .with_label_values(&[cut_label(site), state])
+                .with_label_values(&[truncate_label(site), state])
                 .set(1);
             if let Some(moment) = last_success {
                 origin_robots_last_success
-                    .with_label_values(&[cut_label(site)])
+                    .with_label_values(&[truncate_label(site)])
                     .set(moment);
             }
         }

@@ -1,31 +1,30 @@
-//! [`OriginMetrics`]: metrics of origins, their servers and their queues, which [`UpstreamMetrics`]
-//! registers. The labels are the first host of an origin with its path, and the position of a
-//! server in the settings, so there are few series.
+//! [`OriginMetrics`]: the Prometheus metrics of origins (the web servers behind crawlgate), their
+//! servers and their queues. [`UpstreamMetrics`] registers them. The labels are the first host of
+//! an origin with its path, and the position of a server in the settings, so there are few series.
 
 use super::Metrics;
-use super::collectors::{Histogram, IntCounter, IntCounterVec, IntGaugeVec, Register};
-use crate::record::cut_label;
+use super::collectors::{Histogram, IntCounter, IntCounterVec, IntGaugeVec, MetricRegistrar};
+use crate::record::truncate_label;
 use std::sync::Arc;
 
-/// The classes of an origin's response status; the last is for every other status.
+/// The classes of response statuses; the last is for every other status.
 const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
 /// The upper bounds of `crawlgate_queue_seconds`.
 const QUEUE_BUCKETS: [f64; 9] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// The label of a request for a host without an origin.
 const NO_ORIGIN: &str = "none";
 
-/// A server by its place in the settings, from 0.
+/// A server by its index in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerPlace {
-    /// The place of its origin.
+pub struct ServerIndex {
+    /// The index of its origin.
     pub origin: usize,
-    /// Its place among the servers of the origin.
+    /// Its index among the servers of the origin.
     pub server: usize,
 }
 
-impl ServerPlace {
-    /// The `server` label: the place among the servers of the origin, counted from 1. The origin is
-    /// not in it; it is a label of its own.
+impl ServerIndex {
+    /// The `server` label: the position among the servers of the origin, from 1.
     fn label(self) -> String {
         (self.server + 1).to_string()
     }
@@ -53,8 +52,8 @@ pub struct OriginMetrics {
     origins: Vec<OriginCounters>,
 }
 
-/// The counters of one origin. Found without looking labels up, because every forwarded request
-/// comes here.
+/// The counters of one origin, kept because looking up labels for every forwarded request would be
+/// slow.
 struct OriginCounters {
     name: String,
     /// The counters of each server, in the order of [`STATUS_CLASSES`].
@@ -62,7 +61,7 @@ struct OriginCounters {
 }
 
 impl UpstreamMetrics {
-    pub(super) fn new(register: Register<'_>) -> UpstreamMetrics {
+    pub(super) fn new(register: MetricRegistrar<'_>) -> UpstreamMetrics {
         let seconds = register.histograms(
             "crawlgate_upstream_seconds",
             "Time until the origin sent the head of its response, by class of status. It includes connecting and a \
@@ -134,9 +133,9 @@ impl OriginMetrics {
         for (name, servers) in origins {
             let mut requests = Vec::new();
             for server in 0..servers {
-                let server = ServerPlace { origin: 0, server }.label();
+                let server = ServerIndex { origin: 0, server }.label();
                 requests.push(STATUS_CLASSES.map(|class| {
-                    let labels = [cut_label(&name), &server, class];
+                    let labels = [truncate_label(&name), &server, class];
                     metrics.upstream.requests.with_label_values(&labels)
                 }));
             }
@@ -148,7 +147,7 @@ impl OriginMetrics {
         }
     }
 
-    fn origin(&self, place: ServerPlace) -> Option<&OriginCounters> {
+    fn origin(&self, place: ServerIndex) -> Option<&OriginCounters> {
         self.origins.get(place.origin)
     }
 
@@ -156,7 +155,7 @@ impl OriginMetrics {
     /// `seconds` (until the head came) in `crawlgate_upstream_seconds{status}`, by class of status:
     /// `2xx` to `5xx`, else `other`. A server that the settings do not have counts in the
     /// second only.
-    pub fn answered(&self, place: ServerPlace, status: u16, seconds: f64) {
+    pub fn record_response(&self, place: ServerIndex, status: u16, seconds: f64) {
         let class = usize::from(status / 100)
             .wrapping_sub(2)
             .min(STATUS_CLASSES.len() - 1);
@@ -170,45 +169,45 @@ impl OriginMetrics {
     }
 
     /// The time that a person waited in a queue, in `crawlgate_queue_seconds`.
-    pub fn waited(&self, seconds: f64) {
+    pub fn record_queue_wait(&self, seconds: f64) {
         self.registered.queue_seconds.observe(seconds);
     }
 
     /// The `origin` label of a server; `none` if the settings have no such origin.
-    fn name(&self, place: ServerPlace) -> &str {
+    fn origin_label(&self, place: ServerIndex) -> &str {
         self.origin(place)
-            .map_or(NO_ORIGIN, |origin| cut_label(&origin.name))
+            .map_or(NO_ORIGIN, |origin| truncate_label(&origin.name))
     }
 
     /// `crawlgate_upstream_retries_total{origin,reason}`.
-    pub fn retried(&self, place: ServerPlace, reason: &'static str) {
+    pub fn record_retry(&self, place: ServerIndex, reason: &'static str) {
         self.registered
             .retries
-            .with_label_values(&[self.name(place), reason])
+            .with_label_values(&[self.origin_label(place), reason])
             .inc();
     }
 
     /// `crawlgate_turned_away_total{origin,reason}`.
-    pub fn turned_away(&self, place: ServerPlace, reason: &'static str) {
+    pub fn record_turned_away(&self, place: ServerIndex, reason: &'static str) {
         self.registered
             .turned_away
-            .with_label_values(&[self.name(place), reason])
+            .with_label_values(&[self.origin_label(place), reason])
             .inc();
     }
 
     /// `crawlgate_upstream_ejections_total{origin,server}`.
-    pub fn ejected(&self, place: ServerPlace) {
+    pub fn record_ejection(&self, place: ServerIndex) {
         self.registered
             .ejections
-            .with_label_values(&[self.name(place), &place.label()])
+            .with_label_values(&[self.origin_label(place), &place.label()])
             .inc();
     }
 
     /// `crawlgate_upstream_checks_total{origin,server,result}`: `ok`, or why the check failed.
-    pub fn checked(&self, place: ServerPlace, result: &'static str) {
+    pub fn record_health_check(&self, place: ServerIndex, result: &'static str) {
         self.registered
             .checks
-            .with_label_values(&[self.name(place), &place.label(), result])
+            .with_label_values(&[self.origin_label(place), &place.label(), result])
             .inc();
     }
 
@@ -216,11 +215,11 @@ impl OriginMetrics {
     /// and `crawlgate_upstream_in_flight{origin,server}`.
     pub fn set_server(
         &self,
-        place: ServerPlace,
+        place: ServerIndex,
         states: [(&'static str, usize); 3],
         in_flight: usize,
     ) {
-        let origin = self.name(place);
+        let origin = self.origin_label(place);
         let server = place.label();
         for (state, count) in states {
             self.registered
@@ -237,24 +236,24 @@ impl OriginMetrics {
     /// Sets `crawlgate_queue_waiting{origin}`, and creates the origin's
     /// `crawlgate_turned_away_total` with 0 for each reason if they do not exist yet. The server in
     /// `place` plays no role.
-    pub fn set_waiting(&self, place: ServerPlace, waiting: usize) {
-        // A rate has to begin with nothing.
+    pub fn set_waiting(&self, place: ServerIndex, waiting: usize) {
+        // A rate needs a series that begins at 0.
         for reason in ["turned_away", "queue_full", "queue_timeout"] {
             self.registered
                 .turned_away
-                .with_label_values(&[self.name(place), reason]);
+                .with_label_values(&[self.origin_label(place), reason]);
         }
         self.registered
             .waiting
-            .with_label_values(&[self.name(place)])
+            .with_label_values(&[self.origin_label(place)])
             .set(waiting as i64);
     }
 
     /// Counts one in `crawlgate_upstream_failures_total{origin,server,reason}`. With `None` (no
     /// origin is for the host) both origin and server are `none`.
-    pub fn failed(&self, place: Option<ServerPlace>, reason: &'static str) {
-        let server = place.map(ServerPlace::label);
-        let origin = place.map_or(NO_ORIGIN, |place| self.name(place));
+    pub fn record_failure(&self, place: Option<ServerIndex>, reason: &'static str) {
+        let server = place.map(ServerIndex::label);
+        let origin = place.map_or(NO_ORIGIN, |place| self.origin_label(place));
         let labels = [origin, server.as_deref().unwrap_or(NO_ORIGIN), reason];
         self.registered.failures.with_label_values(&labels).inc();
     }

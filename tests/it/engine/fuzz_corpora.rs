@@ -8,7 +8,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Runs a check over every seed of a target, each also cut short and with an octet changed.
+/// Runs a check over every seed of a target, each also cut short and with a byte changed.
 fn over_seeds(target: &str, check: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fuzz/seeds")
@@ -21,9 +21,9 @@ fn over_seeds(target: &str, check: fn(&[u8])) {
         let mut inputs = vec![seed.clone()];
         for place in (0..seed.len()).step_by(seed.len() / 16 + 1) {
             inputs.push(seed[..place].to_vec());
-            for octet in *b"*:\n%\xFF" {
+            for byte in *b"*:\n%\xFF" {
                 let mut changed = seed.clone();
-                changed[place] = octet;
+                changed[place] = byte;
                 inputs.push(changed);
             }
         }
@@ -41,7 +41,7 @@ fn over_seeds(target: &str, check: fn(&[u8])) {
 }
 
 #[test]
-fn files_are_read_without_loss_and_verdicts_are_those_of_a_naive_reading() {
+fn any_file_is_read_losslessly_with_naive_verdicts() {
     over_seeds("robots_file", checks::robots_file);
 }
 
@@ -51,7 +51,7 @@ fn imported_files_keep_their_verdicts() {
 }
 
 #[test]
-fn rule_sets_find_what_trying_each_pattern_finds() {
+fn rule_set_matches_like_each_pattern_alone() {
     over_seeds("robots_pattern", checks::robots_pattern);
 }
 
@@ -71,12 +71,12 @@ fn policies_are_refused_in_their_place_or_judged_as_published() {
 }
 
 #[test]
-fn log_lines_are_read_or_refused_and_say_the_same_when_written_again() {
+fn log_lines_are_refused_or_round_trip() {
     over_seeds("log_line", checks::log_line);
 }
 
 #[test]
-fn tags_that_are_sent_on_say_what_was_read() {
+fn forwarded_tags_keep_their_meaning() {
     over_seeds("tags", checks::tags);
 }
 
@@ -87,7 +87,7 @@ fn user_agents_are_claims_without_regard_to_case_and_length() {
 
 #[cfg(feature = "html")]
 #[test]
-fn pages_come_out_the_same_in_whatever_pieces() {
+fn rewritten_page_does_not_depend_on_chunks() {
     over_seeds("html", checks::html);
 }
 
@@ -105,7 +105,7 @@ fn bodies_in_chunks_end_where_a_plain_reader_ends() {
 
 #[cfg(feature = "proxy")]
 #[test]
-fn trailers_that_are_passed_on_were_sent_and_are_no_fields_of_heads() {
+fn forwarded_trailers_were_sent_and_are_allowed() {
     over_seeds("trailers", checks::trailers);
 }
 
@@ -118,12 +118,12 @@ fn responses_in_pieces_are_read_as_in_one() {
 #[cfg(feature = "proxy")]
 #[test]
 fn responses_that_are_passed_on_end_where_a_plain_reader_ends() {
-    over_seeds("lane", checks::lane);
+    over_seeds("origin_response", checks::origin_response);
 }
 
 #[cfg(feature = "proxy")]
 #[test]
-fn headers_of_the_proxy_protocol_say_what_was_written() {
+fn proxy_protocol_headers_round_trip() {
     over_seeds("proxy_header", checks::proxy_header);
 }
 
@@ -147,7 +147,7 @@ fn no_case_but_the_known_one_holds() {
 
 #[cfg(feature = "proxy")]
 #[test]
-fn timestamps_say_what_stands_in_them() {
+fn timestamps_round_trip() {
     over_seeds("timestamp", checks::timestamp);
 }
 
@@ -180,9 +180,9 @@ fn every_target_has_its_check_and_its_seeds() {
             "import",
             "incoming",
             "key_directory",
-            "lane",
             "log_line",
             "network_list",
+            "origin_response",
             "policy",
             "proxy_header",
             "robots_file",

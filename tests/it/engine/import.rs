@@ -3,15 +3,15 @@
 
 use crawlgate::Engine;
 use crawlgate::crawlers::Registry;
-use crawlgate::internals::policy::import::{ImportOptions, Imported, LeftOut, import};
-use crawlgate::robots::{Dialect, File, Reading};
+use crawlgate::internals::policy::import::{ImportNote, ImportOptions, Imported, import};
+use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 fn imported(text: &[u8], purposes: bool) -> Imported {
     import(
-        &File::parse(text),
+        &RobotsFile::parse(text),
         &ImportOptions {
             host: None,
             purposes,
@@ -58,9 +58,9 @@ const TARGETS: [&str; 24] = [
 fn assert_same_verdicts(text: &[u8], purposes: bool) {
     let imported = imported(text, purposes);
     let spaced = Registry::builtin().tokens_with_blanks();
-    let before = Reading::new(&File::parse(text), Dialect::Rfc9309, &spaced);
-    let after = Reading::new(
-        &File::parse(served(&imported.text)),
+    let before = DialectRules::new(&RobotsFile::parse(text), Dialect::Rfc9309, &spaced);
+    let after = DialectRules::new(
+        &RobotsFile::parse(served(&imported.text)),
         Dialect::Rfc9309,
         &spaced,
     );
@@ -68,7 +68,7 @@ fn assert_same_verdicts(text: &[u8], purposes: bool) {
         imported
             .notes
             .iter()
-            .any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token))
+            .any(|(_, left)| matches!(left, ImportNote::Group(left) if left == token))
     };
     let tokens = before
         .groups()
@@ -272,7 +272,7 @@ robots:
 }
 
 #[test]
-fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() {
+fn whole_purpose_shut_out_is_imported_as_purpose_on_request() {
     let registry = Registry::builtin();
     let retired = ["anthropic-ai", "facebookbot"];
     let training = registry
@@ -317,7 +317,7 @@ fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() 
     assert!(!all_but_one(true).text.contains("purposes:"));
     assert_eq!(
         (all_but_one(true).notes, all_but_one(false).notes),
-        (vec![(1, LeftOut::Purposes)], Vec::new())
+        (vec![(1, ImportNote::Purposes)], Vec::new())
     );
     assert_eq!(imported(text.as_bytes(), true).notes, Vec::new());
 }
@@ -326,7 +326,7 @@ fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() 
 fn file_that_shuts_googlebot_out_asks_whether_that_is_meant() {
     let closed = imported(b"User-agent: *\nDisallow: /\n", false);
     assert!(closed.text.contains("\n# acknowledge: [site_disallowed]\n"));
-    assert_eq!(closed.notes, vec![(1, LeftOut::Acknowledgement)]);
+    assert_eq!(closed.notes, vec![(1, ImportNote::Acknowledgement)]);
     for open in [
         "User-agent: *\nDisallow: /a\n",
         "User-agent: bingbot\nDisallow: /\n",
@@ -337,7 +337,7 @@ fn file_that_shuts_googlebot_out_asks_whether_that_is_meant() {
 }
 
 #[test]
-fn what_a_file_says_about_use_comes_along() {
+fn usage_preferences_are_imported() {
     let text = "\
 License: https://shop.example/license.xml
 
@@ -353,7 +353,7 @@ License: https://shop.example/license.xml
 License: /relative.xml
 ";
     let imported = import(
-        &File::parse(text.as_bytes()),
+        &RobotsFile::parse(text.as_bytes()),
         &ImportOptions {
             host: None,
             purposes: false,
@@ -395,7 +395,7 @@ License: /relative.xml
 }
 
 /// What the policy serves about use, for one file of lines of one group.
-fn said_again(lines: &str) -> (Vec<String>, Imported) {
+fn rendered_again(lines: &str) -> (Vec<String>, Imported) {
     let text = format!("User-agent: *\nDisallow: /cart/\n{lines}");
     let imported = imported(text.as_bytes(), false);
     let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
@@ -409,9 +409,9 @@ fn said_again(lines: &str) -> (Vec<String>, Imported) {
 }
 
 #[test]
-fn what_can_be_named_of_a_signal_is_named_and_the_rest_is_said() {
+fn partly_known_signal_is_imported_with_a_finding() {
     let (again, imported) =
-        said_again("Content-Signal: USE=Immediate, ai-input=no, price=9, search=maybe\n");
+        rendered_again("Content-Signal: USE=Immediate, ai-input=no, price=9, search=maybe\n");
     assert_eq!(again, ["Content-Signal: ai-input=no, use=immediate"]);
     assert!(
         imported
@@ -427,7 +427,7 @@ fn what_can_be_named_of_a_signal_is_named_and_the_rest_is_said() {
     );
     // Two lines, one of which contradicts the other in part.
     let (again, imported) =
-        said_again("Content-Signal: search=yes\nContent-Signal: search=no, ai-train=no\n");
+        rendered_again("Content-Signal: search=yes\nContent-Signal: search=no, ai-train=no\n");
     assert_eq!(again, ["Content-Signal: search=yes, ai-train=no"]);
     assert!(
         imported
@@ -437,7 +437,7 @@ fn what_can_be_named_of_a_signal_is_named_and_the_rest_is_said() {
         imported.text
     );
     // Nothing of it.
-    let (again, imported) = said_again("Content-Signal: search\nContent-Signal:\n");
+    let (again, imported) = rendered_again("Content-Signal: search\nContent-Signal:\n");
     assert!(again.is_empty());
     assert!(
         imported
@@ -457,7 +457,7 @@ Content-Usage: /open/ train-ai=y
 Content-Usage: /open/ ai-use=n
 Content-Usage: /*.pdf$ train-genai=n, no=y
 ";
-    let (again, imported) = said_again(lines);
+    let (again, imported) = rendered_again(lines);
     assert_eq!(
         again,
         [
@@ -470,7 +470,7 @@ Content-Usage: /*.pdf$ train-genai=n, no=y
     );
     assert!(imported.notes.is_empty(), "{:?}", imported.notes);
     // By itself it needs no list.
-    let (_, imported) = said_again("Content-Usage: train-ai=n\n");
+    let (_, imported) = rendered_again("Content-Usage: train-ai=n\n");
     assert!(
         imported
             .text
@@ -485,7 +485,7 @@ Content-Usage: train-ai=n;until=2030, search=?1
 Content-Usage: / train-ai=y
 Content-Usage: /a\u{1}b train-ai=y
 ";
-    let (again, imported) = said_again(lines);
+    let (again, imported) = rendered_again(lines);
     assert_eq!(again, ["Content-Usage: train-ai=n"]);
     assert!(
         imported
@@ -509,7 +509,7 @@ Content-Usage: /a\u{1}b train-ai=y
         "train-ai=n,",
         "train-ai=n, search=y n",
     ] {
-        let (again, imported) = said_again(&format!("Content-Usage: {line}\n"));
+        let (again, imported) = rendered_again(&format!("Content-Usage: {line}\n"));
         assert!(again.is_empty(), "{line}: {again:?}");
         assert!(
             imported
@@ -524,7 +524,7 @@ Content-Usage: /a\u{1}b train-ai=y
 #[test]
 fn paths_that_a_policy_cannot_have_are_left_out() {
     let of = |path: &str| {
-        let (again, imported) = said_again(&format!("Content-Usage: {path} train-ai=n\n"));
+        let (again, imported) = rendered_again(&format!("Content-Usage: {path} train-ai=n\n"));
         (again.len(), imported.notes.len())
     };
     assert_eq!(of(&format!("/{}", "a".repeat(1_999))), (1, 0));
@@ -533,7 +533,7 @@ fn paths_that_a_policy_cannot_have_are_left_out() {
     let lines: String = (0..=1_000)
         .map(|number| format!("Content-Usage: /{number} train-ai=n\n"))
         .collect();
-    let (again, imported) = said_again(&lines);
+    let (again, imported) = rendered_again(&lines);
     assert_eq!((again.len(), imported.notes.len()), (1_000, 1));
 }
 
@@ -568,7 +568,7 @@ fn names_behind_the_first_of_a_line_are_noted() {
         imported.notes,
         [(
             1,
-            LeftOut::OtherAgents {
+            ImportNote::OtherAgents {
                 read: "Googlebot".into(),
                 names
             }

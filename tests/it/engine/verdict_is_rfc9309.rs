@@ -4,21 +4,21 @@
 //! the other side.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::internals::policy::origin::{Origin, OriginFile};
+use crawlgate::internals::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crawlgate::internals::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crawlgate::internals::verdict::{
-    CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind, ResponseFacts,
-    Scratch, Verdict, decide, explain, explain_for,
+    CachedVersions, Claimant, Decision, DecisionScratch, HistoryBasis, Identity, Kind,
+    RequestFacts, RequestToJudge, ResponseFacts, Verdict, decide, explain, explain_request,
 };
 use crawlgate::time::Timestamp;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 use proptest::prelude::*;
 use std::sync::Arc;
 
 // ---- the naive matcher
 // -------------------------------------------------------------------------------------------------
 
-/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper
+/// RFC 9309 section 2.2.2: unreserved bytes decoded, others percent-encoded, escapes in upper
 /// case. In a target `*` and `$`, raw or escaped, are the characters that a rule means when it
 /// escapes them (figure 6): 1 and 2 here.
 fn normal(text: &[u8], target: bool) -> Vec<u8> {
@@ -31,15 +31,15 @@ fn normal(text: &[u8], target: bool) -> Vec<u8> {
             .flatten();
         let value =
             escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        let (octet, was_escaped) = value.map_or((byte, false), |value| (value, true));
+        let (byte, was_escaped) = value.map_or((byte, false), |value| (value, true));
         index += if was_escaped { 3 } else { 1 };
-        let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
-        if target && (octet == b'*' || octet == b'$') {
-            out.push(if octet == b'*' { 1 } else { 2 });
-        } else if unreserved || !was_escaped && octet.is_ascii_graphic() && octet != b'#' {
-            out.push(octet);
+        let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if target && (byte == b'*' || byte == b'$') {
+            out.push(if byte == b'*' { 1 } else { 2 });
+        } else if unreserved || !was_escaped && byte.is_ascii_graphic() && byte != b'#' {
+            out.push(byte);
         } else {
-            out.extend(format!("%{octet:02X}").bytes());
+            out.extend(format!("%{byte:02X}").bytes());
         }
     }
     out
@@ -346,11 +346,11 @@ fn policy() -> impl Strategy<Value = String> {
 }
 
 fn snapshot(text: &str) -> Snapshot {
-    snapshot_with(text, &Origin::Unknown)
+    snapshot_with(text, &OriginAvailability::Missing)
 }
 
-fn snapshot_with(text: &str, origin: &Origin) -> Snapshot {
-    let source = Source {
+fn snapshot_with(text: &str, origin: &OriginAvailability) -> Snapshot {
+    let source = SourceFile {
         name: "site.yaml".into(),
         text: text.into(),
     };
@@ -367,8 +367,8 @@ fn snapshot_with(text: &str, origin: &Origin) -> Snapshot {
     Snapshot::new(vec![entry], 1)
 }
 
-fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
-    Facts {
+fn facts<'a>(user_agent: &'a str, target: &'a str) -> RequestFacts<'a> {
+    RequestFacts {
         host: b"site.test",
         target: target.as_bytes(),
         method: b"GET",
@@ -420,7 +420,7 @@ fn merged(policy: &str, origin: &str) -> Snapshot {
     let policy = policy.replace("origin: replace", "origin: merge");
     snapshot_with(
         &policy,
-        &Origin::Read(Arc::new(OriginFile::new(
+        &OriginAvailability::Available(Arc::new(OriginRobotsTxt::new(
             "https://origin.test/robots.txt",
             origin.as_bytes(),
         ))),
@@ -533,13 +533,13 @@ proptest! {
     #[test]
     fn the_verdict_on_a_merged_site_is_that_of_the_served_bytes(policy in policy(), origin in origin(), asked in questions(), only in any::<bool>()) {
         let snapshot = if only {
-            snapshot_with("robots: { origin: only }\n", &Origin::Read(Arc::new(OriginFile::new("origin", origin.as_bytes()))))
+            snapshot_with("robots: { origin: only }\n", &OriginAvailability::Available(Arc::new(OriginRobotsTxt::new("origin", origin.as_bytes()))))
         } else {
             merged(&policy, &origin)
         };
         for (token, target) in &asked {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
-            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut DecisionScratch::default()).expect("a site has the host");
             let body = body(&snapshot);
             check(&decision, body.as_bytes(), token, target)?;
             if only {
@@ -549,7 +549,7 @@ proptest! {
     }
 
     #[test]
-    fn merging_never_lets_a_target_through_that_the_policy_disallows(policy in policy(), origin in origin(), asked in questions()) {
+    fn merged_file_allows_nothing_the_policy_disallows(policy in policy(), origin in origin(), asked in questions()) {
         let alone = body(&snapshot(&policy));
         let merged = body(&merged(&policy, &origin));
         for (token, target) in &asked {
@@ -590,7 +590,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_both_sides_allow_stays_allowed(policy in policy(), origin in origin(), asked in questions()) {
+    fn target_allowed_by_both_files_stays_allowed(policy in policy(), origin in origin(), asked in questions()) {
         let alone = body(&snapshot(&policy));
         let merged = body(&merged(&policy, &origin));
         for (token, target) in &asked {
@@ -607,7 +607,7 @@ proptest! {
         let site = &snapshot.sites()[0].site;
         for (token, target) in asked.iter().chain(&[("GPTBot", "/robots.txt?a".to_owned())]) {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
-            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut DecisionScratch::default()).expect("a site has the host");
             check(&decision, &site.robots_txt.body, token, target)?;
             let is_open = decision.verdict == Verdict::Allowed;
             prop_assert!(!(is_open && is_closed_resolved(&site.robots_txt.body, token, target, true)), "{} asks for {}", token, target);
@@ -615,13 +615,13 @@ proptest! {
     }
 
     #[test]
-    fn explain_says_what_decide_does(policy in policy(), asked in questions(), status in prop_oneof![Just(200u16), Just(404), Just(304)]) {
+    fn explain_equals_decide(policy in policy(), asked in questions(), status in prop_oneof![Just(200u16), Just(404), Just(304)]) {
         let policy = format!("{policy}indexing:\n  - {{ paths: [/a], tag: noindex }}\n  - {{ types: [text/html], status: [200], tag: noarchive }}\n");
         let snapshot = snapshot(&policy);
         for (number, (token, target)) in asked.iter().enumerate() {
             let user_agent = if number == 0 { BROWSER.to_owned() } else { format!("{token}/1.0") };
             let facts = facts(&user_agent, target);
-            let decision = decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut DecisionScratch::default()).expect("a site has the host");
             let response = ResponseFacts { status, content_type: Some("text/html"), origin_tags: &[] };
             let explanation = explain(&snapshot, Registry::builtin(), &facts, &response);
             prop_assert_eq!(explanation.verdict, decision.verdict);
@@ -637,17 +637,17 @@ proptest! {
     }
 
     #[test]
-    fn a_former_version_judged_by_its_bytes_says_what_it_said_while_it_was_in_force(policy in policy(), asked in questions()) {
+    fn superseded_version_judges_as_when_it_was_published(policy in policy(), asked in questions()) {
         let before = snapshot(&policy);
         let (site, registry) = (&before.sites()[0].site, Registry::builtin());
         let now = snapshot("robots: { origin: replace, groups: [{ agents: '*', disallow: [/] }, { agents: HouseBot, disallow: [/] }] }\n");
         for (token, target) in &asked {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let facts = facts(&user_agent, target);
-            let then = decide(&before, registry, &facts, &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
-            let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+            let then = decide(&before, registry, &facts, &CachedVersions::default(), &mut DecisionScratch::default()).expect("a site has the host");
+            let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::parse(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
             let cached_versions = CachedVersions { versions: &held, cached: 1, basis: HistoryBasis::Observed, was_served: true, ..CachedVersions::default() };
-            let decision = decide(&now, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&now, registry, &facts, &cached_versions, &mut DecisionScratch::default()).expect("a site has the host");
             // What was ambiguous then is so to who goes by it: the RFC lets it ask.
             let expected = match then.kind {
                 Kind::Allowed => Kind::StaleCopy,
@@ -655,27 +655,27 @@ proptest! {
                 _ => Kind::Violation,
             };
             prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", token, target, String::from_utf8_lossy(&site.robots_txt.body));
-            let claimant = Claimant::named(&now, registry, &facts).expect("a site has the host");
-            let case = Case { registry, facts, claimant, cached_versions };
-            let said = explain_for(&case, &ResponseFacts::default());
+            let claimant = Claimant::find_by_name(&now, registry, &facts).expect("a site has the host");
+            let case = RequestToJudge { registry, facts, claimant, cached_versions };
+            let said = explain_request(&case, &ResponseFacts::default());
             prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
         }
     }
 
     #[test]
-    fn explain_says_what_decide_does_for_any_holdings(policy in policy(), former in policy(), asked in questions(), bits in 0u64..4, flags in any::<[bool; 3]>()) {
+    fn explain_equals_decide_for_any_cached_versions(policy in policy(), former in policy(), asked in questions(), bits in 0u64..4, flags in any::<[bool; 3]>()) {
         let (snapshot, former) = (snapshot(&policy), snapshot(&former));
         let (site, registry) = (&former.sites()[0].site, Registry::builtin());
-        let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+        let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::parse(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
         for (token, target) in &asked {
             let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, older_until: None, was_served: fetched, has_version_in_force: false, basis: if watched { HistoryBasis::Observed } else { HistoryBasis::Unknown } };
             let user_agent = format!("{token}/1.0");
             let facts = facts(&user_agent, target);
-            let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
-            let claimant = Claimant::named(&snapshot, registry, &facts).expect("a site has the host");
-            let case = Case { registry, facts, claimant, cached_versions };
-            let said = explain_for(&case, &ResponseFacts::default());
+            let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut DecisionScratch::default()).expect("a site has the host");
+            let claimant = Claimant::find_by_name(&snapshot, registry, &facts).expect("a site has the host");
+            let case = RequestToJudge { registry, facts, claimant, cached_versions };
+            let said = explain_request(&case, &ResponseFacts::default());
             prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));
             prop_assert_eq!((said.action.kind, said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));
             prop_assert!(!decision.never_fetched || decision.kind == Kind::Violation && !fetched);
@@ -683,7 +683,7 @@ proptest! {
     }
 
     #[test]
-    fn a_policy_gives_the_same_bytes_each_time_and_each_token_one_group(policy in policy()) {
+    fn policy_renders_equal_bytes_with_one_group_per_token(policy in policy()) {
         let (one, other) = (snapshot(&policy), snapshot(&policy));
         let body = |snapshot: &Snapshot| snapshot.sites()[0].site.robots_txt.body.clone();
         prop_assert_eq!(body(&one), body(&other));

@@ -1,14 +1,15 @@
 //! A zoo of robots.txt files as they are met: each is read, and what both dialects make of it is
-//! what a site owner would be told. The files are in `tests/zoo`; their line ends and octets are
+//! what a site owner would be told. The files are in `tests/zoo`; their line ends and bytes are
 //! part of them.
 
 use crawlgate::robots::{
-    Bound, Dialect, File, Key, LineEnd, MAX_BYTES, MAX_LINE, Oddity, Reading, Shape, Spelling,
+    Dialect, DialectRules, FileFormat, GroupMatch, KeySpelling, LineEnd, LineIssue, MAX_LINE_BYTES,
+    MAX_ROBOTS_BYTES, RobotsFile, RobotsKey,
 };
 use std::path::PathBuf;
 
 struct Animal {
-    file: File,
+    file: RobotsFile,
 }
 
 fn animal(name: &str) -> Animal {
@@ -17,17 +18,17 @@ fn animal(name: &str) -> Animal {
         .join(name);
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     Animal {
-        file: File::parse(bytes),
+        file: RobotsFile::parse(bytes),
     }
 }
 
 impl Animal {
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> FileFormat {
         self.file.shape()
     }
 
-    fn reading(&self, dialect: Dialect) -> Reading {
-        Reading::new(&self.file, dialect, &["Sogou web spider"])
+    fn reading(&self, dialect: Dialect) -> DialectRules {
+        DialectRules::new(&self.file, dialect, &["Sogou web spider"])
     }
 
     /// `allow` or `deny` and the number of the line, by the RFC and for Google.
@@ -51,19 +52,19 @@ impl Animal {
     }
 
     /// Numbers of the lines that have something odd about them, and what.
-    fn oddities(&self) -> Vec<(usize, Oddity)> {
+    fn issues(&self) -> Vec<(usize, LineIssue)> {
         let lines = self.file.lines().iter();
         lines
-            .flat_map(|line| line.oddities.iter().map(|oddity| (line.number, *oddity)))
+            .flat_map(|line| line.issues.iter().map(|issue| (line.number, *issue)))
             .collect()
     }
 
-    fn lines_of(&self, key: Key) -> Vec<usize> {
+    fn lines_of(&self, key: RobotsKey) -> Vec<usize> {
         let lines = self
             .file
             .lines()
             .iter()
-            .filter(|line| line.record.as_ref().is_some_and(|it| it.key == key));
+            .filter(|line| line.key_value.as_ref().is_some_and(|it| it.key == key));
         lines.map(|line| line.number).collect()
     }
 
@@ -105,7 +106,7 @@ fn every_animal_is_looked_at_and_lossless() {
                     LineEnd::CrLf => b"\r\n",
                     LineEnd::Nothing => b"",
                 };
-                [file.octets(&line.text), end].concat()
+                [file.slice(&line.text), end].concat()
             })
             .collect();
         assert_eq!(together, std::fs::read(&path).expect("readable"), "{name}");
@@ -117,45 +118,48 @@ fn every_animal_is_looked_at_and_lossless() {
 #[test]
 fn a_page_in_place_of_a_file_forbids_nothing() {
     let html = animal("html.txt");
-    assert_eq!(html.shape(), Shape::Html);
+    assert_eq!(html.shape(), FileFormat::Html);
     html.both_say("GPTBot", "/", "allow");
     html.both_say("GPTBot", "/private/", "allow");
     for dialect in Dialect::ALL {
         assert!(html.reading(dialect).groups().is_empty());
     }
     // Its tags are lines that say nothing.
-    assert!(html.oddities().contains(&(1, Oddity::NoRecord)));
-    assert!(html.lines_of(Key::UserAgent).is_empty() && html.lines_of(Key::Disallow).is_empty());
+    assert!(html.issues().contains(&(1, LineIssue::NotKeyValue)));
+    assert!(
+        html.lines_of(RobotsKey::UserAgent).is_empty()
+            && html.lines_of(RobotsKey::Disallow).is_empty()
+    );
 }
 
 #[test]
 fn rules_in_a_page_are_rules_all_the_same() {
     let html = animal("html-with-rules.txt");
-    assert_eq!(html.shape(), Shape::Text);
+    assert_eq!(html.shape(), FileFormat::Text);
     html.both_say("GPTBot", "/private/x", "deny 3");
     html.both_say("GPTBot", "/public", "allow");
     assert_eq!(
-        html.oddities(),
-        [(1, Oddity::NoRecord), (4, Oddity::NoRecord)]
+        html.issues(),
+        [(1, LineIssue::NotKeyValue), (4, LineIssue::NotKeyValue)]
     );
 }
 
 #[test]
 fn nothing_in_utf_16_is_a_rule() {
     for utf16 in [animal("utf16le-bom.txt"), animal("utf16le.txt")] {
-        assert_eq!(utf16.shape(), Shape::Utf16);
+        assert_eq!(utf16.shape(), FileFormat::Utf16);
         utf16.both_say("GPTBot", "/", "allow");
         assert!(utf16.reading(Dialect::Rfc9309).groups().is_empty());
         assert!(
-            utf16.oddities().contains(&(1, Oddity::Nul)),
+            utf16.issues().contains(&(1, LineIssue::Nul)),
             "{:?}",
-            utf16.oddities()
+            utf16.issues()
         );
     }
     assert!(
         animal("utf16le-bom.txt")
-            .oddities()
-            .contains(&(1, Oddity::NotUtf8))
+            .issues()
+            .contains(&(1, LineIssue::NotUtf8))
     );
 }
 
@@ -164,28 +168,28 @@ fn lines_that_end_in_cr_are_lines() {
     let cr = animal("cr-only.txt");
     assert_eq!(
         (cr.shape(), cr.ends()),
-        (Shape::Text, vec![LineEnd::Cr, LineEnd::Nothing])
+        (FileFormat::Text, vec![LineEnd::Cr, LineEnd::Nothing])
     );
     assert_eq!(cr.file.lines().len(), 7);
     cr.both_say("Bingbot", "/cgi-bin/x", "deny 3");
     cr.both_say("GPTBot", "/", "deny 6");
     assert_eq!(
-        (cr.lines_of(Key::Sitemap), cr.oddities()),
+        (cr.lines_of(RobotsKey::Sitemap), cr.issues()),
         (vec![7], vec![])
     );
 }
 
 #[test]
-fn byte_order_marks_are_skipped_if_they_are_at_the_beginning_and_not_broken() {
+fn whole_byte_order_mark_at_the_start_is_skipped() {
     for (bom, length) in [(animal("bom.txt"), 3), (animal("bom-cut.txt"), 2)] {
         assert_eq!(
             (bom.file.bom(), bom.shape(), bom.ends()),
-            (length, Shape::Text, vec![LineEnd::CrLf])
+            (length, FileFormat::Text, vec![LineEnd::CrLf])
         );
         bom.both_say("GPTBot", "/admin/", "deny 2");
         bom.both_say("GPTBot", "/", "allow");
         assert_eq!(
-            (bom.oddities(), bom.lines_of(Key::Sitemap)),
+            (bom.issues(), bom.lines_of(RobotsKey::Sitemap)),
             (vec![], vec![4])
         );
     }
@@ -195,22 +199,22 @@ fn byte_order_marks_are_skipped_if_they_are_at_the_beginning_and_not_broken() {
         broken
             .file
             .line(1)
-            .and_then(|line| line.record.as_ref())
+            .and_then(|line| line.key_value.as_ref())
             .map(|record| record.key),
-        Some(Key::Unknown)
+        Some(RobotsKey::Unknown)
     );
     assert!(
-        broken.oddities().contains(&(1, Oddity::NotUtf8)),
+        broken.issues().contains(&(1, LineIssue::NotUtf8)),
         "{:?}",
-        broken.oddities()
+        broken.issues()
     );
     broken.both_say("GPTBot", "/admin/", "allow");
 }
 
 #[test]
-fn a_byte_order_mark_between_two_files_put_together_spoils_the_line_after_it() {
+fn byte_order_mark_amid_a_file_spoils_its_line() {
     let middle = animal("bom-middle.txt");
-    assert_eq!(middle.oddities(), [(3, Oddity::StrayBom)]);
+    assert_eq!(middle.issues(), [(3, LineIssue::StrayBom)]);
     // So the second group is a part of the first.
     middle.both_say("One", "/all/", "deny 4");
     middle.both_say("GPTBot", "/all/", "allow");
@@ -221,10 +225,10 @@ fn a_line_of_16_kib_is_read_and_a_longer_one_is_cut() {
     let fits = animal("long-16k.txt");
     let long = animal("long-20k.txt");
     assert_eq!(
-        (fits.oddities(), long.oddities()),
-        (vec![], vec![(3, Oddity::TooLong)])
+        (fits.issues(), long.issues()),
+        (vec![], vec![(3, LineIssue::TooLong)])
     );
-    let path = format!("/{}", "l".repeat(MAX_LINE - "Disallow: /".len()));
+    let path = format!("/{}", "l".repeat(MAX_LINE_BYTES - "Disallow: /".len()));
     for file in [fits, long] {
         file.both_say("GPTBot", &path, "deny 3");
         file.both_say("GPTBot", &path[1..], "allow");
@@ -244,18 +248,18 @@ fn of_a_huge_file_the_rfc_reads_500_kib() {
     }
     text.push_str("\nUser-agent: GPTBot\nDisallow: /\n");
     let huge = Animal {
-        file: File::parse(text.as_bytes()),
+        file: RobotsFile::parse(text.as_bytes()),
     };
     assert_eq!(
-        (huge.shape(), huge.oddities(), huge.file.lines().len()),
-        (Shape::Text, vec![], count + 4)
+        (huge.shape(), huge.issues(), huge.file.lines().len()),
+        (FileFormat::Text, vec![], count + 4)
     );
     huge.both_say("Bingbot", "/products/discontinued/000000/", "deny 2");
     huge.both_say("Bingbot", "/products/discontinued/", "allow");
     // The last line that lies within the limit, counted apart from the engine.
-    let read = text.as_bytes()[..MAX_BYTES]
+    let read = text.as_bytes()[..MAX_ROBOTS_BYTES]
         .iter()
-        .filter(|octet| **octet == b'\n')
+        .filter(|byte| **byte == b'\n')
         .count();
     let url = |line: usize| format!("/products/discontinued/{:06}/x", line - 2);
     huge.both_say("Bingbot", &url(read), &format!("deny {read}"));
@@ -279,21 +283,21 @@ fn an_empty_file_says_nothing() {
     let empty = animal("empty.txt");
     assert_eq!(
         (empty.shape(), empty.file.lines().len(), empty.file.bom()),
-        (Shape::Text, 0, 0)
+        (FileFormat::Text, 0, 0)
     );
     empty.both_say("GPTBot", "/", "allow");
     assert_eq!(
-        empty.reading(Dialect::Rfc9309).binding(b"GPTBot").0,
-        Bound::Nothing
+        empty.reading(Dialect::Rfc9309).groups_for(b"GPTBot").0,
+        GroupMatch::Nothing
     );
 }
 
 #[test]
-fn what_is_not_utf_8_is_compared_by_its_octets() {
+fn non_utf8_paths_are_compared_by_bytes() {
     let latin1 = animal("latin1.txt");
     assert_eq!(
-        latin1.oddities(),
-        [(1, Oddity::NotUtf8), (3, Oddity::NotUtf8)]
+        latin1.issues(),
+        [(1, LineIssue::NotUtf8), (3, LineIssue::NotUtf8)]
     );
     latin1.both_say("GPTBot", "/gr%F6%DFe/", "deny 3");
     // What the owner meant is another path.
@@ -307,8 +311,8 @@ fn everything_on_one_line_is_an_agent_without_rules() {
     assert_eq!(
         (
             one.file.lines().len(),
-            one.lines_of(Key::UserAgent),
-            one.oddities()
+            one.lines_of(RobotsKey::UserAgent),
+            one.issues()
         ),
         (1, vec![1], vec![])
     );
@@ -316,7 +320,7 @@ fn everything_on_one_line_is_an_agent_without_rules() {
     for dialect in Dialect::ALL {
         let reading = one.reading(dialect);
         // `*` followed by a blank and more is still everybody.
-        assert_eq!(reading.binding(b"GPTBot"), (Bound::Star, &[0][..]));
+        assert_eq!(reading.groups_for(b"GPTBot"), (GroupMatch::Star, &[0][..]));
         assert!(reading.groups()[0].rules.is_empty());
     }
 }
@@ -324,7 +328,7 @@ fn everything_on_one_line_is_an_agent_without_rules() {
 #[test]
 fn a_blog_is_read_as_it_was_meant() {
     let blog = animal("wordpress.txt");
-    assert_eq!((blog.shape(), blog.oddities()), (Shape::Text, vec![]));
+    assert_eq!((blog.shape(), blog.issues()), (FileFormat::Text, vec![]));
     for (url, expected) in [
         ("/", "allow"),
         ("/2026/11/a-post/", "allow"),
@@ -347,14 +351,14 @@ fn a_blog_is_read_as_it_was_meant() {
         .iter()
         .filter(|line| line.comment.is_some())
         .count();
-    assert_eq!((comments, blog.lines_of(Key::Sitemap)), (4, vec![11]));
+    assert_eq!((comments, blog.lines_of(RobotsKey::Sitemap)), (4, vec![11]));
 }
 
 #[test]
 fn a_managed_part_is_merged_with_the_owners_own() {
     let managed = animal("managed-signals.txt");
     assert_eq!(
-        (managed.oddities(), managed.lines_of(Key::ContentSignal)),
+        (managed.issues(), managed.lines_of(RobotsKey::ContentSignal)),
         (vec![], vec![8])
     );
     for (token, line) in [
@@ -371,18 +375,21 @@ fn a_managed_part_is_merged_with_the_owners_own() {
     managed.both_say("Googlebot", "/checkout", "deny 30");
     managed.both_say("Googlebot", "/", "allow 9");
     let reading = managed.reading(Dialect::Rfc9309);
-    let (bound, groups) = reading.binding(b"Googlebot");
-    assert_eq!((bound, groups), (Bound::Star, &[0, 6][..]));
-    assert_eq!(reading.groups()[0].others, [8]);
+    let (bound, groups) = reading.groups_for(b"Googlebot");
+    assert_eq!((bound, groups), (GroupMatch::Star, &[0, 6][..]));
+    assert_eq!(reading.groups()[0].other_lines, [8]);
 }
 
 #[test]
-fn lines_for_one_search_engine_are_known_and_bind_nobody() {
+fn lines_for_one_search_engine_are_known_and_bind_no_crawler() {
     let yandex = animal("yandex.txt");
-    assert_eq!(yandex.oddities(), []);
-    assert_eq!(yandex.lines_of(Key::CleanParam), [4, 5]);
+    assert_eq!(yandex.issues(), []);
+    assert_eq!(yandex.lines_of(RobotsKey::CleanParam), [4, 5]);
     assert_eq!(
-        (yandex.lines_of(Key::Host), yandex.lines_of(Key::CrawlDelay)),
+        (
+            yandex.lines_of(RobotsKey::Host),
+            yandex.lines_of(RobotsKey::CrawlDelay)
+        ),
         (vec![7, 14], vec![6])
     );
     yandex.both_say("Yandex", "/cgi-bin/x", "deny 2");
@@ -392,7 +399,7 @@ fn lines_for_one_search_engine_are_known_and_bind_nobody() {
     yandex.both_say("YandexBot", "/cgi-bin/x", "allow 10");
     yandex.both_say("YandexImages", "/cgi-bin/x", "deny 13");
     assert_eq!(
-        yandex.reading(Dialect::Rfc9309).groups()[0].others,
+        yandex.reading(Dialect::Rfc9309).groups()[0].other_lines,
         [4, 5, 6, 7]
     );
 }
@@ -412,14 +419,14 @@ fn groups_of_a_crawl_delay_only_get_the_rules_of_the_next() {
             .map(|group| group.agents.iter().map(|agent| &*agent.token).collect())
             .collect();
         assert_eq!(agents, [vec!["msnbot", "Slurp", "Baiduspider"], vec!["*"]]);
-        assert_eq!(reading.groups()[0].others, [2, 5]);
+        assert_eq!(reading.groups()[0].other_lines, [2, 5]);
     }
 }
 
 #[test]
 fn tokens_with_digits_dots_and_blanks_are_cut_by_google() {
     let file = animal("digits-and-spaces.txt");
-    assert_eq!(file.oddities(), []);
+    assert_eq!(file.issues(), []);
     file.says("MJ12bot", "/all/", "deny 2", "deny 17");
     file.says("MJ12bot", "/", "deny 2", "allow");
     file.says("MJ", "/", "allow", "deny 2");
@@ -435,7 +442,7 @@ fn tokens_with_digits_dots_and_blanks_are_cut_by_google() {
 }
 
 #[test]
-fn what_was_written_by_hand_is_read_with_its_mistakes_named() {
+fn handwritten_files_are_read_with_findings() {
     let file = animal("by-hand.txt");
     file.both_say("GPTBot", "/a/", "deny 2");
     file.both_say("GPTBot", "/b/", "deny 3");
@@ -444,31 +451,34 @@ fn what_was_written_by_hand_is_read_with_its_mistakes_named() {
     file.both_say("GPTBot", "/d/", "allow");
     file.both_say("GPTBot", "/e/", "allow");
     assert_eq!(
-        file.oddities(),
+        file.issues(),
         [
-            (1, Oddity::Typo),
-            (2, Oddity::Typo),
-            (3, Oddity::MissingColon),
-            (4, Oddity::Typo),
-            (8, Oddity::NoRecord)
+            (1, LineIssue::Typo),
+            (2, LineIssue::Typo),
+            (3, LineIssue::MissingColon),
+            (4, LineIssue::Typo),
+            (8, LineIssue::NotKeyValue)
         ]
     );
     let spelling = |number| {
         file.file
             .line(number)
-            .and_then(|line| line.record.as_ref())
+            .and_then(|line| line.key_value.as_ref())
             .map(|record| record.spelling)
     };
     assert_eq!(
         (spelling(2), spelling(4), spelling(5)),
         (
-            Some(Spelling::Typo),
-            Some(Spelling::Longer),
-            Some(Spelling::Exact)
+            Some(KeySpelling::Typo),
+            Some(KeySpelling::Longer),
+            Some(KeySpelling::Exact)
         )
     );
     assert_eq!(
-        (file.lines_of(Key::Noindex), file.lines_of(Key::CrawlDelay)),
+        (
+            file.lines_of(RobotsKey::Noindex),
+            file.lines_of(RobotsKey::CrawlDelay)
+        ),
         (vec![7], vec![9])
     );
 }

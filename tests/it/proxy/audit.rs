@@ -104,7 +104,7 @@ fn challenges_in_a_log_are_no_crawlers_requests() {
 }
 
 #[test]
-fn a_combined_log_shows_who_fetched_what_is_disallowed() {
+fn combined_log_shows_crawlers_that_broke_rules() {
     const AT: &str = "22/Nov/2026:10:00:00 +0000";
     let lines = [
         line(AT, "/robots.txt", GPTBOT),
@@ -178,7 +178,7 @@ fn a_combined_log_shows_who_fetched_what_is_disallowed() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_said() {
+fn contradicting_options_are_refused() {
     let log = line("22/Nov/2026:10:00:00 +0000", "/a", GPTBOT);
     let page = b"<!doctype html>\n<title>User-agent: *</title>".as_slice();
     let case = Case::new(&[
@@ -531,7 +531,7 @@ fn policies_judge_each_host_by_its_own_rules() {
 }
 
 #[test]
-fn exit_codes_tell_findings_from_wrong_usage_and_unreadable_files() {
+fn exit_codes_differ_for_findings_usage_and_failures() {
     let at = "22/Nov/2026:10:00:00 +0000";
     let case = Case::new(&[
         ("bad.log", line(at, "/", GPTBOT).as_bytes()),
@@ -971,7 +971,7 @@ fn googlebot_case(log: &str) -> Case {
 }
 
 #[test]
-fn a_list_without_trusted_proxies_accuses_nobody() {
+fn address_list_without_trusted_proxies_accuses_no_crawler() {
     let known = [("verified", 3, 3), ("suspected_impostor", 2, 2)];
     let nobody = [("unverified", 5, 5)];
     let proxy = [("suspected_impostor", 5, 5)];

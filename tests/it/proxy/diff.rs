@@ -242,7 +242,7 @@ fn directories_are_compared_by_host() {
 }
 
 #[test]
-fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
+fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     let policy = OLD.replace("/search", "/find");
     let line = |target: &str, agent: &str| {
         format!(
@@ -312,7 +312,7 @@ fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
 }
 
 #[test]
-fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
+fn pdf_tag_counts_possible_pdfs_by_crawler() {
     const BING: &str = "Mozilla/5.0 (compatible; bingbot/2.0)";
     const PERSON: &str = "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36";
     let line = |target: &str, status: u16, agent: &str, kind: &str| {
@@ -394,7 +394,7 @@ fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
 }
 
 #[test]
-fn markdown_says_what_crawlers_lose_and_gain() {
+fn markdown_lists_losses_and_gains() {
     let new = OLD.replace("[/cart/, /search]", "[/cart/]") + "purposes: { training: disallow }\n";
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
     let output = case.run(&["old.yaml", "new.yaml", "--format", "markdown"]);
@@ -425,7 +425,7 @@ fn markdown_says_what_crawlers_lose_and_gain() {
 }
 
 #[test]
-fn observing_what_was_refused_is_a_gain_and_refusing_what_was_observed_a_loss() {
+fn observe_is_a_gain_and_enforce_a_loss() {
     let enforced = OLD.to_owned() + "enforcement: { mode: enforce }\n";
     let case = Case::new(&[("observed.yaml", OLD), ("enforced.yaml", &enforced)]);
     for (old, new, effect) in [

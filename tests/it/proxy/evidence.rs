@@ -148,7 +148,7 @@ fn check_by_hand(directory: &Path, key: &str) -> Result<String, String> {
 }
 
 #[test]
-fn case_of_a_running_crawlgate_is_checked_with_it_and_without_it() {
+fn case_verifies_with_and_without_crawlgate() {
     let origin = Origin::plain();
     let mut gate = setup(&origin).start();
     observe(&mut gate);
@@ -183,11 +183,11 @@ fn case_of_a_running_crawlgate_is_checked_with_it_and_without_it() {
     let page = read(&directory.path().join("report.html"));
     assert!(page.contains("/cart/1?a=b") && !page.contains("<script") && !page.contains("src="));
 
-    // A changed octet is noticed on both ways.
+    // A changed byte is noticed on both ways.
     let mut changed = fs::read(gate.path("case.tar")).expect("the case");
     let place = changed
         .windows(9)
-        .position(|octets| octets == b"violation")
+        .position(|bytes| bytes == b"violation")
         .expect("the word");
     changed[place] = b'V';
     let tampered = gate.path("tampered.tar");
@@ -492,7 +492,7 @@ fn openssl(directory: &Path, arguments: &str) -> Output {
 fn answer(mut stream: TcpStream, directory: &Path) {
     let mut reader = BufReader::new(stream.try_clone().expect("the stream"));
     let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line).is_ok_and(|octets| octets > 2) {
+    while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().expect("a length");
         }

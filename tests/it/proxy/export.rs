@@ -4,7 +4,7 @@
 use crate::proxy::support::nginx::{Nginx, write_site};
 use crate::proxy::support::program::{Prepared, Program, apache, caddy, haproxy, nginx};
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, HOST, Origin, Response, Setup, run};
-use crawlgate::indexing::{Tags, parse_lines};
+use crawlgate::indexing::{RobotsTags, parse_lines};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -74,7 +74,7 @@ struct Said {
     status: u16,
     retry_after: Option<String>,
     body: Option<String>,
-    tags: Tags,
+    tags: RobotsTags,
     signals: Vec<Vec<String>>,
 }
 
@@ -93,7 +93,7 @@ fn said(response: &Response, path: &str, has_tags: bool) -> Said {
                     .into_iter()
                     .map(str::as_bytes),
             ),
-            false => Tags::default(),
+            false => RobotsTags::default(),
         },
         signals: response.signals(),
     }
@@ -359,7 +359,7 @@ fn fields_about_use_that_the_application_sends_stand() {
 }
 
 #[test]
-fn what_cannot_be_said_is_named_in_the_file_and_on_standard_error() {
+fn untranslatable_rules_are_named_in_file_and_stderr() {
     let directory = tempfile::tempdir().expect("a directory");
     let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/x], crawl_delay: 10s }] }\n\
                   indexing: [{ path_regex: ^/a, tag: noindex }]\n\

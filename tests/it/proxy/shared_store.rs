@@ -1,33 +1,34 @@
-//! The room `shared_store` against a real Redis: what is written is read again, and a store that
+//! `exchange::shared_store` against a real Redis: what is written is read again, and a store that
 //! cannot be used, is away or is another one says so.
 
 use crate::proxy::support::program::free_address;
 use crate::proxy::support::redis::RedisServer;
-use crawlgate::internals::exchange::store::MOST_OF_CLIENTS;
+use crawlgate::internals::exchange::shared_store::SharedStore;
+use crawlgate::internals::exchange::store::MAX_CLIENT_FACTS;
 use crawlgate::internals::exchange::{
-    Batch, Deadline, Entry, Identity, Member, Position, SharedFact, Store, StoreError, Written,
+    ExchangeStore, LogEntry, LogPosition, Member, SharedFact, StoreBatch, StoreDeadline,
+    StoreError, StoreIdentity, WriteResult,
 };
-use crawlgate::internals::settings::{Settings, StoreSettings, read};
-use crawlgate::internals::shared_store::SharedStore;
-use crawlgate::yaml::Source;
+use crawlgate::internals::settings::{Settings, StoreSettings, decode_settings};
+use crawlgate::yaml::SourceFile;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn settings(store: &str) -> StoreSettings {
-    let source = Source {
+    let source = SourceFile {
         name: "crawlgate.yaml".into(),
         text: format!("store: {store}\n").into(),
     };
-    read(&source, std::path::Path::new(""), Settings::default())
+    decode_settings(&source, std::path::Path::new(""), Settings::default())
         .0
         .and_then(|file| file.store)
         .expect("settings of a store")
 }
 
 fn opened(settings: StoreSettings) -> SharedStore {
-    SharedStore::new(settings, Deadline::default())
+    SharedStore::new(settings, StoreDeadline::default())
 }
 
 fn store(server: &RedisServer) -> SharedStore {
@@ -43,7 +44,7 @@ fn fact(key: &str, at: i64, value: &str) -> SharedFact {
 }
 
 fn member(id: &str) -> Member {
-    let position = Position {
+    let position = LogPosition {
         milliseconds: 5,
         sequence: 1,
     };
@@ -54,23 +55,23 @@ fn member(id: &str) -> Member {
     serde_json::from_value(json).expect("a member")
 }
 
-fn batch(facts: Vec<SharedFact>) -> Batch {
-    let entry = Entry {
+fn batch(facts: Vec<SharedFact>) -> StoreBatch {
+    let entry = LogEntry {
         member: member("aaaa"),
         facts: facts.clone(),
         sets: false,
         asks: false,
     };
-    Batch {
+    StoreBatch {
         facts,
         entry: Some(entry),
-        ..Batch::default()
+        ..StoreBatch::default()
     }
 }
 
 /// Writes facts; the place of their entry.
-fn write(store: &mut SharedStore, identity: &Identity, facts: Vec<SharedFact>) -> Position {
-    let Written {
+fn write(store: &mut SharedStore, identity: &StoreIdentity, facts: Vec<SharedFact>) -> LogPosition {
+    let WriteResult {
         identity: took,
         position,
     } = store.write(identity, &batch(facts)).expect("written");
@@ -93,7 +94,7 @@ fn facts_are_read_from_the_sets_and_from_the_log() {
     assert!(now.abs_diff(time as u128) < 60_000);
 
     assert_eq!(
-        other.read(Position::default()).expect("a log").entries,
+        other.read(LogPosition::default()).expect("a log").entries,
         None
     );
     let first = write(
@@ -131,7 +132,7 @@ fn facts_are_read_from_the_sets_and_from_the_log() {
 }
 
 #[test]
-fn what_stands_there_is_replaced_kept_or_removed_as_the_batch_says() {
+fn batch_replaces_keeps_or_removes_keys() {
     let server = RedisServer::start();
     let mut store = store(&server);
     let (identity, _) = store.identity("f00d").expect("an identity");
@@ -144,7 +145,7 @@ fn what_stands_there_is_replaced_kept_or_removed_as_the_batch_says() {
             fact("s\nc", 5, ""),
         ],
     );
-    let changed = Batch {
+    let changed = StoreBatch {
         facts: vec![fact("p\na", 2, "new"), fact("s\nd", 50, "")],
         if_missing: vec![fact("p\nb", 2, "new"), fact("p\ne", 2, "new")],
         forget: vec!["p\nnone".into()],
@@ -156,7 +157,7 @@ fn what_stands_there_is_replaced_kept_or_removed_as_the_batch_says() {
     let written = store.write(&identity, &changed).expect("written");
     assert_eq!(
         written,
-        Written {
+        WriteResult {
             identity,
             position: None
         }
@@ -189,7 +190,7 @@ fn large_sets_are_read_in_parts() {
         store
             .write(
                 &identity,
-                &Batch {
+                &StoreBatch {
                     entry: None,
                     ..batch(facts.collect())
                 },
@@ -214,13 +215,13 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
             "",
         )
     };
-    let all: Vec<SharedFact> = (0..MOST_OF_CLIENTS + 10).map(mark).collect();
+    let all: Vec<SharedFact> = (0..MAX_CLIENT_FACTS + 10).map(mark).collect();
     store
         .write(
             &identity,
-            &Batch {
+            &StoreBatch {
                 facts: vec![fact("pauses\n\nshop\nswitched\n\n[]", 1, "")],
-                ..Batch::default()
+                ..StoreBatch::default()
             },
         )
         .expect("written");
@@ -228,9 +229,9 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
         store
             .write(
                 &identity,
-                &Batch {
+                &StoreBatch {
                     facts: facts.to_vec(),
-                    ..Batch::default()
+                    ..StoreBatch::default()
                 },
             )
             .expect("written");
@@ -238,7 +239,7 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
     let mut facts = store.read_sets().expect("the sets").facts;
     facts.sort();
     facts.dedup();
-    assert_eq!(facts.len(), MOST_OF_CLIENTS + 1);
+    assert_eq!(facts.len(), MAX_CLIENT_FACTS + 1);
     assert!(
         facts.contains(&fact("pauses\n\nshop\nswitched\n\n[]", 1, "")),
         "what operators said stays"
@@ -248,15 +249,15 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
         "the oldest went"
     );
     // The latest time of a fact counts.
-    let late = MOST_OF_CLIENTS as i64 + 100;
+    let late = MAX_CLIENT_FACTS as i64 + 100;
     for at in [late, 5] {
         let again = SharedFact { at, ..mark(10) };
         store
             .write(
                 &identity,
-                &Batch {
+                &StoreBatch {
                     facts: vec![again],
-                    ..Batch::default()
+                    ..StoreBatch::default()
                 },
             )
             .expect("written");
@@ -274,9 +275,9 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
     store
         .write(
             &identity,
-            &Batch {
+            &StoreBatch {
                 served_before: Some(late),
-                ..Batch::default()
+                ..StoreBatch::default()
             },
         )
         .expect("written");
@@ -314,7 +315,7 @@ fn nothing_is_written_into_another_store_than_the_expected_one() {
 }
 
 #[test]
-fn instance_that_asks_which_store_it_is_ends_no_transaction_of_another() {
+fn store_identity_check_ends_no_foreign_transaction() {
     let server = RedisServer::start();
     let (mut one, mut other) = (store(&server), store(&server));
     let (identity, _) = one.identity("f00d").expect("an identity");
@@ -328,7 +329,7 @@ fn instance_that_asks_which_store_it_is_ends_no_transaction_of_another() {
             }
         });
         for at in 0..300 {
-            let Written {
+            let WriteResult {
                 identity: took,
                 position,
             } = one
@@ -368,7 +369,7 @@ fn paused_store_is_away_in_time_and_comes_back() {
     server.pause();
     for what in ["on the open connection", "on a new one"] {
         let began = Instant::now();
-        let answer = store.read(Position::default());
+        let answer = store.read(LogPosition::default());
         assert!(
             matches!(answer, Err(StoreError::Away(_))),
             "{what}: {answer:?}"
@@ -446,11 +447,11 @@ fn name_that_is_longer_than_any_is_not_taken() {
 }
 
 #[test]
-fn log_that_was_cut_is_told_from_an_empty_one() {
+fn cut_log_differs_from_an_empty_one() {
     let server = RedisServer::start();
     let mut store = store(&server);
     let (identity, _) = store.identity("f00d").expect("an identity");
-    let places: Vec<Position> = (0..3)
+    let places: Vec<LogPosition> = (0..3)
         .map(|_| write(&mut store, &identity, Vec::new()))
         .collect();
     assert_eq!(
@@ -628,7 +629,7 @@ fn replica_is_refused() {
 }
 
 #[test]
-fn wrong_password_is_told_from_no_answer() {
+fn wrong_password_differs_from_no_answer() {
     let server = RedisServer::with_password("right");
     store(&server).identity("f00d").expect("an identity");
     let port = server.program.address.port();
@@ -657,7 +658,7 @@ fn wrong_password_is_told_from_no_answer() {
 }
 
 #[test]
-fn user_of_the_documentation_may_do_what_is_needed() {
+fn documented_acl_user_has_the_needed_rights() {
     let server = RedisServer::start();
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/instances.md"))
         .expect("a page");
@@ -690,7 +691,7 @@ fn user_of_the_documentation_may_do_what_is_needed() {
     store.read(place).expect("the log");
     store.read_sets().expect("sets");
     store.fetch(&["p\nb".into()]).expect("facts");
-    let all = Batch {
+    let all = StoreBatch {
         if_missing: vec![fact("p\nc", 1, "x")],
         forget: vec!["p\nb".into()],
         served_before: Some(9),

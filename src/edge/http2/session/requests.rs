@@ -1,22 +1,25 @@
-//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through
-//! the lane (`lane`, the forwarding without Pingora) or through Pingora's proxy.
+//! How an [`Http2Session`] handles a new request: crawlgate answers it, or the [`Forwarder`] or
+//! Pingora's proxy sends it to the origin.
 
-use super::{Finished, Session, Unrecorded};
-use crate::answers::Asked;
-use crate::edge::answered::{Extent, hold, record};
-use crate::edge::door::{Edge, PINGORA_UPLOAD};
+use super::{FinishedRequest, Http2Session, UnrecordedResponse};
+use crate::answers::RequestToAnswer;
+use crate::edge::context::{EdgeContext, PINGORA_UPLOAD_BYTES};
+use crate::edge::forwarder::{
+    FORWARDER_UPLOAD_BYTES, Forwarder, OriginRequest, RoundTrip, RoundTripOutcome,
+};
+use crate::edge::http2::batched_io::BatchedIo;
 use crate::edge::http2::client::Http2Client;
 use crate::edge::http2::head::{
-    fields_of_http1, framing, framing_with_trailers, head_of, joined_cookies, mapped, target,
+    answer_head, body_framing, framing_with_trailers, http1_fields, http2_request_head,
+    joined_cookies, request_target,
 };
-use crate::edge::http2::memory::{IN_MEMORY, InMemory};
-use crate::edge::http2::output::Output;
-use crate::edge::http2::stream::{Gone, Stream, throw_away};
-use crate::edge::http2::{STREAM_WINDOW, max_list};
-use crate::edge::lane::{After, Exchange, LANE_UPLOAD, Lane, LaneRequest};
+use crate::edge::http2::pingora_bridge::{BRIDGE_BYTES, PingoraBridge};
+use crate::edge::http2::request_stream::{RequestStream, StreamClosed, discard_body};
+use crate::edge::http2::{STREAM_WINDOW, max_header_list};
+use crate::edge::sent_answer::{SentPart, record_answer, reserve_space};
 use crate::requests::{
-    Arrival, ClientConnection, Connection as Asker, Forward, Framing, Next, Received, RequestHead,
-    Respond, Responded, Ticket,
+    Arrival, BodyFraming, ClientConnection, ConnectionFacts, HeadWriter, NextStep, OutgoingAnswer,
+    ReceivedRequest, RequestHead, Responder, Ticket,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -30,123 +33,135 @@ use std::sync::Arc;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-/// Malformed requests of a connection before it is closed, as in Pingora's own loop (Pingora
+/// With this many malformed requests a connection is closed, as in Pingora's own loop (Pingora
 /// 0.9.1).
-const MALFORMED: usize = 32;
-/// Octets of memory for an open request, with its connection to the origin.
-const REQUEST: usize = 24 * 1024;
-/// Octets that a field of its head counts in addition, as in HTTP/2 (RFC 9113 section 10.5.1). Each
+const MAX_MALFORMED_REQUESTS: usize = 32;
+/// Bytes of memory for an open request, with its connection to the origin.
+const REQUEST_BYTES: usize = 24 * 1024;
+/// Bytes that each field of a head counts in addition, as in HTTP/2 (RFC 9113 section 10.5.1). Each
 /// piece of a cookie is a field.
-const FIELD: usize = 32;
-/// The number of copies of its head in memory, at most.
-const COPIES: usize = 4;
-/// Octets of memory for an answer that waits for its client.
-const WAITING_ANSWER: usize = 8 * 1024;
+const FIELD_OVERHEAD: usize = 32;
+/// The most copies of a head in memory.
+const HEAD_COPIES: usize = 4;
+/// Bytes of memory for an answer that waits for its client.
+const WAITING_ANSWER_BYTES: usize = 8 * 1024;
 
-impl<'e> Session<'e> {
-    /// Takes a new request: has it judged, and answers it or begins to forward it. In the decision
-    /// service the responder answers. 32 malformed requests close a connection that is not a
-    /// trusted proxy's.
-    pub fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
-        self.timeouts.note_request();
+impl<'e> Http2Session<'e> {
+    /// Handles a new request: has it judged, and answers it or starts to forward it. In the
+    /// decision service the responder answers. Malformed requests may close a connection, but not
+    /// that of a trusted proxy.
+    pub fn handle_request(
+        &mut self,
+        request: http::Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) {
+        self.timeouts.restart_wait();
         let edge = self.edge;
         let limits = edge.limits();
-        self.output.note_request(limits.headers + limits.target);
-        let arrival = edge.requests.arrival();
+        self.output.count_request(limits.headers + limits.target);
+        let arrival = edge.requests.arrival_now();
         let (head, body) = request.into_parts();
-        let stream = Stream::new(respond, body, limits.stall);
-        let connection = self.client.behind(None);
+        let stream = RequestStream::new(respond, body, limits.stall);
+        let connection = self.client.facts(None);
         if let Some(responder) = &edge.responder {
-            let responded = ask(edge, &**responder, &head, &connection, arrival);
-            return self.answer(stream, responded);
+            let answer = answer_decision(edge, &**responder, &head, &connection, arrival);
+            return self.send_answer(stream, answer);
         }
-        let (ticket, next) = edge.requests.receive(&mapped(&head), &connection, arrival);
+        let (ticket, next) =
+            edge.requests
+                .receive(&http2_request_head(&head), &connection, arrival);
         match next {
-            Next::Answer(answer) => {
-                self.malformed +=
-                    usize::from(ticket.is_refused() && answer.status() == StatusCode::BAD_REQUEST);
-                self.answer(stream, (ticket, answer).into());
-                if !self.client.peer.is_trusted && self.malformed >= MALFORMED {
+            NextStep::Answer(answer) => {
+                self.malformed_requests +=
+                    usize::from(ticket.is_rejected() && answer.status() == StatusCode::BAD_REQUEST);
+                self.send_answer(stream, (ticket, answer).into());
+                if !self.client.peer.is_trusted && self.malformed_requests >= MAX_MALFORMED_REQUESTS
+                {
                     self.close_for("too many malformed requests");
                 }
             }
-            Next::Forward => self.forward(head, stream, ticket),
+            NextStep::Forward => self.start_forwarding(head, stream, ticket),
         }
     }
 
-    /// Sends an answer: at once if the client has room for all of it, and the connection too.
-    /// Otherwise the answer waits, as long as there is buffer space; without it the stream is reset
-    /// and the request is recorded as one that got nothing.
-    fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
-        let head = head_of(&responded.answer);
-        let body = responded.answer.body().clone();
+    /// Sends an answer, at once if the client and the connection can take all of it. Otherwise the
+    /// answer waits. Without buffer space for that, the stream is reset, and the request is
+    /// recorded as one that got nothing.
+    fn send_answer(&mut self, mut stream: RequestStream, mut answer: OutgoingAnswer) {
+        let head = answer_head(&answer.answer);
+        let body = answer.answer.body().clone();
         let sending = &mut stream.sending;
-        if sending.head(head, body.is_empty()).is_err() {
-            return record(responded, Extent::Nothing);
+        if sending.send_head(head, body.is_empty()).is_err() {
+            return record_answer(answer, SentPart::Nothing);
         }
         let is_sent = match body.len() {
             _ if self.output.is_full() => false,
             0 => true,
-            length if sending.room_now(length) < length => false,
-            _ => sending.send(body, true).is_ok(),
+            length if sending.available_capacity(length) < length => false,
+            _ => sending.send_data(body, true).is_ok(),
         };
         if is_sent {
-            self.settle(Finished::Sent(stream, Some(Unrecorded::Answer(responded))));
-        } else if hold(&mut responded, WAITING_ANSWER) {
-            self.begin(answer_slowly(stream, responded, self.output.clone()));
+            self.handle_finished(FinishedRequest::Sent(
+                stream,
+                Some(UnrecordedResponse::Answer(answer)),
+            ));
+        } else if reserve_space(&mut answer, WAITING_ANSWER_BYTES) {
+            self.start(send_answer_body(stream, answer, self.output.clone()));
         } else {
             // A reset takes back the head, which h2 has not written yet.
             stream.sending.reset(Reason::ENHANCE_YOUR_CALM);
-            record(responded, Extent::Nothing);
+            record_answer(answer, SentPart::Nothing);
         }
     }
 
-    /// Begins to forward a request, through the lane or through Pingora; where the origin has few
-    /// places, after the first part of its body. Reserves its buffer space first, and answers 503
-    /// if there is none.
-    fn forward(&mut self, head: Parts, stream: Stream, mut ticket: Ticket) {
-        let framing = framing(&head, stream.is_received());
-        let lane = self
+    /// Starts to forward a request, after the first part of its body if
+    /// [`EdgeContext::required_body_bytes`] says so. Answers 503 if there is no buffer space for
+    /// it.
+    fn start_forwarding(&mut self, head: Parts, stream: RequestStream, mut ticket: Ticket) {
+        let framing = body_framing(&head, stream.is_received());
+        let forwarder = self
             .edge
-            .lane
+            .forwarder
             .as_ref()
-            .filter(|_| fits(&head, framing, &ticket));
-        let octets: usize = head
+            .filter(|_| fits_forwarder(&head, framing, &ticket));
+        let bytes: usize = head
             .headers
             .iter()
-            .map(|(name, value)| name.as_str().len() + value.len() + FIELD)
+            .map(|(name, value)| name.as_str().len() + value.len() + FIELD_OVERHEAD)
             .sum();
-        let mut space = REQUEST + COPIES * octets + if lane.is_some() { 0 } else { IN_MEMORY };
+        let mut space = REQUEST_BYTES
+            + HEAD_COPIES * bytes
+            + if forwarder.is_some() { 0 } else { BRIDGE_BYTES };
         let mut body = 0;
         if !stream.is_received() {
-            let ahead = if lane.is_some() {
-                LANE_UPLOAD
+            let ahead = if forwarder.is_some() {
+                FORWARDER_UPLOAD_BYTES
             } else {
-                PINGORA_UPLOAD
+                PINGORA_UPLOAD_BYTES
             };
-            let trailers = COPIES * max_list(self.edge.limits());
-            let upload = framing.at_most(STREAM_WINDOW as usize + ahead) + trailers;
+            let trailers = HEAD_COPIES * max_header_list(self.edge.limits());
+            let upload = framing.buffered_bytes(STREAM_WINDOW as usize + ahead) + trailers;
             match framing {
-                // Trailers may follow all the same. They wait until the response is over.
-                Framing::None => space += upload,
-                Framing::Length(_) | Framing::Chunked => body = upload,
+                // Trailers may follow all the same, and wait until the response is over.
+                BodyFraming::None => space += upload,
+                BodyFraming::Length(_) | BodyFraming::Chunked => body = upload,
             }
         }
-        let body_first = self.edge.body_first(&ticket, framing);
-        ticket.hold_request(space + body_first, body);
-        if ticket.lacks_space() {
-            let answer = ticket.forward(self.client.behind(None)).fail(
+        let required_body = self.edge.required_body_bytes(&ticket, framing);
+        ticket.reserve_for_request(space + required_body, body);
+        if ticket.lacks_buffer_space() {
+            let answer = ticket.head_writer(self.client.facts(None)).failure_answer(
                 503,
-                &Asked {
+                &RequestToAnswer {
                     method: &head.method,
                     headers: &head.headers,
                 },
             );
-            return self.answer(stream, (ticket, answer).into());
+            return self.send_answer(stream, (ticket, answer).into());
         }
         let client = self.client.clone();
         let output = self.output.clone();
-        let request = Forwarded {
+        let request = RequestToForward {
             head,
             framing,
             stream,
@@ -154,142 +169,137 @@ impl<'e> Session<'e> {
             client,
             output,
         };
-        match lane {
-            _ if body_first > 0 => {
-                self.begin(request.with_body(self.edge, self.stop.clone(), body_first))
-            }
-            Some(lane) => self.begin(request.in_lane(lane)),
-            None => self.begin(request.in_memory(self.edge, self.stop.clone())),
+        match forwarder {
+            _ if required_body > 0 => self.start(request.forward_after_body_start(
+                self.edge,
+                self.stop.clone(),
+                required_body,
+            )),
+            Some(forwarder) => self.start(request.forward_directly(forwarder)),
+            None => self.start(request.forward_by_pingora(self.edge, self.stop.clone())),
         }
     }
 }
 
-/// A request on its way to the origin.
-struct Forwarded {
+/// A request that passed, before it is forwarded.
+struct RequestToForward {
     head: Parts,
-    framing: Framing,
-    stream: Stream,
+    framing: BodyFraming,
+    stream: RequestStream,
     ticket: Ticket,
     client: Arc<ClientConnection>,
-    output: Output,
+    output: BatchedIo,
 }
 
-impl Forwarded {
-    /// Forwards the request through the lane. Inlined: otherwise half a kilobyte would be moved
+impl RequestToForward {
+    /// Forwards the request by the forwarder. Inlined: otherwise half a kilobyte would be moved
     /// once more for each request.
     #[inline(always)]
-    fn in_lane(self, lane: &Lane) -> impl Future<Output = Finished> + Send {
-        let Forwarded {
-            head,
-            framing,
-            stream,
-            ticket,
-            client,
-            output,
-        } = self;
-        let request = in_lane(
-            &head,
-            framing,
-            &ticket.forward(client.behind(None)),
-            lane.origin_host(&ticket),
+    fn forward_directly(
+        self,
+        forwarder: &Forwarder,
+    ) -> impl Future<Output = FinishedRequest> + Send {
+        let request = origin_request(
+            &self.head,
+            self.framing,
+            &self.ticket.head_writer(self.client.facts(None)),
+            self.ticket.origin_host(&forwarder.upstreams),
         );
-        through_lane(
-            lane,
-            Http2Client::new(stream, client, head.headers, output),
-            ticket,
-            request,
+        let client = Http2Client::new(self.stream, self.client, self.head.headers, self.output);
+        run_forwarder(forwarder, client, self.ticket, request)
+    }
+
+    /// Forwards the request by Pingora.
+    fn forward_by_pingora(
+        self,
+        edge: &EdgeContext,
+        stop: ShutdownWatch,
+    ) -> impl Future<Output = FinishedRequest> + Send {
+        PingoraBridge::new(
+            self.client.for_one_request(),
+            &self.head,
+            self.framing,
+            self.ticket,
+            edge.limits().stall,
+            self.output,
         )
+        .run(edge, stop, self.stream)
     }
 
-    /// Forwards the request through Pingora, over a connection in memory.
-    fn in_memory(self, edge: &Edge, stop: ShutdownWatch) -> impl Future<Output = Finished> + Send {
-        let Forwarded {
-            head,
-            framing,
-            stream,
-            ticket,
-            client,
-            output,
-        } = self;
-        let client = client.of_one_request();
-        let stall = edge.limits().stall;
-        InMemory::new(client, &head, framing, ticket, stall, output).pass_on(edge, stop, stream)
-    }
-
-    /// Waits until the body or `most` bytes of it are there, and then forwards the request. A
-    /// client that waits for a 100 gets it here. If the body does not come within `limits.stall`,
-    /// the answer is 408; if the stream ends, the result is `Reset`.
-    async fn with_body(mut self, edge: &Edge, stop: ShutdownWatch, most: usize) -> Finished {
-        if expects(&self.head) {
+    /// Waits for the body, or `required` bytes of it, and then forwards the request. A client that
+    /// waits for a 100 gets it here. If the body does not come within `limits.stall`, the answer is
+    /// 408.
+    async fn forward_after_body_start(
+        mut self,
+        edge: &EdgeContext,
+        stop: ShutdownWatch,
+        required: usize,
+    ) -> FinishedRequest {
+        if expects_continue(&self.head) {
             self.head.headers.remove(EXPECT);
             let mut response = Response::new(());
             *response.status_mut() = StatusCode::CONTINUE;
-            // If the stream is over, the body does not come either.
-            let _ = self.stream.sending.inform(response);
+            // If that fails, so does the body.
+            let _ = self.stream.sending.send_informational(response);
         }
         match timeout(
             edge.limits().stall,
-            self.stream.read_ahead(most, &self.output),
+            self.stream.buffer_body(required, &self.output),
         )
         .await
         {
             Ok(Ok(())) => {}
-            Ok(Err(Gone)) => return Finished::Reset,
+            Ok(Err(StreamClosed)) => return FinishedRequest::Reset,
             Err(_) => return self.answer_timeout().await,
         }
         match edge
-            .lane
+            .forwarder
             .as_ref()
-            .filter(|_| fits(&self.head, self.framing, &self.ticket))
+            .filter(|_| fits_forwarder(&self.head, self.framing, &self.ticket))
         {
-            Some(lane) => self.in_lane(lane).await,
-            None => self.in_memory(edge, stop).await,
+            Some(forwarder) => self.forward_directly(forwarder).await,
+            None => self.forward_by_pingora(edge, stop).await,
         }
     }
 
-    /// Answers 408, because the body did not come in time.
-    async fn answer_timeout(self) -> Finished {
-        let Forwarded {
-            head,
-            mut stream,
-            ticket,
-            client,
-            output,
-            ..
-        } = self;
-        let asked = Asked {
-            method: &head.method,
-            headers: &head.headers,
+    async fn answer_timeout(mut self) -> FinishedRequest {
+        let asked = RequestToAnswer {
+            method: &self.head.method,
+            headers: &self.head.headers,
         };
-        let answer = ticket.forward(client.behind(None)).fail(408, &asked);
-        if stream
+        let answer = self
+            .ticket
+            .head_writer(self.client.facts(None))
+            .failure_answer(408, &asked);
+        if self
+            .stream
             .sending
-            .head(head_of(&answer), answer.body().is_empty())
+            .send_head(answer_head(&answer), answer.body().is_empty())
             .is_err()
         {
-            return Finished::Reset;
+            return FinishedRequest::Reset;
         }
-        answer_slowly(stream, (ticket, answer).into(), output).await
+        send_answer_body(self.stream, (self.ticket, answer).into(), self.output).await
     }
 }
 
-/// The answer of the decision service (`responder`) to a request; a refusal for a malformed head.
-fn ask(
-    edge: &Edge,
-    responder: &dyn Respond,
+/// The answer of the decision service (`responder`), or the one to a malformed head.
+fn answer_decision(
+    edge: &EdgeContext,
+    responder: &dyn Responder,
     head: &Parts,
-    connection: &Asker<'_>,
+    connection: &ConnectionFacts<'_>,
     arrival: Arrival,
-) -> Responded {
-    let request = mapped(head);
-    if let Some(mistake) = request.mistake(edge.limits()) {
+) -> OutgoingAnswer {
+    let request = http2_request_head(head);
+    if let Some(error) = request.head_error(edge.limits()) {
         return edge
             .requests
-            .refuse_head(&request, mistake, connection)
+            .reject_head(&request, error, connection)
             .into();
     }
     let fields = request.fields();
-    responder.respond(&Received {
+    responder.respond(&ReceivedRequest {
         method: &head.method,
         target: fields.target,
         host: fields.host,
@@ -300,17 +310,17 @@ fn ask(
     })
 }
 
-/// Whether a request fits the lane: its target is a path, it has no expectation except that of a
-/// 100 for a body, and the site does not rewrite pages.
-fn fits(head: &Parts, framing: Framing, ticket: &Ticket) -> bool {
-    (!head.headers.contains_key(EXPECT) || (expects(head) && framing != Framing::None))
-        && target(head).starts_with(b"/")
+/// Whether the forwarder can send a request: its target is a path, it expects nothing but a 100 for
+/// a body, and the site rewrites no pages.
+fn fits_forwarder(head: &Parts, framing: BodyFraming, ticket: &Ticket) -> bool {
+    (!head.headers.contains_key(EXPECT) || (expects_continue(head) && framing != BodyFraming::None))
+        && request_target(head).starts_with(b"/")
         && !ticket.may_rewrite_pages()
 }
 
-/// Whether the client waits for a 100 before it sends the body: there is one Expect line, and it is
+/// Whether the client waits for a 100 before it sends the body: the only Expect line is
 /// `100-continue`.
-fn expects(head: &Parts) -> bool {
+fn expects_continue(head: &Parts) -> bool {
     let mut lines = head.headers.get_all(EXPECT).iter();
     lines
         .next()
@@ -318,88 +328,96 @@ fn expects(head: &Parts) -> bool {
         && lines.next().is_none()
 }
 
-/// The request as the lane sends it: with the fields of HTTP/1.1, and in chunks if it announces
-/// trailers. `host` is the Host that the origin wants in place of the client's.
-fn in_lane(
+/// The request as the forwarder sends it. The body is in chunks if trailers are announced. `host`
+/// replaces the client's Host.
+fn origin_request(
     head: &Parts,
-    framing: Framing,
-    forward: &Forward<'_>,
+    framing: BodyFraming,
+    head_writer: &HeadWriter<'_>,
     host: Option<&str>,
-) -> LaneRequest {
+) -> OriginRequest {
     let framing = framing_with_trailers(head, framing);
     let cookies = joined_cookies(head);
-    let fields = fields_of_http1(head, framing, cookies.as_deref());
+    let fields = http1_fields(head, framing, cookies.as_deref());
     let method = head.method.as_str().as_bytes();
-    let mut request = LaneRequest::of(method, target(head), fields, framing, forward, host);
-    request.expects = expects(head);
+    let mut request = OriginRequest::from_parts(
+        method,
+        request_target(head),
+        fields,
+        framing,
+        head_writer,
+        host,
+    );
+    request.expects_continue = expects_continue(head);
     request
 }
 
-/// Sends the body of an answer as the client has room for it; the head was sent before. Bytes that
-/// the client still sends are thrown away. If the stream ends early, that is recorded (`Over`);
-/// otherwise the answer is still to be recorded (`Sent`).
-async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output) -> Finished {
-    let mut body = responded.answer.body().clone();
-    let Stream {
+/// Sends the body of an answer as fast as the client takes it; the head was sent before. What the
+/// client still sends is discarded.
+async fn send_answer_body(
+    mut stream: RequestStream,
+    answer: OutgoingAnswer,
+    output: BatchedIo,
+) -> FinishedRequest {
+    let mut body = answer.answer.body().clone();
+    let RequestStream {
         sending,
         body: received,
         ..
     } = &mut stream;
     let answered = async {
         while !body.is_empty() {
-            let room = sending.room(body.len()).await?;
-            sending.send(body.split_to(room), body.is_empty())?;
+            let capacity = sending.wait_for_capacity(body.len()).await?;
+            sending.send_data(body.split_to(capacity), body.is_empty())?;
         }
         Ok(())
     };
     let rest = async {
-        throw_away(received, &output).await;
+        discard_body(received, &output).await;
         pending().await
     };
-    let sent: Result<(), Gone> = tokio::select! { sent = answered => sent, never = rest => never };
+    let sent: Result<(), StreamClosed> =
+        tokio::select! { sent = answered => sent, never = rest => never };
     if sent.is_err() {
-        let octets = responded.answer.body().len().saturating_sub(body.len());
-        record(responded, Extent::Begun(octets as u64));
-        return Finished::Over;
+        let bytes = answer.answer.body().len().saturating_sub(body.len());
+        record_answer(answer, SentPart::Partial(bytes as u64));
+        return FinishedRequest::Recorded;
     }
-    Finished::Sent(stream, Some(Unrecorded::Answer(responded)))
+    FinishedRequest::Sent(stream, Some(UnrecordedResponse::Answer(answer)))
 }
 
-/// Forwards a request through the lane. `Sent` with a whole response or an answer in its place,
-/// still to be recorded. A response that broke off is recorded, and its stream is reset (`Over`),
-/// unless the client has reset it before (`Reset`).
+/// Has the forwarder send a request. If the response broke off, resets the stream.
 #[expect(
     clippy::manual_async_fn,
     reason = "the future of an `async fn` has room for the client twice"
 )]
-fn through_lane(
-    lane: &Lane,
+fn run_forwarder(
+    forwarder: &Forwarder,
     mut client: Http2Client,
     ticket: Ticket,
-    request: LaneRequest,
-) -> impl Future<Output = Finished> + Send {
+    request: OriginRequest,
+) -> impl Future<Output = FinishedRequest> + Send {
     async move {
-        let (after, record) = Exchange::new(lane, &mut client, ticket, request)
-            .run_unrecorded()
+        let (outcome, record) = RoundTrip::new(forwarder, &mut client, ticket, request)
+            .run_without_recording()
             .await;
         let mut stream = client.stream;
-        if after != After::BrokenOff {
-            return Finished::Sent(stream, Some(Unrecorded::Response(record)));
+        if outcome != RoundTripOutcome::BrokenOff {
+            return FinishedRequest::Sent(stream, Some(UnrecordedResponse::Response(record)));
         }
         record.finish(true);
-        if stream.sending.check_gone() {
-            return Finished::Reset;
+        if stream.sending.check_reset() {
+            return FinishedRequest::Reset;
         }
-        // The client gets what came before.
+        // h2 writes first what came before.
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
-        Finished::Over
+        FinishedRequest::Recorded
     }
 }
 
-/// Throws away what the client still sends of a request whose response was sent: see
-/// `Stream::read_on`.
-pub async fn read_on(stream: Stream, output: Output) -> Finished {
-    stream.read_on(&output).await;
-    Finished::Over
+/// Drains a request whose response was sent: see [`RequestStream::drain`].
+pub async fn drain_request(stream: RequestStream, output: BatchedIo) -> FinishedRequest {
+    stream.drain(&output).await;
+    FinishedRequest::Recorded
 }

@@ -1,13 +1,16 @@
-//! What crawlers do in a random life: obedient ones go by a copy that they were served, and one
-//! violates.
+//! The simulated crawlers in the random tests of the exchange. Obedient crawlers request only what
+//! a robots.txt in their cache allows. One crawler breaks the rules, so that a test can check that
+//! crawlgate catches it.
 
-use super::Life;
+use super::RandomLife;
 use super::{GRACE, SECOND};
 use crate::verdict::Kind;
 
-impl Life {
-    pub(super) fn fetch(&mut self) {
-        let Some(number) = self.any() else { return };
+impl RandomLife {
+    pub(super) fn fetch_robots_txt(&mut self) {
+        let Some(number) = self.any_running_instance() else {
+            return;
+        };
         let crawler = usize::from(self.dice.one_in(2));
         self.fetch_from(crawler, number);
     }
@@ -17,27 +20,29 @@ impl Life {
         let Some(instance) = self.instances.get_mut(&number) else {
             return;
         };
-        if instance.speaks(now) {
-            let version = instance.serve(crawler, now);
+        if instance.serves_robots_txt(now) {
+            let version = instance.serve_robots_txt(crawler, now);
             self.copies[crawler].0.push((version, now));
-            self.say(|| format!("crawler {crawler} gets {version} from {number}"));
+            self.log(|| format!("crawler {crawler} gets {version} from {number}"));
         }
     }
 
     /// An obedient crawler asks for what one of its copies allows.
-    pub(super) fn obey(&mut self) {
+    pub(super) fn request_allowed_page(&mut self) {
         let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
-        let Some(number) = self.any() else { return };
+        let Some(number) = self.any_running_instance() else {
+            return;
+        };
         let copies = &mut self.copies[crawler].0;
         copies.retain(|(_, at)| now - at <= GRACE - SECOND);
         if copies.is_empty() {
             return;
         }
         let (version, _) = *self.dice.pick(copies);
-        self.obey_by(version, crawler, number);
+        self.request_by_version(version, crawler, number);
     }
 
-    pub(super) fn obey_by(&mut self, version: usize, crawler: usize, number: usize) {
+    pub(super) fn request_by_version(&mut self, version: usize, crawler: usize, number: usize) {
         let now = self.now;
         let path = usize::try_from(self.dice.below(3)).expect("small");
         if version >> path & 1 == 1 {
@@ -46,19 +51,21 @@ impl Life {
         let Some(instance) = self.instances.get_mut(&number) else {
             return;
         };
-        let kind = instance.ask(crawler, &format!("/p{path}/"), false, now);
+        let kind = instance.request_page(crawler, &format!("/p{path}/"), false, now);
         self.tally.requests += 1;
         self.tally.waited += u64::from(kind.is_none());
         self.tally.stale += u64::from(kind == Some(Kind::StaleCopy));
-        self.say(|| {
+        self.log(|| {
             format!("crawler {crawler} asks {number} for /p{path}/ by {version}: {kind:?}")
         });
     }
 
     /// A version comes into force, a crawler gets it, and asks another instance before that one has
     /// heard of it.
-    pub(super) fn race(&mut self) {
-        let (Some(first), Some(second)) = (self.any(), self.any()) else {
+    pub(super) fn race_publication(&mut self) {
+        let (Some(first), Some(second)) =
+            (self.any_running_instance(), self.any_running_instance())
+        else {
             return;
         };
         let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
@@ -71,18 +78,18 @@ impl Life {
         let over = instance.turn(&self.store, is_cut_off, now);
         let is_in_force = instance.version == version;
         over.into_iter()
-            .for_each(|(request, word)| self.recorded(first, &request, word));
+            .for_each(|(request, word)| self.check_outcome(first, &request, word));
         self.fetch_from(crawler, first);
         if is_in_force && self.copies[crawler].0.last() == Some(&(version, now)) {
-            (0..3).for_each(|_| self.obey_by(version, crawler, second));
+            (0..3).for_each(|_| self.request_by_version(version, crawler, second));
         }
     }
 
-    pub(super) fn violate(&mut self) -> Option<Kind> {
-        let (now, number) = (self.now, self.any()?);
+    pub(super) fn request_disallowed(&mut self) -> Option<Kind> {
+        let (now, number) = (self.now, self.any_running_instance()?);
         self.instances
             .get_mut(&number)?
-            .ask(2, "/never/", true, now)
+            .request_page(2, "/never/", true, now)
     }
 
     /// Keeps the host in use.
@@ -94,7 +101,7 @@ impl Life {
             .collect::<Vec<_>>()
         {
             if let Some(instance) = self.instances.get_mut(&number) {
-                instance.ask(2, "/", false, now);
+                instance.request_page(2, "/", false, now);
             }
         }
     }

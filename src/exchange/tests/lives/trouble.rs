@@ -1,11 +1,12 @@
-//! What happens to instances and the store in a random life, and what operators say in it.
+//! The failures in the random tests of the exchange: instances are killed, stopped or cut off, the
+//! shared store is lost or restored from a backup, and operators give orders.
 
-use super::super::life::Disk;
-use super::super::simulated::Inner;
-use super::{COUNT, HOUR, Life, SECOND};
+use super::super::life::InstanceDisk;
+use super::super::simulated::ServerState;
+use super::{COUNT, HOUR, RandomLife, SECOND};
 
-impl Life {
-    pub(super) fn span(&mut self) -> i64 {
+impl RandomLife {
+    pub(super) fn random_span(&mut self) -> i64 {
         let (most, unit) = *self.dice.pick(&[
             (10, SECOND),
             (60, SECOND),
@@ -15,16 +16,16 @@ impl Life {
         (1 + self.dice.below(most)) * unit
     }
 
-    pub(super) fn trouble(&mut self) {
-        let span = self.span();
+    pub(super) fn random_trouble(&mut self) {
+        let span = self.random_span();
         let number = usize::try_from(self.dice.below(COUNT as i64)).expect("small");
         let what = self.dice.below(12);
-        self.trouble_with(what, number, span);
+        self.cause_trouble(what, number, span);
     }
 
-    fn trouble_with(&mut self, what: i64, number: usize, span: i64) {
+    fn cause_trouble(&mut self, what: i64, number: usize, span: i64) {
         let now = self.now;
-        self.say(|| format!("trouble {what} with {number} for {:.1}", span as f64 / 1e3));
+        self.log(|| format!("trouble {what} with {number} for {:.1}", span as f64 / 1e3));
         match what {
             // The file of an origin changes by itself, as one instance fetches it.
             0 => {
@@ -39,30 +40,30 @@ impl Life {
                     .map(|number| (number, now + number as i64 * delay, target))
                     .collect();
             }
-            2 => self.kill(number, span),
+            2 => self.kill_instance(number, span),
             3 => {
                 let is_cut_off = self.cut_off.get(&number).is_some_and(|until| *until > now);
                 if !self.is_stopped(number)
                     && let Some(instance) = self.instances.remove(&number)
                 {
-                    let disk = instance.end(&self.store, is_cut_off, now);
+                    let disk = instance.stop(&self.store, is_cut_off, now);
                     self.disks
                         .insert(number, (disk, now + span.min(30 * 60 * SECOND)));
                 }
             }
             4 => drop(self.stopped.insert(number, now + span)),
             5 => drop(self.cut_off.insert(number, now + span)),
-            6 => self.store.change(|inner| {
+            6 => self.store.with_state(|inner| {
                 inner.is_away = !inner.is_away;
                 inner.loses_answers = 0;
             }),
-            7 => self
-                .store
-                .change(|inner| inner.loses_answers = if inner.loses_answers == 0 { 3 } else { 0 }),
-            8 => self.store.change(Inner::flush),
-            9 => self.store.change(Inner::fail_over),
-            10 => self.store.change(Inner::restart_from_backup),
-            _ => self.store.change(|inner| {
+            7 => self.store.with_state(|inner| {
+                inner.loses_answers = if inner.loses_answers == 0 { 3 } else { 0 }
+            }),
+            8 => self.store.with_state(ServerState::flush),
+            9 => self.store.with_state(ServerState::fail_over),
+            10 => self.store.with_state(ServerState::restart_from_backup),
+            _ => self.store.with_state(|inner| {
                 inner.restart();
                 inner.back_up();
             }),
@@ -71,7 +72,7 @@ impl Life {
 
     /// It is killed. It comes back with its state, or as another one, while its own is gone for
     /// good.
-    pub(super) fn kill(&mut self, number: usize, span: i64) {
+    pub(super) fn kill_instance(&mut self, number: usize, span: i64) {
         let Some(instance) = self.instances.remove(&number) else {
             return;
         };
@@ -82,7 +83,7 @@ impl Life {
         }
         let at = self.now + span.min(2 * HOUR * SECOND);
         let disk = if self.dice.one_in(3) {
-            Disk::default()
+            InstanceDisk::default()
         } else {
             instance.disk
         };
@@ -92,85 +93,88 @@ impl Life {
     /// One instance is down or sleeps. Meanwhile others, of which some are new, publish and serve,
     /// and are lost together with what the store had. Crawlers go by what they got from any of
     /// them.
-    pub(super) fn losses(&mut self) {
+    pub(super) fn lose_instances_and_store(&mut self) {
         let (number, from) = (
             usize::try_from(self.dice.below(COUNT as i64)).expect("small"),
             self.dice.below(3),
         );
         let others = [(number + 1) % COUNT, (number + 2) % COUNT];
         if self.dice.one_in(2) {
-            self.store.change(Inner::back_up);
+            self.store.with_state(ServerState::back_up);
         }
         let is_away = self.dice.one_in(3);
-        self.store.change(|inner| inner.is_away = is_away);
+        self.store.with_state(|inner| inner.is_away = is_away);
         let span = *self.dice.pick(&[90, 600, HOUR, 8 * HOUR]) * SECOND;
         for other in others {
             if !self.dice.one_in(3) {
-                self.replace(other);
+                self.replace_instance(other);
             }
         }
-        self.pass(SECOND);
-        self.trouble_with(2 + from, number, span);
+        self.pass_time(SECOND);
+        self.cause_trouble(2 + from, number, span);
         for _ in 0..3 {
-            self.race();
-            (0..3).for_each(|_| self.fetch());
+            self.race_publication();
+            (0..3).for_each(|_| self.fetch_robots_txt());
             let pause = *self.dice.pick(&[1, 10, 120, HOUR]);
-            self.later(pause * SECOND);
-            self.obey();
+            self.skip_time(pause * SECOND);
+            self.request_allowed_page();
         }
         if self.dice.one_in(2) {
-            self.pass(20 * SECOND);
+            self.pass_time(20 * SECOND);
         }
-        others.into_iter().for_each(|other| self.replace(other));
-        self.store.change(if self.dice.one_in(3) {
-            Inner::restart_from_backup
+        others
+            .into_iter()
+            .for_each(|other| self.replace_instance(other));
+        self.store.with_state(if self.dice.one_in(3) {
+            ServerState::restart_from_backup
         } else {
-            Inner::flush
+            ServerState::flush
         });
-        self.store.change(|inner| inner.is_away = false);
+        self.store.with_state(|inner| inner.is_away = false);
         if self.instances.is_empty() && self.disks.is_empty() {
-            self.disks.insert(number, (Disk::default(), self.now));
+            self.disks
+                .insert(number, (InstanceDisk::default(), self.now));
         }
         for _ in 0..12 {
-            (0..6).for_each(|_| self.obey());
+            (0..6).for_each(|_| self.request_allowed_page());
             let pause = *self.dice.pick(&[2, 7, 60, HOUR]);
-            self.later(pause * SECOND);
+            self.skip_time(pause * SECOND);
         }
     }
 
     /// It leaves in order, or is lost, with its disk. Another one comes some seconds later, or
     /// none.
-    fn replace(&mut self, number: usize) {
+    fn replace_instance(&mut self, number: usize) {
         self.disks.remove(&number);
         let is_stopped = self.is_stopped(number);
         self.stopped.remove(&number);
         if let Some(instance) = self.instances.remove(&number) {
             let leaves = !is_stopped && !self.dice.one_in(3);
-            self.say(|| format!("{number} is replaced, leaves: {leaves}"));
+            self.log(|| format!("{number} is replaced, leaves: {leaves}"));
             if leaves {
-                instance.end(&self.store, false, self.now);
+                instance.stop(&self.store, false, self.now);
             }
         }
         if !self.dice.one_in(4) {
             let at = self.now + self.dice.below(20) * SECOND;
-            self.disks.insert(number, (Disk::default(), at));
+            self.disks.insert(number, (InstanceDisk::default(), at));
         }
     }
 
     /// A client requests a trap, or an operator releases marks, pauses the site, or ends that.
-    pub(super) fn order(&mut self) {
+    pub(super) fn random_order(&mut self) {
         let (now, kind, last) = (
             self.now,
             self.dice.below(6),
             u8::try_from(self.dice.below(8)).expect("small"),
         );
         let Some(instance) = self
-            .any()
+            .any_running_instance()
             .and_then(|number| self.instances.get_mut(&number))
         else {
             return;
         };
-        let at = instance.second(now);
+        let at = instance.own_time(now);
         match kind {
             0..=2 => instance.orders.mark([192, 0, 2, last].into(), at),
             3 => instance.orders.release(
@@ -182,6 +186,6 @@ impl Life {
             _ => instance.orders.pause(kind == 4, at),
         }
         // Clocks are converted in whole seconds: what follows at once may come in either order.
-        self.pass(5 * SECOND);
+        self.pass_time(5 * SECOND);
     }
 }

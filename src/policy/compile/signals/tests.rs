@@ -3,18 +3,18 @@
 //! such statement changes what a crawler may fetch.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::policy::site::PathSignals;
 use crate::policy::{Site, compile, compile_with_origin, read};
-use crate::robots::{Dialect, File, Key, Reading, TargetScratch};
+use crate::robots::{Dialect, DialectRules, RobotsFile, RobotsKey, TargetScratch};
 use crate::time::Timestamp;
-use crate::yaml::Source;
+use crate::yaml::SourceFile;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use std::sync::Arc;
 
-fn site(text: &str) -> Site {
-    let source = Source {
+fn compile_site(text: &str) -> Site {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: text.into(),
     };
@@ -24,11 +24,11 @@ fn site(text: &str) -> Site {
 }
 
 fn robots_txt(text: &str) -> String {
-    String::from_utf8(site(text).robots_txt.body.to_vec()).expect("UTF-8")
+    String::from_utf8(compile_site(text).robots_txt.body.to_vec()).expect("UTF-8")
 }
 
-/// Agents, and the lines of their group about use.
-fn lines_of(body: &str, agent: &str) -> Vec<String> {
+/// The lines of an agent's group about the use of content.
+fn group_signal_lines(body: &str, agent: &str) -> Vec<String> {
     let group = body.split("\n\n").find(|group| {
         group
             .lines()
@@ -44,7 +44,7 @@ fn lines_of(body: &str, agent: &str) -> Vec<String> {
         .collect()
 }
 
-fn fields(site: &Site, path: &str) -> Vec<String> {
+fn header_lines(site: &Site, path: &str) -> Vec<String> {
     let mut scratch = TargetScratch::default();
     let said = site.signals.for_path(scratch.normalise(path.as_bytes()));
     site.signals
@@ -53,9 +53,9 @@ fn fields(site: &Site, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// (id, line, column) of every error.
-fn errors(text: &str) -> Vec<(&'static str, u32, u32)> {
-    let source = Source {
+/// The id, line and column of each error.
+fn decode_errors(text: &str) -> Vec<(&'static str, u32, u32)> {
+    let source = SourceFile {
         name: "shop.yaml".into(),
         text: text.into(),
     };
@@ -71,13 +71,13 @@ fn errors(text: &str) -> Vec<(&'static str, u32, u32)> {
 }
 
 #[test]
-fn nothing_is_said_unless_it_is_written() {
-    let site = site("robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }");
+fn absent_signals_publish_nothing() {
+    let site = compile_site("robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }");
     assert_eq!(
         &*site.robots_txt.body,
         b"# Written by crawlgate from the site's policy.\n\n# From robots.groups.\nUser-agent: *\nDisallow: /a\n"
     );
-    assert!(fields(&site, "/").is_empty() && site.signals.tdmrep().is_none());
+    assert!(header_lines(&site, "/").is_empty() && site.signals.tdmrep.as_ref().is_none());
 }
 
 const ALL: &str = "
@@ -97,7 +97,7 @@ robots:
 ";
 
 #[test]
-fn a_group_has_its_own_signals_before_extended_ones() {
+fn own_signals_of_a_group_outrank_extended_ones() {
     let body = robots_txt(ALL);
     let usage = [
         "Content-Usage: train-ai=n, search=y, x-new=y",
@@ -105,20 +105,26 @@ fn a_group_has_its_own_signals_before_extended_ones() {
         "Content-Usage: /%C3%BC%20b/*.pdf$ train-ai=y",
     ];
     let signal = "Content-Signal: search=yes, ai-train=no, use=reference";
-    assert_eq!(lines_of(&body, "*"), [&[signal], &usage[..]].concat());
-    assert_eq!(lines_of(&body, "GPTBot"), lines_of(&body, "*"));
     assert_eq!(
-        lines_of(&body, "ia_archiver"),
-        lines_of(&body, "*"),
+        group_signal_lines(&body, "*"),
+        [&[signal], &usage[..]].concat()
+    );
+    assert_eq!(
+        group_signal_lines(&body, "GPTBot"),
+        group_signal_lines(&body, "*")
+    );
+    assert_eq!(
+        group_signal_lines(&body, "ia_archiver"),
+        group_signal_lines(&body, "*"),
         "`allow` starts from the rules of `*`"
     );
     let bing = "License: https://shop.example/bing.xml";
     assert_eq!(
-        lines_of(&body, "Bingbot"),
+        group_signal_lines(&body, "Bingbot"),
         [&["Content-Signal: ai-input=yes"], &usage[..], &[bing]].concat()
     );
     assert_eq!(
-        lines_of(&body, "msnbot"),
+        group_signal_lines(&body, "msnbot"),
         [
             "Content-Signal: ai-input=yes",
             "Content-Usage: /open/ train-ai=n",
@@ -128,7 +134,7 @@ fn a_group_has_its_own_signals_before_extended_ones() {
         ],
     );
     assert!(
-        lines_of(&body, "AhrefsBot").is_empty(),
+        group_signal_lines(&body, "AhrefsBot").is_empty(),
         "nothing can be used that may not be fetched"
     );
     let (first, _) = body.split_once("User-agent").expect("a group");
@@ -146,7 +152,7 @@ fn a_group_has_its_own_signals_before_extended_ones() {
 }
 
 #[test]
-fn without_a_group_for_all_one_is_made_that_allows_everything() {
+fn site_signals_make_an_open_star_group() {
     let body = robots_txt(
         "robots: { origin: replace, content_signal: { ai-train: no }, groups: [{ agents: a, disallow: /x }] }",
     );
@@ -167,7 +173,7 @@ fn without_a_group_for_all_one_is_made_that_allows_everything() {
 }
 
 #[test]
-fn headers_only_moves_every_signal_out_of_robots_txt() {
+fn headers_only_removes_signals_from_robots_txt() {
     let quiet = ALL.replace(
         "origin: replace",
         "origin: replace\n  signals: headers_only",
@@ -181,7 +187,7 @@ fn headers_only_moves_every_signal_out_of_robots_txt() {
     };
     assert!(body.lines().all(known), "{body}");
     assert_eq!(
-        fields(&site(&quiet), "/"),
+        header_lines(&compile_site(&quiet), "/"),
         [
             "Content-Signal: search=yes, ai-train=no, use=reference",
             "Content-Usage: train-ai=n, search=y, x-new=y",
@@ -197,11 +203,11 @@ fn headers_only_moves_every_signal_out_of_robots_txt() {
 }
 
 #[test]
-fn headers_have_the_longest_preference_and_the_first_licence() {
+fn headers_have_longest_usage_and_first_licence() {
     let text = format!(
         "{ALL}\ntdm:\n  - {{ paths: ['/open/*.txt', /free], reservation: no }}\n  - {{ reservation: yes, policy: https://shop.example/tdm }}\n"
     );
-    let site = site(&text);
+    let site = compile_site(&text);
     let link = |name: &str| {
         format!(
             "Link: <https://shop.example/{name}.xml>; rel=\"license\"; type=\"application/rsl+xml\""
@@ -215,32 +221,32 @@ fn headers_have_the_longest_preference_and_the_first_licence() {
         ],
     );
     assert_eq!(
-        fields(&site, "/"),
+        header_lines(&site, "/"),
         [&[usage.clone(), link("all")], &reserved[..]].concat()
     );
     assert_eq!(
-        fields(&site, "/photos/1"),
+        header_lines(&site, "/photos/1"),
         [&[usage, link("photos")], &reserved[..]].concat()
     );
     let open = "Content-Usage: train-ai=y".to_owned();
     assert_eq!(
-        fields(&site, "/%6fpen/x"),
+        header_lines(&site, "/%6fpen/x"),
         [&[open.clone(), link("all")], &reserved[..]].concat()
     );
     assert_eq!(
-        fields(&site, "/open/a.txt"),
+        header_lines(&site, "/open/a.txt"),
         [open.clone(), link("all"), "tdm-reservation: 0".to_owned()]
     );
-    assert_eq!(fields(&site, "/ü%20b/c.pdf")[0], open);
-    assert_ne!(fields(&site, "/ü%20b/c.pdf?x")[0], open);
+    assert_eq!(header_lines(&site, "/ü%20b/c.pdf")[0], open);
+    assert_ne!(header_lines(&site, "/ü%20b/c.pdf?x")[0], open);
 }
 
 #[test]
-fn tdmrep_json_and_headers_agree_in_the_same_order() {
-    let site = site(
+fn tdmrep_json_and_headers_agree() {
+    let site = compile_site(
         "robots: { origin: replace, max_age: 2h }\ntdm:\n  - { paths: ['/a \"b\"', '*.jpg$'], reservation: no }\n  - { reservation: yes, policy: https://shop.example/tdm }\n",
     );
-    let file = site.signals.tdmrep().expect("a file");
+    let file = site.signals.tdmrep.as_ref().expect("a file");
     let json: serde_json::Value = serde_json::from_slice(&file.body).expect("JSON");
     assert_eq!(
         json,
@@ -254,9 +260,9 @@ fn tdmrep_json_and_headers_agree_in_the_same_order() {
     assert!(file.etag.starts_with('"') && file.etag.ends_with('"'));
 }
 
-/// A value that could leave its line, its header or the `<>` of a Link is a mistake with a place.
+/// A value that could break its line, its header or the `<>` of a Link is an error.
 #[test]
-fn hostile_values_are_refused_in_their_place() {
+fn hostile_values_are_rejected_at_their_place() {
     let signs = [
         "\\r\\nX: y",
         "\\n",
@@ -292,7 +298,7 @@ fn hostile_values_are_refused_in_their_place() {
             ),
         ] {
             assert_eq!(
-                errors(&format!("{before}{sign}{after}")),
+                decode_errors(&format!("{before}{sign}{after}")),
                 [("bad-url", 1, column)],
                 "{sign:?}"
             );
@@ -300,7 +306,7 @@ fn hostile_values_are_refused_in_their_place() {
         let text = format!(
             "robots: {{ origin: replace }}\ntdm: {{ reservation: yes, policy: \"https://a.example/{sign}\" }}"
         );
-        assert_eq!(errors(&text), [("bad-url", 2, 34)], "{sign:?}");
+        assert_eq!(decode_errors(&text), [("bad-url", 2, 34)], "{sign:?}");
     }
     for url in [
         "/license.xml",
@@ -313,7 +319,7 @@ fn hostile_values_are_refused_in_their_place() {
         "''",
     ] {
         assert_eq!(
-            errors(&format!("robots: {{ origin: replace, license: {url} }}")),
+            decode_errors(&format!("robots: {{ origin: replace, license: {url} }}")),
             [("bad-url", 1, 37)],
             "{url}"
         );
@@ -322,22 +328,22 @@ fn hostile_values_are_refused_in_their_place() {
         let text = format!(
             "robots: {{ origin: replace, content_usage: {{ other: {{ \"{name}\": no }} }} }}"
         );
-        assert_eq!(errors(&text)[0], ("bad-category", 1, 54), "{name:?}");
+        assert_eq!(decode_errors(&text)[0], ("bad-category", 1, 54), "{name:?}");
     }
     for path in ["a", "/a\\nDisallow: /", "https://a.example/"] {
         let text = format!(
             "robots: {{ origin: replace, content_usage: {{ paths: \"{path}\", search: no }} }}"
         );
-        assert_eq!(errors(&text), [("bad-path", 1, 52)], "{path:?}");
+        assert_eq!(decode_errors(&text), [("bad-path", 1, 52)], "{path:?}");
     }
     assert_eq!(
-        errors("robots: { origin: replace, content_usage: { paths: '*.pdf', search: no } }"),
+        decode_errors("robots: { origin: replace, content_usage: { paths: '*.pdf', search: no } }"),
         [("bad-path", 1, 52)]
     );
 }
 
 #[test]
-fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
+fn empty_and_repeated_signals_are_rejected() {
     for (text, found) in [
         (
             "robots: { origin: replace, content_signal: {} }",
@@ -396,15 +402,15 @@ fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
             ("bad-value", 2, 28),
         ),
     ] {
-        assert_eq!(errors(text), [found], "{text}");
+        assert_eq!(decode_errors(text), [found], "{text}");
     }
 }
 
 #[test]
-fn a_licence_that_is_written_wrong_is_one_mistake() {
+fn invalid_licence_is_one_mistake() {
     for origin in ["", "robots: { origin: only }\n", "environment: staging\n"] {
         let text = format!("{origin}enforcement: {{ unlicensed: 401 }}\n");
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: text.into(),
         };
@@ -414,21 +420,21 @@ fn a_licence_that_is_written_wrong_is_one_mistake() {
         );
     }
     let text = "robots: { origin: replace, license: /l }\nenforcement: { unlicensed: 401 }";
-    assert_eq!(errors(text), [("bad-url", 1, 37)]);
+    assert_eq!(decode_errors(text), [("bad-url", 1, 37)]);
 }
 
 #[test]
-fn there_is_an_end_to_paths() {
+fn number_of_paths_is_limited() {
     let paths: Vec<String> = (0..10_001).map(|number| format!("/{number}")).collect();
     let text = format!(
         "robots: {{ origin: replace, content_usage: {{ paths: [{}], search: no }} }}",
         paths.join(",")
     );
     let span = text.find("/10000").expect("the last path");
-    assert_eq!(errors(&text), [("bad-value", 1, span as u32 + 1)]);
+    assert_eq!(decode_errors(&text), [("bad-value", 1, span as u32 + 1)]);
 }
 
-fn signals() -> impl Strategy<Value = String> {
+fn arbitrary_signals() -> impl Strategy<Value = String> {
     let words = [
         "content_signal: { search: yes, ai-train: no }",
         "content_usage: [{ train-ai: no }, { paths: /a, search: y }]",
@@ -438,7 +444,7 @@ fn signals() -> impl Strategy<Value = String> {
         .prop_map(|chosen| chosen.iter().map(|word| format!(", {word}")).collect())
 }
 
-fn group(agent: &'static str) -> impl Strategy<Value = (&'static str, String, String)> {
+fn arbitrary_group(agent: &'static str) -> impl Strategy<Value = (&'static str, String, String)> {
     let paths = subsequence(vec!["/", "/a", "/a/b", "/*.pdf$", "/b", "*x"], 0..4);
     let rules = (paths.clone(), paths).prop_map(|(allow, disallow)| {
         let list = |key: &str, paths: &[&str]| {
@@ -450,18 +456,18 @@ fn group(agent: &'static str) -> impl Strategy<Value = (&'static str, String, St
         };
         format!("{}{}", list("allow", &allow), list("disallow", &disallow))
     });
-    (Just(agent), rules, signals())
+    (Just(agent), rules, arbitrary_signals())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For every reader of the file, with and without signals: same groups, same verdicts, and
-    /// nothing odd on any line.
+    /// With and without signals every reader finds the same groups and verdicts, and no line has an
+    /// issue.
     #[test]
     fn signals_change_no_verdict(
-        groups in (group("'*'"), group("Bingbot"), group("GPTBot")).prop_flat_map(|(a, b, c)| subsequence(vec![a, b, c], 0..=3)),
-        of_site in signals(),
+        groups in (arbitrary_group("'*'"), arbitrary_group("Bingbot"), arbitrary_group("GPTBot")).prop_flat_map(|(a, b, c)| subsequence(vec![a, b, c], 0..=3)),
+        of_site in arbitrary_signals(),
         purposes in select(vec!["{}", "{ training: disallow }", "{ search: allow }", "{ training: allow, seo: disallow }"]),
         tdm in select(vec!["", "tdm: { reservation: yes }\n"]),
     ) {
@@ -474,16 +480,16 @@ proptest! {
                 if with { tdm } else { "" }, groups.join(", "), said(&of_site),
             )
         };
-        let (with, without) = (site(&text(true)), site(&text(false)));
-        let files = [&with, &without].map(|site| File::parse(site.robots_txt.body.to_vec()));
+        let (with, without) = (compile_site(&text(true)), compile_site(&text(false)));
+        let files = [&with, &without].map(|site| RobotsFile::parse(site.robots_txt.body.to_vec()));
         for line in files[0].lines() {
-            prop_assert!(line.oddities.is_empty(), "{}", line.number);
-            let known = line.record.as_ref().is_none_or(|record| record.key != Key::Unknown);
+            prop_assert!(line.issues.is_empty(), "{}", line.number);
+            let known = line.key_value.as_ref().is_none_or(|record| record.key != RobotsKey::Unknown);
             prop_assert!(known, "line {}", line.number);
         }
         let mut scratch = TargetScratch::default();
         for dialect in [Dialect::Rfc9309, Dialect::Google] {
-            let [with_signals, without_signals] = [0, 1].map(|file| Reading::new(&files[file], dialect, &[]));
+            let [with_signals, without_signals] = [0, 1].map(|file| DialectRules::new(&files[file], dialect, &[]));
             for agent in ["Bingbot", "GPTBot", "AhrefsBot", "Googlebot", "Nobody"] {
                 for url in ["/", "/a", "/a/b", "/a/c.pdf", "/b?x", "/x", "/.well-known/tdmrep.json"] {
                     let verdicts = [&with_signals, &without_signals]
@@ -491,7 +497,7 @@ proptest! {
                     prop_assert_eq!(verdicts[0], verdicts[1], "{} {}", agent, url);
                     if dialect == Dialect::Rfc9309 {
                         // And the matcher of requests says what the file says.
-                        let group = with.matcher.named(agent).or(with.matcher.star());
+                        let group = with.matcher.named_group(agent).or(with.matcher.star_group());
                         let target = scratch.normalise(url.as_bytes());
                         let rules = group.map(|group| with.matcher.rules(group));
                         let allowed = rules.and_then(|rules| Some(rules.rules()[rules.find(target.sent)?].allow));
@@ -503,10 +509,10 @@ proptest! {
     }
 }
 
-/// Many origins answer `/open/../x` with what is at `/x`: no crawler is to be told that it is open.
+/// Many origins resolve `/open/../x` to `/x`.
 #[test]
-fn a_path_has_the_signals_of_what_it_resolves_to() {
-    let site = site(
+fn path_has_the_signals_of_its_resolved_path() {
+    let site = compile_site(
         "robots:
   origin: replace
   license: [{ url: https://a.example/open.xml, paths: /open/ }, { url: https://a.example/closed.xml, paths: /closed/ }]
@@ -519,29 +525,35 @@ tdm: [{ paths: /open/, reservation: no }, { paths: /closed/, reservation: yes }]
         ("//closed/x", "/closed/x"),
         ("/closed;a/x", "/closed/x"),
     ] {
-        assert_eq!(fields(&site, sent), fields(&site, resolved), "{sent}");
+        assert_eq!(
+            header_lines(&site, sent),
+            header_lines(&site, resolved),
+            "{sent}"
+        );
     }
-    assert_eq!(fields(&site, "/open/../x"), Vec::<String>::new());
-    assert_eq!(fields(&site, "/open/./y"), fields(&site, "/open/y"));
+    assert_eq!(header_lines(&site, "/open/../x"), Vec::<String>::new());
+    assert_eq!(
+        header_lines(&site, "/open/./y"),
+        header_lines(&site, "/open/y")
+    );
 }
 
-/// What is served counts, also what the origin wrote, which is not checked.
 #[test]
-fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
+fn origin_licence_of_a_group_is_asked_for() {
     let asked = |line: &str| {
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: "robots: { groups: { agents: GPTBot, disallow: /y, license: https://a.example/g.xml } }\nenforcement: { unlicensed: 401 }\n".into(),
         };
         let policy = Arc::new(read("shop", &source).0.expect("good"));
         let file = format!("User-agent: CCBot\nDisallow: /x\n{line}\n");
-        let origin = OriginFile::new("http://127.0.0.1/robots.txt", file.into_bytes());
-        let origin = Origin::Read(Arc::new(origin));
+        let origin = OriginRobotsTxt::new("http://127.0.0.1/robots.txt", file.into_bytes());
+        let origin = OriginAvailability::Available(Arc::new(origin));
         let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
             .expect("compiles");
         let group = site
             .matcher
-            .named("CCBot")
+            .named_group("CCBot")
             .and_then(|group| u16::try_from(group).ok());
         let license = site
             .signals
@@ -550,7 +562,7 @@ fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
         (
             license,
             site.signals
-                .is_terms(TargetScratch::default().normalise(b"/cc.xml")),
+                .is_terms_page(TargetScratch::default().normalise(b"/cc.xml")),
         )
     };
     assert_eq!(
@@ -566,30 +578,30 @@ fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
     }
 }
 
-/// Before all groups it is told to everybody, and a licence of the policy for some paths takes
-/// nothing from it.
+/// A licence of the origin before all groups is for every crawler, beside a licence of the policy
+/// for some paths.
 #[test]
-fn every_crawler_is_asked_for_the_licence_of_the_origin() {
+fn origin_licence_is_asked_of_all_crawlers() {
     let asked = |robots: &str, path: &str, agent: &str| {
         let text = format!("{robots}enforcement: {{ unlicensed: 401 }}\n");
-        let source = Source {
+        let source = SourceFile {
             name: "shop.yaml".into(),
             text: text.into(),
         };
         let policy = Arc::new(read("shop", &source).0.expect("good"));
         let file = "License: /not.whole\nLicense: https://a.example/site.xml\nUser-agent: *\nDisallow: /x\n\n\
                     User-agent: CCBot\nDisallow: /y\nLicense: https://a.example/cc.xml\n";
-        let origin = OriginFile::new("http://127.0.0.1/robots.txt", file.as_bytes().to_vec());
-        let origin = Origin::Read(Arc::new(origin));
+        let origin = OriginRobotsTxt::new("http://127.0.0.1/robots.txt", file.as_bytes().to_vec());
+        let origin = OriginAvailability::Available(Arc::new(origin));
         let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
             .expect("compiles");
         let group = site
             .matcher
-            .named(agent)
+            .named_group(agent)
             .and_then(|group| u16::try_from(group).ok());
         let mut scratch = TargetScratch::default();
         let said = site.signals.for_path(scratch.normalise(path.as_bytes()));
-        assert!(site.signals.names_license());
+        assert!(site.signals.has_license());
         let license = site
             .signals
             .license(said, group)
@@ -602,11 +614,11 @@ fn every_crawler_is_asked_for_the_licence_of_the_origin() {
             .count();
         let license =
             license.and_then(|url| Some(url.strip_prefix("https://a.example/")?.to_owned()));
-        let is_terms = license.as_ref().is_some_and(|path| {
+        let is_terms_page = license.as_ref().is_some_and(|path| {
             site.signals
-                .is_terms(TargetScratch::default().normalise(format!("/{path}").as_bytes()))
+                .is_terms_page(TargetScratch::default().normalise(format!("/{path}").as_bytes()))
         });
-        assert!(license.is_none() || is_terms, "it can be read");
+        assert!(license.is_none() || is_terms_page, "it can be read");
         (license, links)
     };
     let is = |license: &str, links: usize| (Some(license.to_owned()), links);
@@ -627,7 +639,7 @@ fn every_crawler_is_asked_for_the_licence_of_the_origin() {
 }
 
 #[test]
-fn an_empty_list_is_no_statement() {
+fn empty_list_is_rejected() {
     for (text, place) in [
         ("robots: { origin: replace, content_usage: [] }", (1, 43)),
         ("robots: { origin: replace, license: [] }", (1, 37)),
@@ -637,6 +649,10 @@ fn an_empty_list_is_no_statement() {
         ),
         ("robots: { origin: replace }\ntdm: []", (2, 6)),
     ] {
-        assert_eq!(errors(text), [("empty-signal", place.0, place.1)], "{text}");
+        assert_eq!(
+            decode_errors(text),
+            [("empty-signal", place.0, place.1)],
+            "{text}"
+        );
     }
 }

@@ -1,81 +1,81 @@
-//! The lint of the `Content-Signal` and `Content-Usage` lines of a robots.txt as it was found:
-//! parts that readers pass over.
+//! Lints of the `Content-Signal` and `Content-Usage` lines of a robots.txt: parts that readers
+//! ignore, and lines that contradict each other.
 
-use super::{span, span_of_line};
+use super::{span_of_line, span_of_range};
 use crate::policy::lint::catalogue as lints;
 use crate::policy::model::USAGE_CATEGORIES;
-use crate::policy::signal_lines::{SignalPart, signal_parts, usage_line, usage_member};
-use crate::robots::{File, Key, Line, Reading};
-use crate::yaml::{Diagnostics, Span};
+use crate::policy::signal_lines::{
+    SignalPart, parse_content_signal, parse_content_usage, parse_usage_member,
+};
+use crate::robots::{DialectRules, RobotsFile, RobotsKey, RobotsLine};
+use crate::yaml::{Diagnostics, SourceSpan};
 use std::collections::{BTreeMap, HashSet};
 
-/// The value of a line with this key. `None` for a line with another key or without a record, and
-/// where the bytes are not UTF-8, which another lint reports.
-fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
-    let record = line.record.as_ref().filter(|record| record.key == key)?;
-    std::str::from_utf8(file.octets(&record.value)).ok()
+/// The value of a line with this key. Another lint reports a value that is not UTF-8.
+fn line_value<'f>(file: &'f RobotsFile, line: &RobotsLine, key: RobotsKey) -> Option<&'f str> {
+    let record = line.key_value.as_ref().filter(|record| record.key == key)?;
+    std::str::from_utf8(file.slice(&record.value)).ok()
 }
 
-/// The place of a part of the value of a line. `part` must be a slice of `value`: its place is told
-/// from its address.
-fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
+/// The place of a part of a line's value. `part` must be a slice of `value`: its address gives its
+/// place.
+fn span_of_part(file: &RobotsFile, line: &RobotsLine, value: &str, part: &str) -> SourceSpan {
     let start = line
-        .record
+        .key_value
         .as_ref()
         .map_or(line.text.start, |record| record.value.start);
     let before = (part.as_ptr() as usize).saturating_sub(value.as_ptr() as usize);
-    span(file, line, &(start + before..start + before + part.len()))
+    span_of_range(file, line, &(start + before..start + before + part.len()))
 }
 
-/// Reports the parts of a Content-Signal or Content-Usage line that readers pass over. Of
-/// Content-Usage these are also categories that the vocabulary does not have, and the whole value
-/// where it is no dictionary.
-pub fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
-    if let Some(value) = value(file, line, Key::ContentSignal) {
+/// Reports the parts of a line that readers ignore. Of Content-Usage that may be the whole value,
+/// if it is no dictionary.
+pub fn lint(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
+    if let Some(value) = line_value(file, line, RobotsKey::ContentSignal) {
         let help = "write `ai-train`, `ai-input` or `search` with `=yes` or `=no`; or `use=reference`, say";
-        for (part, _) in signal_parts(value).filter(|(_, said)| said.is_none()) {
-            unreadable(part, span_of_part(file, line, value, part), help, found);
+        for (part, _) in parse_content_signal(value).filter(|(_, meaning)| meaning.is_none()) {
+            report_unreadable(part, span_of_part(file, line, value, part), help, found);
         }
     }
-    if let Some(value) = value(file, line, Key::ContentUsage) {
+    if let Some(value) = line_value(file, line, RobotsKey::ContentUsage) {
         let help = "write `train-ai`, `ai-use` or `search` with `=n` or `=y`";
-        for member in usage_line(value).1.unwrap_or_else(|| vec![value]) {
-            let said = usage_member(member).said;
-            if said.is_none_or(|(category, _)| !USAGE_CATEGORIES.contains(&category)) {
-                unreadable(member, span_of_part(file, line, value, member), help, found);
+        for member in parse_content_usage(value).1.unwrap_or_else(|| vec![value]) {
+            let parsed = parse_usage_member(member).value;
+            if parsed.is_none_or(|(category, _)| !USAGE_CATEGORIES.contains(&category)) {
+                report_unreadable(member, span_of_part(file, line, value, member), help, found);
             }
         }
     }
 }
 
-fn unreadable(part: &str, span: Span, help: &str, found: &mut Diagnostics) {
+fn report_unreadable(part: &str, span: SourceSpan, help: &str, found: &mut Diagnostics) {
     let message = format!("`{part}` says nothing to readers");
     lints::UNREADABLE_SIGNAL.report(found, span, message, help);
 }
 
-/// Reports lines of `Content-Signal` for one crawler that say the opposite of each other.
-pub fn opposed(file: &File, reading: &Reading, found: &mut Diagnostics) {
+/// Reports lines of `Content-Signal` for the same crawlers that contradict each other.
+pub fn lint_opposed(file: &RobotsFile, reading: &DialectRules, found: &mut Diagnostics) {
     let mut seen = HashSet::new();
-    for agent in reading.agents() {
-        let (_, union) = reading.binding(agent.token.as_bytes());
+    for agent in reading.agent_lines() {
+        let (_, union) = reading.groups_for(agent.token.as_bytes());
         if !seen.insert(union) {
             continue;
         }
         let mut first = BTreeMap::new();
         let lines = reading
-            .united(union)
-            .flat_map(|group| &group.others)
+            .groups_at(union)
+            .flat_map(|group| &group.other_lines)
             .filter_map(|number| file.line(*number));
         for line in lines {
-            let parts = value(file, line, Key::ContentSignal)
+            let parts = line_value(file, line, RobotsKey::ContentSignal)
                 .into_iter()
-                .flat_map(signal_parts);
-            for (_, said) in parts {
-                let Some(SignalPart::Category(category, said)) = said else {
+                .flat_map(parse_content_signal);
+            for (_, meaning) in parts {
+                let Some(SignalPart::Category(category, allows)) = meaning else {
                     continue;
                 };
-                let (before, at) = *first.entry(category).or_insert((said, line.number));
-                if before != said {
+                let (before, at) = *first.entry(category).or_insert((allows, line.number));
+                if before != allows {
                     let message = format!(
                         "`{}` is said to be the opposite in line {at}",
                         category.name()

@@ -1,70 +1,73 @@
-//! [`Media`]: the media types that a response may have, by its status and its Content-Type. Rules
-//! for X-Robots-Tag can ask for a type. Most responses have one type. A response with several lines
-//! of Content-Type may have any of them, and the parts of a multipart 206 have types that only the
-//! body names.
+//! [`ResponseMedia`]: the media types (Content-Type) of a response. Rules for X-Robots-Tag may
+//! apply only to some types. Most responses have one type. A response with several Content-Type
+//! lines may have any of them. The types in a multipart 206 are only in its body, so they count as
+//! unknown.
 
-/// The types that a response may have.
+/// The media types that a response may have.
 #[derive(Clone, Copy, Debug)]
-pub enum Media<'a> {
-    /// Those of its lines of Content-Type, joined with commas. Mostly one, or none.
+pub enum ResponseMedia<'a> {
+    /// Those of its Content-Type, joined with commas: mostly one, or none.
     Listed(&'a [u8]),
-    /// Parts of a page: their types stand in the body.
-    InParts,
+    /// Unknown, because it is a multipart 206.
+    Multipart,
 }
 
-impl<'a> Media<'a> {
-    /// The types that a response with this status and Content-Type may have. The parts of a 206 of
-    /// several ranges have types of their own, which its head does not tell (RFC 9110 section
-    /// 15.3.7.2).
+impl<'a> ResponseMedia<'a> {
+    /// Reads the types of a response. The parts of a multipart 206 have types of their own (RFC
+    /// 9110 section 15.3.7.2).
     #[inline]
-    pub fn new(status: u16, content_type: Option<&'a [u8]>) -> Media<'a> {
+    pub fn new(status: u16, content_type: Option<&'a [u8]>) -> ResponseMedia<'a> {
         let listed = content_type.unwrap_or_default();
         let is_in_parts = status == 206
-            && essence(listed).is_some_and(|sent| media_matches("multipart/byteranges", sent));
+            && media_essence(listed)
+                .is_some_and(|sent| media_matches("multipart/byteranges", sent));
         if is_in_parts {
-            Media::InParts
+            ResponseMedia::Multipart
         } else {
-            Media::Listed(listed)
+            ResponseMedia::Listed(listed)
         }
     }
 
-    /// Whether the response may have one of the wanted types. Without a type it has none of them.
+    /// Whether the response may have one of the wanted types.
     #[inline]
-    pub fn may_be(self, wanted: &[String]) -> bool {
+    pub fn may_match(self, wanted: &[String]) -> bool {
         match self {
-            Media::InParts => true,
-            Media::Listed(said) => types(said).any(|sent| is_one_of(wanted, sent)),
+            ResponseMedia::Multipart => true,
+            ResponseMedia::Listed(content_type) => {
+                media_types(content_type).any(|sent| matches_any(wanted, sent))
+            }
         }
     }
 
-    /// Whether the response has one of the wanted types for certain: each of its types is wanted.
-    pub fn is(self, wanted: &[String]) -> bool {
+    /// Whether the response certainly has a wanted type: all of its types are wanted.
+    pub fn always_matches(self, wanted: &[String]) -> bool {
         match self {
-            Media::InParts => false,
-            Media::Listed(said) => {
-                let mut types = types(said).peekable();
-                types.peek().is_some() && types.all(|sent| is_one_of(wanted, sent))
+            ResponseMedia::Multipart => false,
+            ResponseMedia::Listed(content_type) => {
+                let mut types = media_types(content_type).peekable();
+                types.peek().is_some() && types.all(|sent| matches_any(wanted, sent))
             }
         }
     }
 }
 
-fn types(said: &[u8]) -> impl Iterator<Item = &[u8]> {
-    said.split(|byte| *byte == b',').filter_map(essence)
+fn media_types(content_type: &[u8]) -> impl Iterator<Item = &[u8]> {
+    content_type
+        .split(|byte| *byte == b',')
+        .filter_map(media_essence)
 }
 
-/// A media type without its parameters: `image/png; charset=x` is `image/png`. `None` for what has
-/// no slash.
-fn essence(said: &[u8]) -> Option<&[u8]> {
-    let end = memchr::memchr(b';', said).unwrap_or(said.len());
-    Some(said[..end].trim_ascii()).filter(|sent| sent.contains(&b'/'))
+/// A media type without its parameters; `None` for a text without a slash.
+fn media_essence(content_type: &[u8]) -> Option<&[u8]> {
+    let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
+    Some(content_type[..end].trim_ascii()).filter(|sent| sent.contains(&b'/'))
 }
 
-fn is_one_of(wanted: &[String], sent: &[u8]) -> bool {
+fn matches_any(wanted: &[String], sent: &[u8]) -> bool {
     wanted.iter().any(|wanted| media_matches(wanted, sent))
 }
 
-/// `image/png` is `image/png` and `image/*`; case does not matter (RFC 9110 section 8.3.1).
+/// Whether a media type is `wanted`, which may be `image/*`. Case does not matter.
 fn media_matches(wanted: &str, sent: &[u8]) -> bool {
     match wanted.strip_suffix('*') {
         Some(prefix) => {

@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::thread;
 
 #[test]
-fn until_the_first_certificate_port_80_serves_and_port_443_is_told_in_the_log() {
+fn before_the_first_certificate_port_80_serves() {
     let (pebble, origin) = (Pebble::start(), Origin::plain());
     let front = Front::of(pebble.address(), &pebble.transport, pebble.files.path());
     front.says(|_, _| Some(answer("503 Service Unavailable", "", "away")));

@@ -104,7 +104,7 @@ fn crawler(report: &Value, id: &str) -> Option<Value> {
 }
 
 #[test]
-fn history_outlasts_a_crash_and_leads_from_counts_to_samples_to_the_policy() {
+fn history_survives_a_crash_and_links_to_the_policy() {
     let origin = Origin::plain();
     let mut gate = visited(Setup::before(origin.address));
     gate.wait_until_stored();
@@ -323,7 +323,7 @@ fn with_impostors(origin: &Origin) -> Gate {
 }
 
 #[test]
-fn impostors_and_unproven_names_do_not_count_against_the_crawler() {
+fn impostors_do_not_count_against_the_crawler() {
     let origin = Origin::plain();
     let gate = with_impostors(&origin);
     let report = report(&gate);
@@ -512,7 +512,7 @@ fn report_reads_the_state_directory_when_nothing_runs() {
 }
 
 #[test]
-fn first_screen_of_a_first_day_accuses_nobody_and_says_until_when() {
+fn first_day_overview_accuses_no_crawler_and_has_an_end() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
     visit(&gate, BINGBOT, "/");
@@ -558,7 +558,7 @@ fn first_screen_of_a_first_day_accuses_nobody_and_says_until_when() {
 }
 
 #[test]
-fn what_the_overview_says_to_write_blocks_the_crawler() {
+fn lines_suggested_by_the_overview_block_the_crawler() {
     let origin = Origin::plain();
     let gate = observed(Setup::before(origin.address));
     visit(&gate, GPTBOT, "/robots.txt");

@@ -107,7 +107,7 @@ fn load(client: usize, address: SocketAddr, stop: &AtomicBool, served: &AtomicUs
 }
 
 #[test]
-fn an_edit_is_noticed_without_being_told() {
+fn edited_policy_is_reloaded_by_the_watch() {
     let nginx = Nginx::start(None);
     let gate = Setup::before(nginx.address)
         .policy("site", &policy(1))
@@ -177,7 +177,7 @@ fn nothing_is_refused_that_a_superseded_version_allowed() {
 }
 
 #[test]
-fn policy_directory_that_is_made_after_the_start_is_seen_at_once() {
+fn policy_directory_made_after_the_start_is_watched() {
     let gate = Setup::before(crate::proxy::support::Origin::nowhere())
         .without_policy_directory()
         .start();

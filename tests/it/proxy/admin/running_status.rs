@@ -202,7 +202,7 @@ fn host_without_an_origin_is_a_502_that_names_it() {
 }
 
 #[test]
-fn policies_that_claim_few_requests_are_a_problem_that_is_logged_once() {
+fn policies_claiming_few_requests_are_one_logged_problem() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
     gate.get("shop.example", "/", "");
@@ -231,7 +231,7 @@ fn policies_that_claim_few_requests_are_a_problem_that_is_logged_once() {
 }
 
 #[test]
-fn proxy_that_is_not_declared_is_a_problem_that_names_the_setting() {
+fn undeclared_proxy_is_a_problem_with_its_setting() {
     let origin = Origin::plain();
     let through_proxy = "X-Forwarded-For: 198.51.100.7\r\nX-Forwarded-Proto: https\r\n";
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
@@ -323,7 +323,7 @@ fn clients_with_forwarding_fields_among_others_are_no_proxy() {
 }
 
 #[test]
-fn status_shows_what_is_enforced_for_whom() {
+fn status_shows_enforcement_by_site() {
     let policy = "hosts: [shop.example]\nrobots: { origin: replace }\nenforcement:\n  mode: enforce\n  exempt: [Bingbot]\n  \
                   purposes: { training: { mode: observe } }\n  agents: { Bytespider: { mode: \"off\" } }\n";
     let gate = Setup::before(Origin::nowhere())
@@ -415,7 +415,7 @@ fn deleted_policy_is_enforced_until_its_end_is_confirmed() {
 }
 
 #[test]
-fn second_crawlgate_on_a_control_socket_is_refused_with_the_pid_of_the_first() {
+fn second_process_on_a_control_socket_learns_the_first_pid() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
     let refused = |gate: &Gate| {
@@ -574,5 +574,5 @@ fn first_day_and_a_stale_copy_say_until_when() {
         (&"stale_copy".into(), true)
     );
     assert_eq!(logged(&gate, "access.log", "/new/"), told["older_until"]);
-    assert!(status(&gate).0["sites"][0]["held_until"].as_str() >= told["older_until"].as_str());
+    assert!(status(&gate).0["sites"][0]["cached_until"].as_str() >= told["older_until"].as_str());
 }

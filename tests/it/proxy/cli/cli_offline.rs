@@ -119,7 +119,7 @@ fn warnings_fail_the_check_only_when_they_are_denied() {
 }
 
 #[test]
-fn settings_that_prove_crawlers_answer_the_warning_about_unverified_ones() {
+fn identity_settings_silence_the_unverified_warning() {
     let policy = format!(
         "{GOOD}enforcement:\n  unverified: refuse\n  agents: {{ OurOwnBot: {{ unverified: refuse }} }}\n"
     );
@@ -180,7 +180,7 @@ fn two_policies_for_one_host_are_a_conflict() {
 }
 
 #[test]
-fn what_is_not_there_is_told_apart_from_what_is_wrong() {
+fn missing_files_and_wrong_files_exit_differently() {
     assert_eq!(
         crawlgate(&["check", "/nowhere/at/all"]).status.code(),
         Some(3)
@@ -203,7 +203,7 @@ fn what_is_not_there_is_told_apart_from_what_is_wrong() {
 }
 
 #[test]
-fn wrong_usage_exits_2_and_says_what_is_wrong_on_standard_error() {
+fn wrong_usage_exits_2_with_the_error_on_stderr() {
     for arguments in [
         &["nonsense"][..],
         &[],
@@ -456,7 +456,7 @@ fn an_address_of_ipv4_is_the_same_one_mapped_into_ipv6() {
 }
 
 #[test]
-fn explain_shows_kept_lines_of_the_origin_in_the_order_in_which_they_are_sent() {
+fn explain_shows_origin_tags_in_sent_order() {
     let rules =
         "origin_tags: keep\nindexing: { tags: { '*': notranslate, googlebot: nosnippet } }\n";
     let policies = directory(&[("shop.yaml", &format!("{GOOD}{rules}"))]);
@@ -753,7 +753,7 @@ fn a_reader_that_has_read_enough_is_no_error() {
 const ROBOTS_TXT: &str = "User-agent: Googlebot\nUser-agent: MJ12bot\nDisallow: /a%62c\nAllow: /a\n\nUser-agent: *\nDisallow: /private\n";
 
 #[test]
-fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
+fn tester_shows_verdict_group_line_and_googles_reading() {
     let files = directory(&[("robots.txt", ROBOTS_TXT)]);
     let file = files.path().join("robots.txt").display().to_string();
     let output = crawlgate(&[
@@ -887,7 +887,7 @@ fn tester_answers_for_a_known_crawler_as_its_operator_documents() {
 }
 
 #[test]
-fn tester_rejects_what_is_no_path() {
+fn tester_rejects_a_malformed_path() {
     let files = directory(&[("robots.txt", ROBOTS_TXT)]);
     let file = files.path().join("robots.txt").display().to_string();
     for (agent, url, remedy) in [
@@ -1010,7 +1010,7 @@ fn notes_are_counted_in_one_line_and_shown_when_asked_for() {
 }
 
 #[test]
-fn a_site_that_is_closed_to_everybody_is_the_first_thing_that_check_says() {
+fn check_reports_a_closed_site_first() {
     let files = directory(&[(
         "robots.txt",
         "User-agent: *\nCrawl-delay: 9\n\nUser-agent: 008\nDisallow: /\n",
@@ -1081,7 +1081,7 @@ fn tester_answers_a_batch_line_by_line_and_always_exits_with_0() {
 }
 
 #[test]
-fn a_robots_txt_is_linted_by_check_and_imported_into_a_policy_that_check_accepts() {
+fn imported_robots_txt_passes_check() {
     let files = directory(&[(
         "robots.txt",
         "User-agent: *\nDisalow: /a\nDisallow: private\nClean-param: ref /\n",
@@ -1221,7 +1221,7 @@ fn tester_says_that_the_file_is_of_another_host() {
 }
 
 #[test]
-fn import_asks_for_the_host_where_the_url_is_not_what_clients_use() {
+fn import_of_an_address_asks_for_the_host() {
     let origin = crate::proxy::support::Origin::saying(
         "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nUser-agent:*",
     );
@@ -1299,7 +1299,7 @@ fn input_without_an_end_is_read_up_to_a_bound() {
             "GPTBot",
             "--policies",
             ".",
-            "--held",
+            "--cached",
             "/dev/zero",
             "/",
         ],

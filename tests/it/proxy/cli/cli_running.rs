@@ -138,7 +138,7 @@ fn without_a_running_crawlgate_the_commands_say_so_and_exit_3() {
 }
 
 #[test]
-fn the_demo_refuses_what_its_policy_disallows_and_counts_it() {
+fn demo_blocks_and_counts_disallowed_requests() {
     let demo = Demo::start();
     assert!(demo.get("/", "GPTBot").starts_with("HTTP/1.1 403 "));
     let person = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
@@ -193,7 +193,7 @@ fn the_guide_of_the_demo_leads_to_its_report() {
 }
 
 #[test]
-fn wget_crawls_the_demo_within_its_rules_and_is_refused_beyond_them() {
+fn wget_gets_allowed_pages_of_the_demo_alone() {
     let demo = Demo::start();
     let blocked = |demo: &Demo| {
         let metrics = get(&demo.admin, "/metrics", "test");
@@ -316,7 +316,7 @@ fn a_bad_policy_is_refused_on_reload_and_the_old_one_stays() {
 }
 
 #[test]
-fn a_saved_policy_is_read_without_being_told() {
+fn saved_policy_is_reloaded_by_the_watch() {
     let demo = Demo::start();
     let file = demo.policies.path().join("demo.yaml");
     let good = std::fs::read_to_string(&file).expect("the policy");
@@ -333,7 +333,7 @@ fn a_saved_policy_is_read_without_being_told() {
 }
 
 #[test]
-fn what_explain_says_is_what_the_running_demo_does() {
+fn explain_equals_the_running_demo() {
     let demo = Demo::start();
     for (user_agent, target) in [
         ("GPTBot", "/"),

@@ -85,7 +85,7 @@ fn offered(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn bash_reads_the_script_and_completes_commands_flags_and_values() {
+fn bash_completes_commands_flags_and_values() {
     let script = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(script.path(), printed(&["completions", "bash"])).expect("the script");
     let syntax = Command::new("bash")
@@ -224,7 +224,7 @@ fn every_command_has_a_page_with_all_that_its_help_tells() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_told_by_name() {
+fn unwritable_directory_is_named_in_the_error() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let output = crawlgate(&["man", "--dir", file.path().to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(3));
@@ -236,7 +236,7 @@ fn a_directory_that_cannot_be_written_is_told_by_name() {
 }
 
 #[test]
-fn nobody_reading_on_is_no_error() {
+fn closed_pipe_is_no_error() {
     for arguments in [&["schema"][..], &["completions", "bash"], &["man"]] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);

@@ -71,7 +71,7 @@ fn violations_are_certain_from_the_first_minute() {
     assert_eq!(kind(&gate, "/cart/"), "violation");
     let event = last_event(&gate, "/cart/");
     assert_eq!(
-        (&event["history"], event["held"].as_array().map(Vec::len)),
+        (&event["history"], event["cached"].as_array().map(Vec::len)),
         (&"declared".into(), Some(1)),
         "{event}"
     );
@@ -121,7 +121,7 @@ fn the_word_on_the_past_ends_when_the_clock_is_set() {
 }
 
 #[test]
-fn the_word_on_the_past_counts_for_nothing_where_nothing_is_kept() {
+fn previous_without_state_counts_for_nothing() {
     let origin = Origin::plain();
     let setup = setup(&origin, &policy("previous: before.txt,"));
     fs::write(setup.policies().join("before.txt"), BEFORE).expect("the file from before");
@@ -169,7 +169,7 @@ fn with_robots_txt(received: &Received, stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn the_origins_own_file_can_be_what_was_there_before() {
+fn previous_can_be_the_origins_own_file() {
     let origin = Origin::start(with_robots_txt);
     let policy = format!(
         "hosts: [{HOST}]\nrobots: {{ previous: origin, groups: [{{ agents: \"*\", disallow: [/new/] }}] }}\n"

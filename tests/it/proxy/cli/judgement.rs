@@ -3,7 +3,7 @@
 
 use crate::proxy::support::{Gate, Origin, Received, Setup, eventually, run};
 use crawlgate::crawlers::Registry;
-use crawlgate::robots::{Dialect, File, Reading};
+use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
@@ -218,8 +218,8 @@ fn gate(gate: &Gate, host: &str, state: &str) -> (Judgement, [bool; 4]) {
         if is_closed { 503 } else { 200 },
         "{host}: {state}"
     );
-    let reading = Reading::new(
-        &File::parse(served.body),
+    let reading = DialectRules::new(
+        &RobotsFile::parse(served.body),
         Dialect::Rfc9309,
         &Registry::builtin().tokens_with_blanks(),
     );

@@ -4,12 +4,12 @@
 
 use crawlgate::crawlers::{Claim, Registry};
 use crawlgate::internals::policy::IncludedFiles;
-use crawlgate::internals::policy::origin::{Origin, OriginFile};
-use crawlgate::internals::verdict::Surroundings;
-use crawlgate::internals::yaml::{Document, Node, Value as Yaml};
+use crawlgate::internals::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crawlgate::internals::verdict::PolicySources;
+use crawlgate::internals::yaml::{Node, NodeValue as Yaml, YamlDocument};
 use crawlgate::internals::{policy, settings, verdict};
 use crawlgate::time::Timestamp;
-use crawlgate::yaml::{Diagnostic, Diagnostics, Severity, Source};
+use crawlgate::yaml::{Diagnostic, Diagnostics, Severity, SourceFile};
 use jsonschema::Validator;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -41,7 +41,9 @@ static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
     kind(
         "settings",
         settings::SCHEMA,
-        |text| settings::read(&source(text), Path::new(""), settings::Settings::default()).1,
+        |text| {
+            settings::decode_settings(&source(text), Path::new(""), settings::Settings::default()).1
+        },
         &["src/settings"],
     )
 });
@@ -67,8 +69,8 @@ fn kinds() -> [&'static Kind; 2] {
     [&POLICY, &SETTINGS]
 }
 
-fn source(text: &str) -> Source {
-    Source {
+fn source(text: &str) -> SourceFile {
+    SourceFile {
         name: "file.yaml".into(),
         text: text.into(),
     }
@@ -85,7 +87,7 @@ fn read(path: &str) -> String {
 // ---- what an editor sees: YAML by the core schema of YAML 1.2
 
 fn as_json(text: &str) -> Option<Value> {
-    let document = Document::parse(&source(text), &mut Diagnostics::default())?;
+    let document = YamlDocument::parse(&source(text), &mut Diagnostics::default())?;
     Some(document.root.as_ref().map_or(Value::Null, value))
 }
 
@@ -379,7 +381,7 @@ fn the_schema_has_exactly_the_fields_that_the_decoder_takes() {
 }
 
 #[test]
-fn every_map_of_fields_refuses_others_and_every_field_is_described() {
+fn schema_refuses_unknown_fields_and_describes_known_ones() {
     for kind in kinds() {
         for (path, parts) in places(kind) {
             let place = format!("{}{}", kind.name, shown(&path));
@@ -402,7 +404,7 @@ fn every_map_of_fields_refuses_others_and_every_field_is_described() {
 // ---- shapes
 
 #[test]
-fn lists_maps_and_single_values_may_stand_where_the_decoder_takes_them() {
+fn schema_accepts_the_shapes_of_the_decoder() {
     for kind in kinds() {
         for (path, parts) in places(kind)
             .into_iter()
@@ -480,11 +482,11 @@ fn the_words_of_the_schema_are_the_words_that_the_decoder_takes() {
             let refusal = refusals
                 .first()
                 .unwrap_or_else(|| panic!("{place} takes any word"));
-            // `strict`, `lane` and `evidence` are yes or no in any of their spellings: there the
+            // `strict`, `direct_forwarding` and `evidence` are yes or no in any of their spellings: there the
             // schema's words are only what is offered.
             let offered = [
                 "settings/strict",
-                "settings/lane",
+                "settings/direct_forwarding",
                 "settings/evidence",
                 "policy/html/meta",
             ];
@@ -532,13 +534,13 @@ fn set(document: &mut Value, path: &[Step], to: &Value) {
 
 /// All that a policy does, as far as a default can change it.
 fn effects(document: &Value) -> String {
-    let origin = OriginFile::new("origin", *b"User-agent: *\nDisallow: /tmp/\n");
+    let origin = OriginRobotsTxt::new("origin", *b"User-agent: *\nDisallow: /tmp/\n");
     let text = source(&document.to_string());
-    let surroundings = Surroundings {
-        origin: &Origin::Read(origin.into()),
+    let surroundings = PolicySources {
+        origin: &OriginAvailability::Available(origin.into()),
         files: &IncludedFiles::default(),
     };
-    let (site, findings) = verdict::load_with(
+    let (site, findings) = verdict::load_site_at(
         "shop",
         &text,
         surroundings,
@@ -569,7 +571,7 @@ fn effects(document: &Value) -> String {
         .policy
         .retire
         .iter()
-        .map(|retired| retired.disallow_after.value)
+        .map(|retired| retired.disallow_after)
         .collect();
     let tags = (site.origin_tags, html, retired);
     let settled = (
@@ -586,7 +588,7 @@ fn effects(document: &Value) -> String {
 }
 
 #[test]
-fn what_an_editor_offers_is_accepted() {
+fn values_offered_by_an_editor_are_accepted() {
     let mut seen = 0;
     for kind in kinds() {
         for (path, parts) in places(kind) {
@@ -643,7 +645,7 @@ fn other_than(default: &Value, path: &[Step], parts: &[&Value]) -> Option<Value>
 }
 
 #[test]
-fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
+fn policy_default_equals_a_missing_field() {
     let base = json!({
         "robots": { "groups": [{ "agents": ["*"], "disallow": ["/cart/"] }] },
         "pause": { "from": "2026-12-01T01:00:00Z", "until": "2026-12-01T03:00:00Z" },
@@ -685,13 +687,13 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
 }
 
 #[test]
-fn a_default_of_the_settings_is_what_leaving_the_field_out_comes_to() {
+fn settings_default_equals_a_missing_field() {
     let settled = |document: &Value| {
         let text = document.to_string();
         let (file, findings) =
-            settings::read(&source(&text), Path::new(""), settings::Settings::default());
+            settings::decode_settings(&source(&text), Path::new(""), settings::Settings::default());
         let file = file.unwrap_or_else(|| panic!("{text}: {:?}", findings.items));
-        file.settle().expect("an origin")
+        file.finalize().expect("an origin")
     };
     let without = json!({ "origins": [{ "servers": "http://127.0.0.1:3000" }] });
     let mut seen = 0;
@@ -738,7 +740,7 @@ fn yaml_files(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_policy_and_settings_file_that_comes_with_crawlgate_is_accepted_by_its_schema() {
+fn shipped_policies_and_settings_match_their_schemas() {
     let mut files = Vec::new();
     for directory in ["policies", "deploy", "docs"] {
         yaml_files(&repository(directory), &mut files);
@@ -788,8 +790,8 @@ const RIGHT_POLICIES: &[&str] = &[
     "robots: { origin: merge, sitemaps: 'https://shop.example/s.xml' }",
     "robots: { origin: only, max_age: 60 }",
     "robots: { origin: replace, max_age: '1h 30m' }\nenforcement: { grace: 1w, behind_cache: Yes }",
-    "robots: { origin: replace }\nenforcement: { behind_cache: 90m }\ntests: { agent: GPTBot, path: /, held: none, expect: { kind: allowed, never_fetched: no } }",
-    "robots: { origin: replace }\nenforcement: { behind_cache: no }\ntests: { agent: GPTBot, path: /, held: \"User-agent: *\\nDisallow: /\", expect: allowed }",
+    "robots: { origin: replace }\nenforcement: { behind_cache: 90m }\ntests: { agent: GPTBot, path: /, cached: none, expect: { kind: allowed, never_fetched: no } }",
+    "robots: { origin: replace }\nenforcement: { behind_cache: no }\ntests: { agent: GPTBot, path: /, cached: \"User-agent: *\\nDisallow: /\", expect: allowed }",
     "robots: { origin: replace }\nenforcement: { disallowed: { body: x }, agents: { GPTBot: { disallowed: { retry_after: 1h } } } }",
     "robots: { origin: replace }\nenforcement: { mode: false, disallowed: '403', ambiguous: { status: 0410, body: 12 } }",
     "robots: { origin: replace }\nenforcement: { agents: { 360Spider: { mode: off } }, purposes: { tool: { mode: enforce } } }",
@@ -813,7 +815,7 @@ const RIGHT_SETTINGS: &[&str] = &[
     "origins: http://127.0.0.1:3000",
     "origins: [HTTPS://Origin.example/, 'http://[::1]:81']\nlisten: { address: '[::1]:0' }",
     "listen: [127.0.0.1:1, { address: 127.0.0.1:2 }]\nadmin: Off\ncontrol: no\nstate: false\nstrict: TRUE",
-    "lane: off\nstrict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, idle: 90, drain: 1m30s }",
+    "direct_forwarding: off\nstrict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, idle: 90, drain: 1m30s }",
     "origins: { hosts: '*.shop.example', servers: http://a, timeouts: { connect: 1ms, idle: 1h } }",
     "origins: [{ paths: /api/, servers: [{ url: http://a, weight: 100 }, { url: http://b, backup: yes }] }, http://c]",
     "origins: { servers: [http://a, http://b], balance: client, ejection: off }",
@@ -974,7 +976,7 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, expect: forbidden }]",
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, status: 99, expect: allowed }]",
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, ip: here, expect: allowed }]",
-    "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, held: x, expect: allowed }]",
+    "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, cached: x, expect: allowed }]",
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, expect: { kind: disallowed } }]",
     "- robots",
 ];
@@ -1067,14 +1069,15 @@ const WRONG_SETTINGS: &[&str] = &[
     "threads: 0",
     "threads: 1025",
     "threads: many",
-    "lane: fast",
+    "direct_forwarding: fast",
+    "lane: off",
     "strict: maybe",
     "strict: 1",
     "- listen",
 ];
 
 #[test]
-fn what_is_wrong_is_refused_by_the_decoder_and_by_the_schema() {
+fn decoder_and_schema_refuse_the_same_mistakes() {
     for (kind, texts) in [(&*POLICY, WRONG_POLICIES), (&*SETTINGS, WRONG_SETTINGS)] {
         for text in texts {
             assert!(!kind.accepts(text), "{} accepts {text}", kind.name);
@@ -1473,7 +1476,7 @@ fn crawlgate(arguments: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn the_command_prints_the_schema_of_a_policy_unless_settings_are_asked_for() {
+fn schema_command_prints_policy_schema_by_default() {
     for (arguments, schema) in [
         (&["schema"][..], policy::SCHEMA),
         (&["schema", "policy"], policy::SCHEMA),

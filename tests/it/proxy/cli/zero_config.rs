@@ -118,7 +118,7 @@ fn wget_keeping_to_each_host_s_own_rules_breaks_none() {
 }
 
 #[test]
-fn exactly_the_fetches_that_break_a_host_s_own_rules_are_counted_at_its_site() {
+fn violations_are_counted_at_the_site_of_their_host() {
     let (one, other, gate) = two_hosts();
     crawl(&gate, ONE, &["-e", "robots=off"]);
     crawl(&gate, OTHER, &["-e", "robots=off"]);
@@ -141,7 +141,7 @@ fn exactly_the_fetches_that_break_a_host_s_own_rules_are_counted_at_its_site() {
 }
 
 #[test]
-fn one_host_s_origin_is_down_and_the_other_s_site_does_not_notice() {
+fn failing_origin_of_one_host_leaves_the_other_alone() {
     let (one, other, mut gate) = two_hosts();
     let before = robots_txt(&gate, OTHER);
     drop(other);
@@ -195,7 +195,7 @@ fn one_host_s_origin_is_down_and_the_other_s_site_does_not_notice() {
 }
 
 #[test]
-fn three_lines_of_policy_for_one_host_change_there_what_they_say() {
+fn policy_for_one_host_changes_that_host_alone() {
     let (_one, other, gate) = two_hosts();
     let before = robots_txt(&gate, ONE);
     crawl(&gate, ONE, &["-e", "robots=off"]);
@@ -252,7 +252,7 @@ fn three_lines_of_policy_for_one_host_change_there_what_they_say() {
 
 /// Where one file stands for several hosts, somebody may want it otherwise.
 #[test]
-fn a_start_where_one_robots_txt_stands_for_several_hosts_says_so() {
+fn start_logs_hosts_that_share_one_robots_txt() {
     let nginx = Nginx::start(None);
     let start = |hosts: &str| {
         let origins = format!("origins: [{{ {hosts}servers: http://{} }}]", nginx.address);

@@ -213,7 +213,7 @@ fn requests_pass_and_say_so_while_crawlgate_is_down() {
 }
 
 #[test]
-fn what_nginx_answers_by_itself_says_nothing_of_crawlgate() {
+fn answers_of_nginx_itself_do_not_name_crawlgate() {
     let (_gate, origin, proxy) = with_policy(POLICY);
     for (method, target, fields, status) in [
         ("GET", "/ok#/../private/x", "", 400),

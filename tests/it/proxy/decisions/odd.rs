@@ -1,4 +1,4 @@
-//! Odd heads and spellings through every door, with the real programs: crawlgate's own edge over
+//! Odd heads and spellings through every entry point, with the real programs: crawlgate's own edge over
 //! HTTP/1 and HTTP/2, and nginx, Caddy and HAProxy beside the decision service. Whatever a client
 //! writes, it gets nothing that the plain request would not: no closed page, and no robots.txt of
 //! the origin's own.
@@ -124,7 +124,7 @@ const AGENTS: [&[u8]; 7] = [
     b"GPTBot/1.0\r\n Firefox",
 ];
 
-/// A request as octets.
+/// A request as bytes.
 fn head(line: &str, host: &str, agent: &[u8], lines: &[u8]) -> Vec<u8> {
     let end: &[u8] = if lines.is_empty() { b"" } else { b"\r\n" };
     let first = format!("{line}\r\nHost: {host}\r\nUser-Agent: ");
@@ -240,10 +240,10 @@ fn origin() -> SocketAddr {
 
 /// Answers one request.
 fn page(stream: &mut TcpStream) -> Option<()> {
-    let (mut head, mut octet) = (Vec::new(), [0]);
+    let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut octet).ok()?;
-        head.push(octet[0]);
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
     }
     let text = String::from_utf8_lossy(&head);
     let target = text.split(' ').nth(1)?;
@@ -291,10 +291,10 @@ fn resolved(target: &str) -> String {
     format!("{}{end}", segments.join("/"))
 }
 
-/// What comes back, until the end of the connection. A door may stop listening before it has read
+/// What comes back, until the end of the connection. An entry point may stop listening before it has read
 /// all.
-fn answer(door: SocketAddr, request: &[u8]) -> Vec<u8> {
-    let mut stream = open(door);
+fn answer(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+    let mut stream = open(address);
     let _ = stream.write_all(request);
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
@@ -305,8 +305,8 @@ fn answer(door: SocketAddr, request: &[u8]) -> Vec<u8> {
     }
 }
 
-fn open(door: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect_timeout(&door, PATIENCE).expect("a connection");
+fn open(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
     stream
@@ -314,26 +314,26 @@ fn open(door: SocketAddr) -> TcpStream {
 
 fn shown(request: &[u8]) -> String {
     let shown = &request[..request.len().min(300)];
-    format!("{} octets: {}", request.len(), shown.escape_ascii())
+    format!("{} bytes: {}", request.len(), shown.escape_ascii())
 }
 
-fn has(octets: &[u8], wanted: &[u8]) -> bool {
-    memchr::memmem::find(octets, wanted).is_some()
+fn has(bytes: &[u8], wanted: &[u8]) -> bool {
+    memchr::memmem::find(bytes, wanted).is_some()
 }
 
-/// Sends all of them to a door, some again: what depends on who is faster does not show at once.
-fn check(door: SocketAddr, log: impl Fn() -> String) {
-    let open = answer(door, &plain("/public/", "GPTBot/1.0"));
+/// Sends all of them to an entry point, some again: what depends on who is faster does not show at once.
+fn check(address: SocketAddr, log: impl Fn() -> String) {
+    let open = answer(address, &plain("/public/", "GPTBot/1.0"));
     assert!(
         has(&open, b"an open page"),
-        "the door is shut: {}{}",
+        "the entry point is closed: {}{}",
         open.escape_ascii(),
         log()
     );
     for request in requests() {
         let rounds = if request.len() > 10_000 { 8 } else { 1 };
         for _ in 0..rounds {
-            let answer = answer(door, &request);
+            let answer = answer(address, &request);
             assert!(
                 !has(&answer, SECRET) && !has(&answer, OWN_FILE),
                 "{}\n{}",
@@ -342,10 +342,10 @@ fn check(door: SocketAddr, log: impl Fn() -> String) {
             );
         }
     }
-    let open = answer(door, &plain("/public/", "GPTBot/1.0"));
+    let open = answer(address, &plain("/public/", "GPTBot/1.0"));
     assert!(
         has(&open, b"an open page"),
-        "the door does not stand: {}{}",
+        "the entry point does not answer: {}{}",
         open.escape_ascii(),
         log()
     );
@@ -363,11 +363,11 @@ fn nothing_odd_passes_crawlgates_own_edge() {
 #[test]
 fn nothing_odd_passes_nginx() {
     let service = Setup::deciding().policy("site", POLICY).start();
-    let door = nginx::start(service.address, origin());
-    check(door.address, || door.log());
+    let server = nginx::start(service.address, origin());
+    check(server.address, || server.log());
     // nginx takes the name of its server for it.
     let without_host = answer(
-        door.address,
+        server.address,
         b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n",
     );
     assert!(
@@ -375,23 +375,23 @@ fn nothing_odd_passes_nginx() {
         "{}",
         without_host.escape_ascii()
     );
-    assert!(has(&answer(door.address, HEALTH_CHECK), b"an open page"));
+    assert!(has(&answer(server.address, HEALTH_CHECK), b"an open page"));
 }
 
 #[test]
 fn nothing_odd_passes_caddy() {
     let service = Setup::deciding().policy("site", POLICY).start();
-    let door = caddy::start(service.address, origin());
-    check(door.address, || door.log());
+    let server = caddy::start(service.address, origin());
+    check(server.address, || server.log());
 }
 
 #[test]
 fn nothing_odd_passes_haproxy() {
     let service = Setup::deciding().policy("site", POLICY).start();
-    let door = haproxy::start(service.address, origin());
-    check(door.address, || door.log());
+    let server = haproxy::start(service.address, origin());
+    check(server.address, || server.log());
     let without_host = answer(
-        door.address,
+        server.address,
         b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n",
     );
     assert!(
@@ -399,7 +399,7 @@ fn nothing_odd_passes_haproxy() {
         "{}",
         without_host.escape_ascii()
     );
-    assert!(has(&answer(door.address, HEALTH_CHECK), b"an open page"));
+    assert!(has(&answer(server.address, HEALTH_CHECK), b"an open page"));
 }
 
 /// A request over HTTP/2: pseudo fields and fields as they are written, without indexing (RFC 7541
@@ -432,12 +432,12 @@ fn http2_request(target: &str, host: &str, agent: &[u8], more: &[(&[u8], &[u8])]
     [PREFACE, &SETTINGS, &frame].concat()
 }
 
-/// The octets of all frames up to the end of the stream.
-fn http2_answer(door: SocketAddr, request: &[u8]) -> Vec<u8> {
+/// The bytes of all frames up to the end of the stream.
+fn http2_answer(address: SocketAddr, request: &[u8]) -> Vec<u8> {
     const RST_STREAM: u8 = 3;
     const END_STREAM: u8 = 1;
-    let mut stream = open(door);
-    stream.write_all(request).expect("the door listens");
+    let mut stream = open(address);
+    stream.write_all(request).expect("the entry point listens");
     let mut answer = Vec::new();
     loop {
         let mut head = [0; 9];
@@ -475,7 +475,7 @@ fn nothing_odd_passes_crawlgates_own_edge_over_http_2() {
         .iter()
         .map(|agent| http2_request("/private/", HOST, agent, &[]));
     let lines = LINES.iter().filter_map(|line| {
-        let colon = line.iter().position(|octet| *octet == b':')?;
+        let colon = line.iter().position(|byte| *byte == b':')?;
         let name = line[..colon].to_ascii_lowercase();
         if name == b"host" {
             return None;

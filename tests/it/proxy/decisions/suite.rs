@@ -1,10 +1,10 @@
-//! Policies by crawlers by paths, through every door: what crawlgate answers as a proxy, each proxy
+//! Policies by crawlers by paths, through every entry point: what crawlgate answers as a proxy, each proxy
 //! beside the decision service answers too, where the table of docs/behind-your-proxy.md says so.
 
 use super::{caddy, envoy, forward_auth, haproxy, nginx};
 use crate::proxy::support::nginx::Nginx;
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Response, Setup};
-use crawlgate::indexing::{Tags, parse_lines};
+use crawlgate::indexing::{RobotsTags, parse_lines};
 
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const OTHER: &str = "Mozilla/5.0 (compatible; SomethingBot/1.0; +https://bot.example/)";
@@ -47,7 +47,7 @@ struct Said {
     retry_after: Option<String>,
     /// Of refusals and of robots.txt.
     body: Option<String>,
-    tags: Tags,
+    tags: RobotsTags,
     signals: Vec<Vec<String>>,
 }
 
@@ -63,17 +63,22 @@ fn said(response: &Response, is_own: bool, has_tags: bool) -> Said {
                     .into_iter()
                     .map(str::as_bytes),
             ),
-            false => Tags::default(),
+            false => RobotsTags::default(),
         },
         signals: response.signals(),
     }
 }
 
-/// What a door answers to a request.
-type Door<'a> = dyn Fn(&str, &str) -> Response + 'a;
+/// What an entry point answers to a request.
+type EntryPoint<'a> = dyn Fn(&str, &str) -> Response + 'a;
 
-/// Compares a door with the proxy. A door that sees decisions alone says 200 for what passes.
-fn compare(name: &str, proxy: &Gate, door: &Door<'_>, (forwards, knows_types): (bool, bool)) {
+/// Compares an entry point with the proxy. An entry point that sees decisions alone says 200 for what passes.
+fn compare(
+    name: &str,
+    proxy: &Gate,
+    entry_point: &EntryPoint<'_>,
+    (forwards, knows_types): (bool, bool),
+) {
     for agent in AGENTS {
         for path in PATHS {
             let expected = proxy.fetch_as(agent, path);
@@ -85,7 +90,7 @@ fn compare(name: &str, proxy: &Gate, door: &Door<'_>, (forwards, knows_types): (
                 expected.status = 200;
             }
             assert_eq!(
-                said(&door(agent, path), is_own, has_tags),
+                said(&entry_point(agent, path), is_own, has_tags),
                 expected,
                 "{name}: {agent} {path}"
             );
@@ -106,11 +111,11 @@ fn each_policy(name: &str, compare: impl Fn(&Gate, &Gate, &Nginx)) {
 #[test]
 fn nginx_answers_as_the_proxy_does() {
     each_policy("nginx", |proxy, service, origin| {
-        let door = nginx::start(service.address, origin.address);
+        let server = nginx::start(service.address, origin.address);
         compare(
             "nginx",
             proxy,
-            &|agent, path| door.fetch_as(agent, path),
+            &|agent, path| server.fetch_as(agent, path),
             (true, true),
         );
     });
@@ -119,11 +124,11 @@ fn nginx_answers_as_the_proxy_does() {
 #[test]
 fn caddy_answers_as_the_proxy_does() {
     each_policy("caddy", |proxy, service, origin| {
-        let door = caddy::start(service.address, origin.address);
+        let server = caddy::start(service.address, origin.address);
         compare(
             "caddy",
             proxy,
-            &|agent, path| door.fetch_as(agent, path),
+            &|agent, path| server.fetch_as(agent, path),
             (true, false),
         );
     });
@@ -132,11 +137,11 @@ fn caddy_answers_as_the_proxy_does() {
 #[test]
 fn haproxy_answers_as_the_proxy_does() {
     each_policy("haproxy", |proxy, service, origin| {
-        let door = haproxy::start(service.address, origin.address);
+        let server = haproxy::start(service.address, origin.address);
         compare(
             "haproxy",
             proxy,
-            &|agent, path| door.fetch_as(agent, path),
+            &|agent, path| server.fetch_as(agent, path),
             (true, true),
         );
     });
@@ -154,12 +159,12 @@ fn fields_about_use_that_the_application_sends_stand() {
     let service = Setup::deciding().policy("site", policy).start();
     let ours = proxy.fetch_as(BROWSER, "/page").signals();
     for start in [nginx::start, caddy::start, haproxy::start] {
-        let door = start(service.address, application.address);
+        let server = start(service.address, application.address);
         assert_eq!(
-            door.fetch_as(BROWSER, "/page").signals(),
+            server.fetch_as(BROWSER, "/page").signals(),
             ours,
             "{}",
-            door.log()
+            server.log()
         );
     }
 }
@@ -171,13 +176,13 @@ fn requests_pass_while_crawlgate_hangs() {
     let hung = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let service = hung.local_addr().expect("its address");
     for start in [nginx::start, caddy::start, haproxy::start] {
-        let door = start(service, application.address);
-        let passed = door.fetch_as(GPTBOT, "/page");
+        let server = start(service, application.address);
+        let passed = server.fetch_as(GPTBOT, "/page");
         assert_eq!(
             (passed.status, passed.field("crawlgate")),
             (200, Some("unavailable")),
             "{}",
-            door.log()
+            server.log()
         );
     }
 }

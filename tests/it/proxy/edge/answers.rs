@@ -32,7 +32,7 @@ fn fields(response: &Response) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Asks at both doors, and compares octet by octet.
+/// Asks at both entry points, and compares byte by byte.
 fn both(gate: &Gate, http2: &Http2, method: &str, target: &str, asked: &[(&str, &str)]) -> u16 {
     let lines: String = asked
         .iter()

@@ -66,7 +66,7 @@ fn all_are_closed(connections: &mut [Connection]) {
             if connection.was_reset() {
                 break;
             }
-            connection.octets(1);
+            connection.bytes(1);
         }
     }
     assert!(began.elapsed() < PATIENCE);
@@ -106,9 +106,9 @@ fn garbage_and_head_bombs_end_their_own_connection_alone() {
         let mut random = Random::seeded(0x2545_f491_4f6c_dd1d);
         let mut open = Vec::new();
         for _ in 0..100 {
-            let octets: Vec<u8> = (0..2_000).map(|_| random.next() as u8).collect();
+            let bytes: Vec<u8> = (0..2_000).map(|_| random.next() as u8).collect();
             let mut connection = gate.connect();
-            let _ = connection.try_send_bytes(&octets);
+            let _ = connection.try_send_bytes(&bytes);
             connection.try_finish_sending();
             open.push(connection);
         }
@@ -342,7 +342,7 @@ fn floods_of_frames_that_move_nothing_end_their_own_connection() {
 }
 
 #[test]
-fn client_that_reads_nothing_of_what_its_frames_cause_is_ended() {
+fn client_that_reads_no_replies_is_disconnected() {
     let origin = Origin::plain();
     let gate = gate(&origin);
     while_others_are_served(&gate, || {
@@ -353,7 +353,7 @@ fn client_that_reads_nothing_of_what_its_frames_cause_is_ended() {
 }
 
 #[test]
-fn client_that_updates_windows_and_pings_beside_its_requests_goes_on() {
+fn client_with_window_updates_and_pings_is_served() {
     let body = "x".repeat(1_000);
     let page = format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{body}");
     let origin = Origin::start(move |_, stream| stream.write_all(page.as_bytes()).is_ok());
@@ -417,7 +417,7 @@ fn thousand_idle_connections_hold_little_memory_and_end_in_time() {
     while_others_are_served(&gate, || all_are_closed(&mut open));
 }
 
-/// Trailers of a field of one octet, and of thousands of references to it, one octet each (RFC 7541
+/// Trailers of a field of one byte, and of thousands of references to it, one byte each (RFC 7541
 /// section 6.1).
 fn trailers_of_references() -> Vec<u8> {
     [b"\x40\x01b\x00".as_slice(), &[0xbe; 9_800]].concat()
@@ -440,7 +440,7 @@ fn trailers_behind_a_request_that_is_answered_hold_no_memory() {
     let connections: Vec<Connection> = (0..4)
         .map(|_| {
             let mut connection = gate.connect();
-            // Not an octet of a body may be sent: the answers wait.
+            // Not a byte of a body may be sent: the answers wait.
             connection
                 .send_bytes(&[PREFACE, &frame(SETTINGS_FRAME, 0, 0, &[0, 4, 0, 0, 0, 0])].concat());
             for number in 0..100 {

@@ -12,14 +12,14 @@ use std::net::TcpListener;
 const BUFFERS: &str = "crawlgate_buffers_bytes";
 const IN_FLIGHT: &str = "crawlgate_requests_in_flight";
 const KIB: f64 = 1024.0;
-/// What a request counts in the lane and through Pingora, without its head and its response.
-const IN_LANE: f64 = 24.0 * KIB;
+/// What a request counts in the forwarder and through Pingora, without its head and its response.
+const IN_FORWARDER: f64 = 24.0 * KIB;
 const IN_PINGORA: f64 = 120.0 * KIB;
 /// Settings and a policy for each way.
 const WAYS: [(&str, &str, f64); 3] = [
-    ("lane: on", "", IN_LANE),
-    ("lane: off", "", IN_PINGORA),
-    ("lane: on", "html: { meta: yes }\n", IN_PINGORA),
+    ("direct_forwarding: on", "", IN_FORWARDER),
+    ("direct_forwarding: off", "", IN_PINGORA),
+    ("direct_forwarding: on", "html: { meta: yes }\n", IN_PINGORA),
 ];
 
 fn value(gate: &Gate, series: &str) -> f64 {
@@ -160,10 +160,10 @@ fn memory_of_uploads_that_no_origin_reads_is_within_the_count() {
     static BODY: [u8; 1 << 20] = [b'x'; 1 << 20];
     // The system takes connections for it.
     let origin = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let gate = Setup::before(origin.local_addr().expect("its address"))
             .settings(&format!(
-                "lane: {lane}\nlimits: {{ buffers_per_address: 512MiB }}"
+                "direct_forwarding: {direct}\nlimits: {{ buffers_per_address: 512MiB }}"
             ))
             .start();
         let before = gate.resident();
@@ -189,7 +189,7 @@ fn memory_of_uploads_that_no_origin_reads_is_within_the_count() {
             std::thread::spawn(move || sender.write_all(&BODY));
         }
         gate.wait_for_metric(IN_FLIGHT, CLIENTS as f64 * 3.0);
-        assert_held_is_counted(&gate, before, lane);
+        assert_held_is_counted(&gate, before, direct);
         uploads.into_iter().for_each(Upload::reset);
         drop((http1, http2));
     }
@@ -203,9 +203,9 @@ fn memory_of_large_heads_is_within_the_count() {
     let large = "x".repeat(HEAD);
     // The system takes connections for it.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let gate = Setup::before(silent.local_addr().expect("its address"))
-            .settings(&format!("lane: {lane}"))
+            .settings(&format!("direct_forwarding: {direct}"))
             .start();
         let upload = |number: u64| {
             let mut client = gate.connect();
@@ -221,9 +221,13 @@ fn memory_of_large_heads_is_within_the_count() {
         let clients: Vec<Connection> = (1..=CLIENTS).map(upload).collect();
         assert!(
             value(&gate, BUFFERS) >= (CLIENTS as usize * 4 * HEAD) as f64,
-            "{lane}"
+            "{direct}"
         );
-        assert_held_is_counted(&gate, before, &format!("heads of requests, lane: {lane}"));
+        assert_held_is_counted(
+            &gate,
+            before,
+            &format!("heads of requests, direct_forwarding: {direct}"),
+        );
         drop(clients);
     }
     let head = format!(
@@ -258,8 +262,8 @@ fn large_informational_heads_lose_their_fields() {
     .repeat(15);
     let answer = format!("{hints}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let origin = Origin::saying(Box::leak(answer.into_boxed_str()));
-    for lane in ["on", "off"] {
-        let gate = before(&origin, &format!("lane: {lane}"), "");
+    for direct in ["on", "off"] {
+        let gate = before(&origin, &format!("direct_forwarding: {direct}"), "");
         let mut client = gate.connect();
         client.send(&format!(
             "GET /page HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\n\r\n"
@@ -267,9 +271,9 @@ fn large_informational_heads_lose_their_fields() {
         let fields = (0..15)
             .map(|_| client.response("GET").field("link").map(str::len))
             .collect::<Vec<_>>();
-        assert_eq!(fields[0], Some(5_000), "{lane}");
-        assert!(fields[1..].iter().all(Option::is_none), "{lane}");
-        assert_eq!(client.response("GET").status, 200, "{lane}");
+        assert_eq!(fields[0], Some(5_000), "{direct}");
+        assert!(fields[1..].iter().all(Option::is_none), "{direct}");
+        assert_eq!(client.response("GET").status, 200, "{direct}");
     }
 }
 
@@ -336,9 +340,9 @@ fn trailers_have_the_same_limits_on_every_way() {
     let large: Vec<u8> = (0..90)
         .flat_map(|place| literal(&format!("x-{place}"), &"y".repeat(100)))
         .collect();
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let gate = Setup::before(origin.address)
-            .settings(&format!("lane: {lane}"))
+            .settings(&format!("direct_forwarding: {direct}"))
             .start();
         for block in [&many, &large] {
             let mut client = gate.connect();
@@ -348,11 +352,11 @@ fn trailers_have_the_same_limits_on_every_way() {
             client.send_bytes(&frame(DATA, 0, 1, b"abc"));
             client.send_bytes(&frame(HEADERS, 1, 1, &block[..10]));
             client.send_bytes(&frame(CONTINUATION, 4, 1, &block[10..]));
-            if lane == "on" {
+            if direct == "on" {
                 // :status 400 of the static table
-                assert_eq!(client.frame(HEADERS).payload[0], 0x8c, "{lane}");
+                assert_eq!(client.frame(HEADERS).payload[0], 0x8c, "{direct}");
             } else {
-                assert_eq!(client.frame(RST_STREAM).stream, 1, "{lane}");
+                assert_eq!(client.frame(RST_STREAM).stream, 1, "{direct}");
             }
         }
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 #[test]
-fn renewed_certificate_is_taken_without_losing_a_connection_and_a_bad_one_is_refused() {
+fn renewed_certificate_is_taken_and_a_bad_one_refused() {
     let https = https("");
     let shop = || https.certificate("shop.example");
     let (before, blog) = (shop(), https.certificate("blog.example"));
@@ -67,7 +67,7 @@ fn renewed_certificate_is_taken_without_losing_a_connection_and_a_bad_one_is_ref
 }
 
 #[test]
-fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
+fn unusable_certificates_stop_start_and_check() {
     let (authority, directory, origin) = (
         Authority::new(),
         tempfile::tempdir().expect("a directory"),

@@ -152,8 +152,8 @@ fn settings(identifier: u16, value: u32) -> Vec<u8> {
     )
 }
 
-fn update(stream: u32, octets: u32) -> Vec<u8> {
-    frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
+fn update(stream: u32, bytes: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
 fn all(frames: &[Vec<u8>]) -> Vec<u8> {
@@ -185,19 +185,19 @@ fn streams() -> Vec<Case> {
         ),
         (
             "4.2",
-            "DATA of 2^14 octets",
+            "DATA of 2^14 bytes",
             all(&[post(1), frame(DATA, END_STREAM, 1, &[0; 16_384])]),
             Page,
         ),
         (
             "4.2",
-            "DATA of 2^14 octets and one",
+            "DATA of 2^14 bytes and one",
             all(&[post(1), frame(DATA, 1, 1, &[0; 16_385])]),
             Ends(FRAME_SIZE),
         ),
         (
             "4.2",
-            "HEADERS of 2^14 octets and one",
+            "HEADERS of 2^14 bytes and one",
             frame(HEADERS, WHOLE, 1, &[0; 16_385]),
             Ends(FRAME_SIZE),
         ),
@@ -980,9 +980,9 @@ fn open(gate: &Gate) -> Connection {
 
 /// The next frame: its type, its flags and its payload.
 fn next(connection: &mut Connection) -> (u8, u8, Vec<u8>) {
-    let head = connection.octets(9);
+    let head = connection.bytes(9);
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-    (head[3], head[4], connection.octets(length as usize))
+    (head[3], head[4], connection.bytes(length as usize))
 }
 
 #[test]

@@ -13,27 +13,23 @@ fn echo() -> Origin {
     })
 }
 
-fn refused(gate: &Gate, octets: &[u8]) -> u16 {
+fn refused(gate: &Gate, bytes: &[u8]) -> u16 {
     let mut connection = gate.connect();
-    connection.send_bytes(octets);
+    connection.send_bytes(bytes);
     let response = connection.response("GET");
     assert_eq!(
         response.field("connection"),
         Some("close"),
         "{}",
-        String::from_utf8_lossy(octets)
+        String::from_utf8_lossy(bytes)
     );
     assert_eq!(response.field("server"), Some("crawlgate"));
-    assert!(
-        connection.is_closed(),
-        "{}",
-        String::from_utf8_lossy(octets)
-    );
+    assert!(connection.is_closed(), "{}", String::from_utf8_lossy(bytes));
     response.status
 }
 
 #[test]
-fn heads_that_two_readers_could_read_differently_are_refused_and_logged() {
+fn ambiguous_heads_are_refused_and_logged() {
     let origin = echo();
     let gate = Setup::before(origin.address)
         .settings("logs: { access: access.log }")
@@ -80,12 +76,12 @@ fn heads_that_two_readers_could_read_differently_are_refused_and_logged() {
             400,
         ),
     ];
-    for (octets, _, status) in cases {
+    for (bytes, _, status) in cases {
         assert_eq!(
-            refused(&gate, octets),
+            refused(&gate, bytes),
             status,
             "{}",
-            String::from_utf8_lossy(octets)
+            String::from_utf8_lossy(bytes)
         );
     }
     assert!(origin.received().is_empty(), "{:?}", origin.received());
@@ -93,7 +89,7 @@ fn heads_that_two_readers_could_read_differently_are_refused_and_logged() {
         let log = read(&gate.path("access.log"));
         (log.lines().count() >= cases.len()).then_some(log)
     });
-    for (octets, reason, status) in cases {
+    for (bytes, reason, status) in cases {
         let line = log
             .lines()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
@@ -103,7 +99,7 @@ fn heads_that_two_readers_could_read_differently_are_refused_and_logged() {
         assert!(
             found,
             "{reason} for {}:\n{log}",
-            String::from_utf8_lossy(octets)
+            String::from_utf8_lossy(bytes)
         );
         assert!(gate.metrics().contains(&format!(
             "crawlgate_requests_rejected_total{{reason=\"{reason}\"}}"
@@ -150,10 +146,10 @@ fn pipelined_requests_are_all_answered_in_their_order() {
         );
     }
     // The same in pieces of every size.
-    let octets = all.concat().into_bytes();
+    let bytes = all.concat().into_bytes();
     for size in [1, 7, 50, 300] {
         let mut connection = gate.connect();
-        for piece in octets.chunks(size) {
+        for piece in bytes.chunks(size) {
             connection.send_bytes(piece);
         }
         for (status, _) in expected {
@@ -167,7 +163,7 @@ fn pipelined_requests_are_all_answered_in_their_order() {
 }
 
 #[test]
-fn octets_of_a_body_are_never_taken_for_a_request() {
+fn bytes_of_a_body_are_never_taken_for_a_request() {
     let origin = echo();
     let policy = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
     let gate = Setup::before(origin.address).policy("site", policy).start();
@@ -200,7 +196,7 @@ fn octets_of_a_body_are_never_taken_for_a_request() {
         connection.finish_sending();
         let mut rest = String::new();
         while !connection.is_closed() {
-            rest.push_str(&String::from_utf8_lossy(&connection.octets(1)));
+            rest.push_str(&String::from_utf8_lossy(&connection.bytes(1)));
         }
         assert!(!rest.contains("200 OK"), "{body:?}: {rest}");
     }
@@ -286,9 +282,9 @@ fn origin_may_switch_to_another_protocol() {
         }
         let _ =
             stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
-        let mut octets = [0; 4];
-        let _ = std::io::Read::read_exact(stream, &mut octets);
-        let _ = stream.write_all(&octets);
+        let mut bytes = [0; 4];
+        let _ = std::io::Read::read_exact(stream, &mut bytes);
+        let _ = stream.write_all(&bytes);
         false
     });
     let gate = Setup::before(origin.address).start();
@@ -305,7 +301,7 @@ fn origin_may_switch_to_another_protocol() {
             return None;
         }
         connection.send("ping");
-        assert_eq!(connection.octets(4), b"ping");
+        assert_eq!(connection.bytes(4), b"ping");
         assert!(connection.is_closed());
         Some(())
     });

@@ -54,7 +54,7 @@ fn names(response: &Response) -> Vec<String> {
     names
 }
 
-fn check(gate: &Gate, has_lane: bool) {
+fn check(gate: &Gate, has_forwarder: bool) {
     let http2 = Http2::open(gate.address);
     let cases: [(&str, u16, &[&str], &[&str]); 6] = [
         ("/page", 200, &["content-length"], &["content-length"]),
@@ -74,23 +74,26 @@ fn check(gate: &Gate, has_lane: bool) {
         assert_eq!(
             (first.status, names(&first)),
             (status, owned(over_http1)),
-            "{target}, lane: {has_lane}"
+            "{target}, forwarder: {has_forwarder}"
         );
         let second = http2.get(HOST, target, &[("if-none-match", "\"a\"")]);
         let mut found = names(&second);
-        // Trailers go to clients of HTTP/2, from the lane.
+        // Trailers go to clients of HTTP/2, from the forwarder.
         let is_of_trailers = |name: &String| name == "trailer" || name.ends_with("x-sum");
         assert_eq!(
             found.iter().any(|name| name.ends_with("x-sum")),
-            target == "/chunks" && has_lane,
+            target == "/chunks" && has_forwarder,
             "{found:?}"
         );
-        assert!(has_lane || !found.iter().any(is_of_trailers), "{found:?}");
+        assert!(
+            has_forwarder || !found.iter().any(is_of_trailers),
+            "{found:?}"
+        );
         found.retain(|name| !is_of_trailers(name));
         assert_eq!(
             (second.status, found),
             (status, owned(over_http2)),
-            "{target}, lane: {has_lane}"
+            "{target}, forwarder: {has_forwarder}"
         );
         assert_eq!(first.body, second.body);
         assert!(first.field("x-end").is_some() && second.field("x-end").is_some());
@@ -118,10 +121,10 @@ fn fields_of_one_hop_and_lengths_of_no_body_end_at_crawlgate() {
             )
             .is_ok()
     });
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let gate = Setup::before(origin.address)
-            .settings(&format!("lane: {lane}"))
+            .settings(&format!("direct_forwarding: {direct}"))
             .start();
-        check(&gate, lane == "on");
+        check(&gate, direct == "on");
     }
 }

@@ -442,7 +442,7 @@ fn the_origin_is_asked_as_over_http_1() {
 }
 
 #[test]
-fn what_is_no_proper_request_is_refused_alone() {
+fn malformed_stream_is_refused_alone() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .settings("limits: { target: 1KiB, headers: 4KiB }")
@@ -548,7 +548,7 @@ fn bodies_go_whole_in_both_directions() {
         let response = response.wait().expect("a response");
         assert!(
             response.status == 200 && response.body == body,
-            "{} octets of {}",
+            "{} bytes of {}",
             response.body.len(),
             body.len()
         );
@@ -643,7 +643,7 @@ fn an_upload_to_who_is_refused_and_one_that_stalls_end() {
 }
 
 #[test]
-fn a_response_that_breaks_off_does_not_look_whole_and_breaks_nothing_else() {
+fn broken_response_resets_its_stream_alone() {
     let origin = Origin::start(|request, stream| match request.target() {
         "/short" => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
@@ -783,10 +783,10 @@ fn each_of_many_streams_is_of_one_version_of_the_policy() {
 fn the_preface_may_come_in_any_pieces() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
-    // Octet by octet, each in a packet of its own.
+    // Byte by byte, each in a packet of its own.
     let mut slow = gate.connect();
-    for octet in [PREFACE, &SETTINGS].concat() {
-        slow.send_bytes(&[octet]);
+    for byte in [PREFACE, &SETTINGS].concat() {
+        slow.send_bytes(&[byte]);
         std::thread::sleep(Duration::from_millis(2));
     }
     slow.send_headers(1, b"\x82\x86\x84\x0f\x17\x09c.example");
@@ -850,7 +850,7 @@ fn http_1_waits_for_no_preface() {
 }
 
 #[test]
-fn a_stop_ends_with_the_last_stream_and_waits_for_no_idle_connection() {
+fn stop_ends_with_the_last_stream() {
     let (origin, was_asked, answer) = held();
     let mut gate = Setup::before(origin.address)
         .policy("site", &version(1))
@@ -904,7 +904,7 @@ fn a_stop_ends_with_the_last_stream_and_waits_for_no_idle_connection() {
 }
 
 #[test]
-fn an_idle_connection_is_told_before_it_is_closed() {
+fn idle_connection_gets_goaway_before_it_is_closed() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .settings("limits: { idle: 1s }")

@@ -13,7 +13,7 @@ use std::sync::mpsc::channel;
 const REFUSES: &str = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: [/] }] }\n\
                        enforcement: { mode: enforce }\nindexing: { paths: /, status: 403, tag: noindex }\n";
 
-/// Status, error, octets and tags of each line about this target, when there are so many.
+/// Status, error, bytes and tags of each line about this target, when there are so many.
 fn lines(gate: &Gate, target: &str, count: usize) -> Vec<(u64, String, u64)> {
     eventually("the access log has all requests", || {
         let log = read(&gate.path("access.log"));
@@ -44,12 +44,12 @@ fn gate(origin: impl ToString, more: &str) -> Gate {
 }
 
 #[test]
-fn head_that_was_sent_has_its_status_in_the_log_whatever_becomes_of_the_body() {
+fn sent_head_is_logged_with_its_status() {
     let origin = Origin::plain();
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let gate = gate(
             origin.address,
-            &format!("lane: {lane}\nlimits: {{ stall: 1s }}"),
+            &format!("direct_forwarding: {direct}\nlimits: {{ stall: 1s }}"),
         );
         // The client takes nothing for so long that it is given up.
         let mut waiting = asking(&gate, &NO_WINDOW, "/waits", GPTBOT);
@@ -79,7 +79,7 @@ fn head_that_was_sent_has_its_status_in_the_log_whatever_becomes_of_the_body() {
             assert_eq!(
                 lines(&gate, target, 1),
                 [(status, "WriteError".to_owned(), 0)],
-                "{target}, lane: {lane}"
+                "{target}, direct_forwarding: {direct}"
             );
         }
         // A robots.txt that did not arrive whole was not served.
@@ -115,7 +115,7 @@ fn failure_that_waits_for_a_window_is_logged_with_its_status() {
 }
 
 #[test]
-fn request_that_the_client_resets_at_once_is_logged_without_a_status() {
+fn request_reset_at_once_is_logged_without_status() {
     let origin = Origin::plain();
     let gate = gate(origin.address, "");
     let mut client = gate.connect();
@@ -147,7 +147,7 @@ fn head(stream: u32) -> Vec<u8> {
 }
 
 #[test]
-fn request_that_is_under_way_has_a_line_when_its_connection_breaks() {
+fn request_on_a_broken_connection_is_logged() {
     let (asked, was_asked) = channel();
     let origin = Origin::start(move |request, stream| {
         if request.is_own() {
@@ -175,7 +175,7 @@ fn request_that_is_under_way_has_a_line_when_its_connection_breaks() {
 }
 
 #[test]
-fn client_that_leaves_amid_a_response_is_not_taken_for_an_origin_that_broke_off() {
+fn leaving_client_is_not_logged_as_origin_failure() {
     let origin = Origin::start(|request, stream| {
         let whole = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".as_slice();
         let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello".as_slice();
@@ -200,7 +200,7 @@ fn client_that_leaves_amid_a_response_is_not_taken_for_an_origin_that_broke_off(
         "GET /leaves-http1 HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
     ));
     assert_eq!(client.head().status, 200);
-    assert_eq!(client.octets(5), b"hello");
+    assert_eq!(client.bytes(5), b"hello");
     drop(client);
     assert_eq!(
         lines(&gate, "/leaves-http1", 1),

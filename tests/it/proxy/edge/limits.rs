@@ -92,13 +92,13 @@ fn a_head_that_comes_too_slowly_gets_a_408() {
     let gate = Setup::before(origin.address).settings(settings).start();
     let mut connection = gate.connect();
     let began = Instant::now();
-    // Octet by octet: each one comes soon after the one before.
-    for octet in "GET /slow HTTP/1.1\r\nHost: shop.example\r\nX-Slow: "
+    // Byte by byte: each one comes soon after the one before.
+    for byte in "GET /slow HTTP/1.1\r\nHost: shop.example\r\nX-Slow: "
         .chars()
         .cycle()
     {
         if connection.says_something_within(Duration::from_millis(20))
-            || !connection.try_send(&octet.to_string())
+            || !connection.try_send(&byte.to_string())
         {
             break;
         }
@@ -158,20 +158,21 @@ fn too_many_fields_are_refused() {
 #[test]
 fn bodies_that_are_too_large_get_a_413() {
     let origin = Origin::plain();
-    for lane in ["on", "off"] {
-        let settings =
-            format!("limits: {{ body: 1KiB }}\nlane: {lane}\nlogs: {{ access: access.log }}");
+    for direct in ["on", "off"] {
+        let settings = format!(
+            "limits: {{ body: 1KiB }}\ndirect_forwarding: {direct}\nlogs: {{ access: access.log }}"
+        );
         bodies_that_are_too_large(&Setup::before(origin.address).settings(&settings).start());
     }
 }
 
 fn bodies_that_are_too_large(gate: &Gate) {
     let body = "x".repeat(1025);
-    let post = |octets: usize| {
+    let post = |bytes: usize| {
         let mut connection = gate.connect();
         connection.send(&format!(
-            "POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {octets}\r\n\r\n{}",
-            &body[..octets]
+            "POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {bytes}\r\n\r\n{}",
+            &body[..bytes]
         ));
         connection.response("POST").status
     };
@@ -183,8 +184,8 @@ fn bodies_that_are_too_large(gate: &Gate) {
     assert_eq!(connection.response("POST").status, 413);
     gate.wait_for_metric(&rejected("body_too_large"), 2.0);
     let http2 = Http2::open(gate.address);
-    let post = |octets: usize, said: bool| {
-        let length = octets.to_string();
+    let post = |bytes: usize, said: bool| {
+        let length = bytes.to_string();
         let fields = if said {
             vec![("content-length", length.as_str())]
         } else {
@@ -195,7 +196,7 @@ fn bodies_that_are_too_large(gate: &Gate) {
                 "POST",
                 &format!("http://{HOST}/"),
                 &fields,
-                Some(vec![b'x'; octets]),
+                Some(vec![b'x'; bytes]),
             )
             .wait()
             .expect("an answer")
@@ -227,7 +228,7 @@ fn a_body_that_stops_or_comes_too_slowly_gets_a_408() {
     wait_for_errors(&gate, "body_rate", 1);
     let http2 = Http2::open(gate.address);
     let mut slow = http2.upload(HOST, "/", &[]);
-    // Two octets, the second one a second after `stall`: too slow on average.
+    // Two bytes, the second one a second after `stall`: too slow on average.
     let began = Instant::now();
     slow.send(b"x", false);
     while began.elapsed() < Duration::from_millis(1_700) {
@@ -310,7 +311,7 @@ fn value(gate: &Gate, series: &str) -> f64 {
 }
 
 #[test]
-fn client_that_reads_nothing_over_http2_holds_no_more_than_its_share() {
+fn http2_client_that_reads_nothing_keeps_its_share() {
     const SHARE: f64 = 4.0 * 1_048_576.0;
     let origin = endless();
     let gate = Setup::before(origin.address)

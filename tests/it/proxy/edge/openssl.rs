@@ -42,7 +42,7 @@ fn client(https: &Https, arguments: &[&str], input: &str) -> (String, bool) {
 }
 
 #[test]
-fn both_versions_of_tls_are_spoken_with_forward_secrecy_and_without_compression() {
+fn tls_has_forward_secrecy_and_no_compression() {
     let https = https("");
     for (version, key_exchange) in [("-tls1_2", "ECDHE-"), ("-tls1_3", "TLS_")] {
         let (said, is_connected) = client(&https, &[version], "");

@@ -186,7 +186,7 @@ fn spellings_of_robots_txt_get_the_same_file_as_robots_txt() {
 
 /// As Tomcat does: parameters are taken away, and then dot segments.
 #[test]
-fn parameters_of_segments_carry_no_crawler_past_a_rule_to_a_servlet_container() {
+fn segment_parameters_do_not_bypass_a_rule() {
     let origin = Origin::start(|request, stream| {
         let path = request.target().split('?').next().unwrap_or_default();
         let mut segments = Vec::new();

@@ -32,11 +32,11 @@ fn client_that_the_header_names_is_the_client_everywhere() {
         (local, "127.0.0.1"),
         (b"PROXY UNKNOWN\r\n".to_vec(), "127.0.0.1"),
     ] {
-        // In one piece with the request, and octet by octet.
+        // In one piece with the request, and byte by byte.
         for piece in [1, 1000] {
             let mut connection = gate.connect();
-            for octets in [&header, GET.as_bytes()].concat().chunks(piece) {
-                connection.send_bytes(octets);
+            for bytes in [&header, GET.as_bytes()].concat().chunks(piece) {
+                connection.send_bytes(bytes);
             }
             assert_eq!(connection.response("GET").status, 200, "{client}");
             assert_eq!(origin.last().field("x-forwarded-for"), Some(client));

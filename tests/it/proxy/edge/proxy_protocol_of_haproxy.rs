@@ -27,7 +27,7 @@ fn connect(to: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn haproxy_names_the_client_in_both_versions_and_itself_in_health_checks() {
+fn haproxy_names_the_client_in_both_versions() {
     for version in ["send-proxy", "send-proxy-v2"] {
         let origin = Origin::plain();
         let gate = Setup::before(origin.address)

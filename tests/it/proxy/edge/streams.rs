@@ -1,4 +1,4 @@
-//! Streams over HTTP/2 from their first octet to their last: bodies, windows, trailers, stops, and
+//! Streams over HTTP/2 from their first byte to their last: bodies, windows, trailers, stops, and
 //! a browser.
 
 use super::https::{before, https};
@@ -18,9 +18,9 @@ use std::sync::mpsc::channel;
 pub(in crate::proxy) const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
 /// SETTINGS that give all streams a window again.
 pub(in crate::proxy) const WINDOWS: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0xff, 0xff];
-/// WINDOW_UPDATE of 65,535 octets for the first stream.
+/// WINDOW_UPDATE of 65,535 bytes for the first stream.
 const WINDOW: [u8; 13] = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff];
-/// An octet more or less for nobody.
+/// A byte more or less for nobody.
 const A_PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 /// A client that begins with these settings, and asks for this.
@@ -55,7 +55,7 @@ pub(super) fn ask(connection: &mut Connection, stream: u8, target: &str, agent: 
 }
 
 #[test]
-fn answer_is_recorded_when_its_last_octet_was_written() {
+fn answer_is_recorded_when_its_last_byte_was_written() {
     let origin = Origin::plain();
     let policy = "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/x/] }] }\n";
     let gate = Setup::before(origin.address).policy("site", policy).start();
@@ -83,7 +83,7 @@ fn streams_of(client: &mut Connection, kind: u8, count: usize) -> Vec<u32> {
 }
 
 #[test]
-fn answers_that_wait_for_a_window_hold_no_more_than_the_share_of_their_client() {
+fn answers_waiting_for_a_window_keep_the_clients_share() {
     let origin = Origin::plain();
     let policy = "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/x/] }] }\n";
     let share = "limits: { buffers_per_address: 32KiB }";
@@ -143,10 +143,10 @@ fn echo() -> Origin {
 
 fn large_file(directory: &std::path::Path) -> String {
     let file = directory.join("large");
-    let octets: Vec<u8> = (0..10 << 20_u32)
+    let bytes: Vec<u8> = (0..10 << 20_u32)
         .map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    fs::write(&file, octets).expect("written");
+    fs::write(&file, bytes).expect("written");
     file.display().to_string()
 }
 
@@ -184,7 +184,7 @@ fn ten_megabytes_go_whole_in_both_directions_over_tls() {
         assert_eq!(said, "2 200", "{more:?}");
         assert!(
             fs::read(&back).expect("read") == fs::read(&sent).expect("read"),
-            "{more:?}: other octets came back"
+            "{more:?}: other bytes came back"
         );
     }
 }
@@ -247,7 +247,7 @@ fn goodbye_comes_twice_and_the_second_names_the_last_stream() {
 /// A client that is slow to read can send a request into a connection that ends. It learns that
 /// nothing was done with it.
 #[test]
-fn client_that_does_not_answer_a_goodbye_learns_the_last_stream_all_the_same() {
+fn silent_client_gets_the_final_goaway() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .settings("limits: { idle: 1s }")
@@ -330,24 +330,24 @@ fn trailers_go_both_ways() {
 }
 
 #[test]
-fn requests_over_http2_take_the_lane_with_and_without_a_body() {
-    // Only the lane refuses it: the length and the coding of a body.
+fn http2_requests_are_forwarded_directly() {
+    // Only the forwarder refuses it: the length and the coding of a body.
     let origin = Origin::saying(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     );
-    for (lane, status) in [("on", 502), ("off", 200)] {
+    for (direct, status) in [("on", 502), ("off", 200)] {
         let gate = Setup::before(origin.address)
-            .settings(&format!("lane: {lane}"))
+            .settings(&format!("direct_forwarding: {direct}"))
             .start();
         let http2 = Http2::open(gate.address);
         assert_eq!(
             http2.get(HOST, "/", &[("te", "trailers")]).status,
             status,
-            "{lane}"
+            "{direct}"
         );
         let mut upload = http2.upload(HOST, "/", &[]);
         upload.send(b"abc", true);
-        assert_eq!(upload.response().status, status, "{lane}");
+        assert_eq!(upload.response().status, status, "{direct}");
     }
 }
 
@@ -370,17 +370,17 @@ fn site(request: &Received, stream: &mut TcpStream) -> bool {
     let (media, body) = match request.target().strip_prefix("/image/") {
         Some(number) => {
             let width = number.parse::<usize>().map_or(1, |number| number + 1);
-            let octets = "x".repeat(width * 100);
+            let bytes = "x".repeat(width * 100);
             let image = format!(
-                "<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='1'><!--{octets}--></svg>"
+                "<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='1'><!--{bytes}--></svg>"
             );
             ("image/svg+xml", image)
         }
         None if request.target() == "/form" => {
-            let sum: u64 = request.body.iter().map(|octet| u64::from(*octet)).sum();
+            let sum: u64 = request.body.iter().map(|byte| u64::from(*byte)).sum();
             (
                 "text/plain",
-                format!("{} octets, sum {sum}", request.body.len()),
+                format!("{} bytes, sum {sum}", request.body.len()),
             )
         }
         None => ("text/html", PAGE.to_owned()),
@@ -395,7 +395,7 @@ fn site(request: &Received, stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn browser_gets_a_hundred_images_and_posts_a_form_as_at_the_origin() {
+fn browser_gets_100_images_and_posts_a_form() {
     let origin = Origin::start(site);
     let direct = format!("http://{}/", origin.address);
     let https = before(origin.address, "", "logs: { access: access.log }", origin);
@@ -413,7 +413,7 @@ fn browser_gets_a_hundred_images_and_posts_a_form_as_at_the_origin() {
     };
     let expected = shown("direct", &direct);
     assert!(
-        expected.starts_with("1,2,3,") && expected.contains("99,100 50016 octets, sum "),
+        expected.starts_with("1,2,3,") && expected.contains("99,100 50016 bytes, sum "),
         "{expected}"
     );
     assert_eq!(

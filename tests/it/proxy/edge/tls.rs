@@ -116,7 +116,7 @@ fn curl_gets_pages_over_both_versions_of_http_and_of_tls() {
 }
 
 #[test]
-fn listener_for_http_leads_to_https_but_for_robots_txt_and_challenges() {
+fn http_listener_redirects_all_but_robots_and_challenges() {
     let https = https("");
     let port = https.gate.address.port();
     let led = https.http("GET", "shop.example:8080", "/a?b=c", "");

@@ -18,7 +18,7 @@ indexing:
 html: meta
 "#;
 
-/// An origin that answers with these octets, and remembers what it was asked.
+/// An origin that answers with these bytes, and remembers what it was asked.
 fn saying(response: Vec<u8>) -> Origin {
     Origin::start(move |_, stream| stream.write_all(&response).is_ok())
 }
@@ -58,7 +58,7 @@ fn assert_untouched(response: &Response, body: &[u8], field: (&str, &str)) {
 }
 
 #[test]
-fn a_page_says_in_its_head_what_the_field_says() {
+fn page_gets_the_meta_of_its_field() {
     let origin = saying(with_length(
         "Content-Type: text/html; charset=utf-8\r\nETag: \"abc\"\r\nAccept-Ranges: bytes\r\nContent-MD5: eA==\r\n\
          Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nX-Robots-Tag: googlebot: nofollow\r\n",
@@ -80,7 +80,7 @@ fn a_page_says_in_its_head_what_the_field_says() {
     assert_eq!(
         response.field("etag"),
         Some("W/\"abc\""),
-        "the octets are others"
+        "the bytes are others"
     );
     assert_eq!(
         response.field("last-modified"),
@@ -104,7 +104,7 @@ fn a_page_says_in_its_head_what_the_field_says() {
 }
 
 #[test]
-fn a_page_of_which_nothing_is_said_keeps_its_length_and_its_tag() {
+fn untouched_page_keeps_length_and_etag() {
     let origin = saying(with_length(
         "Content-Type: text/html\r\nETag: \"abc\"\r\n",
         PAGE.as_bytes(),
@@ -142,7 +142,7 @@ fn a_meta_of_the_page_is_merged_with_policy_and_origin() {
 
 #[test]
 fn an_answer_whose_range_was_taken_away_promises_none() {
-    let fields = "Content-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\n";
+    let fields = "Content-Type: application/byte-stream\r\nAccept-Ranges: bytes\r\n";
     let origin = saying(with_length(fields, b"0123456789"));
     let gate = gate(&origin);
     let whole = gate.get("shop.example", "/film", "Range: bytes=0-3\r\n");
@@ -155,7 +155,7 @@ fn an_answer_whose_range_was_taken_away_promises_none() {
 }
 
 #[test]
-fn only_pages_that_may_be_rewritten_are_asked_for_uncoded_and_whole() {
+fn only_rewritable_pages_are_requested_uncoded() {
     let origin = html(PAGE);
     let policy = POLICY.replace(
         "html: meta",
@@ -233,7 +233,7 @@ fn only_pages_that_may_be_rewritten_are_asked_for_uncoded_and_whole() {
 }
 
 #[test]
-fn what_cannot_be_rewritten_passes_byte_for_byte_with_the_field_on_it() {
+fn unrewritable_page_passes_unchanged_with_the_field() {
     let utf_16: Vec<u8> = PAGE.encode_utf16().flat_map(u16::to_be_bytes).collect();
     let marked: Vec<u8> = [b"\xFE\xFF".as_slice(), &utf_16].concat();
     // `<!doctype html><title>t</title><p>x</p>`, from an origin that compresses whatever it is
@@ -296,7 +296,7 @@ fn what_cannot_be_rewritten_passes_byte_for_byte_with_the_field_on_it() {
 }
 
 #[test]
-fn what_came_of_pages_is_counted() {
+fn rewritten_pages_are_counted_by_outcome() {
     let origin = Origin::start(|request: &Received, stream| {
         let (fields, body) = match request.target() {
             "/drafts/gzip" => ("Content-Encoding: gzip\r\n", "\x1F"),
@@ -336,8 +336,8 @@ fn what_came_of_pages_is_counted() {
 }
 
 #[test]
-fn pages_in_shift_jis_keep_their_octets() {
-    // Among them one whose second octet is that of a backslash.
+fn pages_in_shift_jis_keep_their_bytes() {
+    // Among them one whose second byte is that of a backslash.
     let page = b"<!doctype html><title>\x83\x65\x83\x58\x83\x67</title><p>\x95\x5C \x83\x5C</p>"
         .as_slice();
     let origin = saying(with_length(
@@ -392,7 +392,7 @@ fn chunked_and_close_delimited_pages_are_rewritten() {
 }
 
 #[test]
-fn a_connection_goes_on_after_a_rewritten_page_and_after_its_head() {
+fn connection_is_reused_after_a_rewritten_page() {
     let origin = Origin::start(|request: &Received, stream| {
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"a\"\r\nContent-Length: {}\r\n\r\n",
@@ -424,7 +424,7 @@ fn a_connection_goes_on_after_a_rewritten_page_and_after_its_head() {
 }
 
 #[test]
-fn a_client_of_http_1_0_gets_the_page_up_to_the_end_of_the_connection() {
+fn http_1_0_client_gets_the_page_until_close() {
     let origin = html(PAGE);
     let gate = gate(&origin);
     for keep in ["", "Connection: keep-alive\r\n"] {
@@ -528,7 +528,7 @@ fn pages_of_a_megabyte_come_whole_while_they_are_made() {
     let mut connection = gate.connect();
     connection.send("GET /drafts/a HTTP/1.0\r\nHost: shop.example\r\n\r\n");
     connection.head();
-    let early = connection.octets(150_000);
+    let early = connection.bytes(150_000);
     assert!(
         early.starts_with(b"<!doctype html><html><head><title>long</title><meta name=\"robots\"")
     );
@@ -555,10 +555,10 @@ fn an_origin_that_breaks_off_leaves_the_page_broken_off() {
     client
         .write_all(b"GET /drafts/a HTTP/1.1\r\nHost: shop.example\r\n\r\n")
         .expect("it is taken");
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     // A reset is an end too.
-    let _ = client.read_to_end(&mut octets);
-    let text = String::from_utf8_lossy(&octets);
+    let _ = client.read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
     assert!(
         text.starts_with("HTTP/1.1 200 OK") && !text.ends_with("0\r\n\r\n"),
         "the client can tell: {text}"
@@ -567,7 +567,7 @@ fn an_origin_that_breaks_off_leaves_the_page_broken_off() {
 
 /// The end of the head is not known when the page breaks off.
 #[test]
-fn what_came_of_a_page_that_is_broken_off_goes_out() {
+fn broken_page_is_sent_as_far_as_it_came() {
     for (sent, got) in [
         (
             "<!doctype html><title>T</title>",
@@ -593,10 +593,10 @@ fn what_came_of_a_page_that_is_broken_off_goes_out() {
                 .expect("a timeout");
             let asked = format!("GET /drafts/a HTTP/{version}\r\nHost: shop.example\r\n\r\n");
             client.write_all(asked.as_bytes()).expect("it is taken");
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             // A reset is an end too.
-            let _ = client.read_to_end(&mut octets);
-            let text = String::from_utf8_lossy(&octets);
+            let _ = client.read_to_end(&mut bytes);
+            let text = String::from_utf8_lossy(&bytes);
             let (_, body) = text.split_once("\r\n\r\n").expect("a head");
             if version == "1.0" {
                 assert_eq!(body, got);
@@ -612,7 +612,7 @@ fn what_came_of_a_page_that_is_broken_off_goes_out() {
 }
 
 #[test]
-fn an_origin_of_http_1_0_is_answered_for_in_the_version_of_the_gate() {
+fn http_1_0_origin_is_answered_in_http_1_1() {
     for length in [
         "".to_string(),
         format!("Content-Length: {}\r\n", PAGE.len()),

@@ -313,7 +313,7 @@ fn picture(gate: &Gate, targets: &[String]) -> Vec<u8> {
 }
 
 #[test]
-fn rewritten_page_is_the_same_document_but_for_what_was_added() {
+fn rewritten_page_differs_by_the_meta_alone() {
     let (_origin, gate) = gate();
     let named = |place: &str| -> Vec<String> {
         PAGES
@@ -364,7 +364,7 @@ fn rewritten_page_looks_as_before() {
         picture(&gate, &named("before")),
         picture(&gate, &named("after")),
     );
-    assert!(before.len() > 500, "{} octets of picture", before.len());
+    assert!(before.len() > 500, "{} bytes of picture", before.len());
     assert!(before == after, "the pages look different");
     assert!(
         before != picture(&gate, &["before/ordinary".into()]),

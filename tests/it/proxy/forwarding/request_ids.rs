@@ -15,20 +15,22 @@ enforcement: { mode: enforce }
 /// How a request comes.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    Lane,
+    Forwarder,
     Pingora,
     Http2,
 }
-const WAYS: [Way; 3] = [Way::Lane, Way::Pingora, Way::Http2];
+const WAYS: [Way; 3] = [Way::Forwarder, Way::Pingora, Way::Http2];
 
 fn gate(origin: &Origin, way: Way, settings: &str) -> Gate {
-    let lane = if matches!(way, Way::Pingora) {
+    let direct = if matches!(way, Way::Pingora) {
         "off"
     } else {
         "on"
     };
     Setup::before(origin.address)
-        .settings(&format!("{SETTINGS}\nlane: {lane}\n{settings}"))
+        .settings(&format!(
+            "{SETTINGS}\ndirect_forwarding: {direct}\n{settings}"
+        ))
         .start()
 }
 
@@ -54,7 +56,7 @@ fn is_own(id: &str) -> bool {
     id.len() == 32
         && id
             .bytes()
-            .all(|octet| octet.is_ascii_digit() || (b'a'..=b'f').contains(&octet))
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 #[test]
@@ -172,13 +174,13 @@ fn trace_is_passed_on_and_logged_and_a_malformed_one_is_dropped() {
 fn error_page_has_the_id_that_the_log_has() {
     for way in WAYS {
         let origin = Origin::plain();
-        let lane = if matches!(way, Way::Pingora) {
+        let direct = if matches!(way, Way::Pingora) {
             "off"
         } else {
             "on"
         };
         let gate = Setup::before(Origin::nowhere())
-            .settings(&format!("{SETTINGS}\nlane: {lane}"))
+            .settings(&format!("{SETTINGS}\ndirect_forwarding: {direct}"))
             .start();
         for (number, accept) in ["text/html", "text/plain", "application/json"]
             .into_iter()
@@ -223,7 +225,7 @@ fn own_page_of_a_site_shows_the_id() {
 #[test]
 fn refused_head_is_answered_and_logged_with_an_id() {
     let origin = Origin::plain();
-    let gate = gate(&origin, Way::Lane, "trusted_proxies: [127.0.0.0/8]");
+    let gate = gate(&origin, Way::Forwarder, "trusted_proxies: [127.0.0.0/8]");
     let mut connection = gate.connect();
     connection.send("GET / HTTP/1.1\r\nX-Request-Id: of-the-proxy\r\n\r\n");
     let response = connection.response("GET");

@@ -130,7 +130,7 @@ Content-Usage: /press/ train-ai=y
 }
 
 #[test]
-fn pages_carry_the_headers_of_their_path_for_people_and_crawlers_alike() {
+fn signal_headers_are_equal_for_visitors_and_crawlers() {
     let origin = Origin::plain();
     let gate = news(&origin, "observe");
     let story = owned(&[
@@ -195,7 +195,7 @@ fn a_304_carries_them_and_early_hints_do_not() {
 }
 
 #[test]
-fn what_the_origin_says_of_a_document_stands_and_links_stand_beside_each_other() {
+fn origin_signals_stay_and_links_are_added() {
     let origin = Origin::saying(
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Usage: train-ai=y\r\nTDM-Reservation: 0\r\n\
          Link: </next>; rel=\"next\"\r\n\r\nhi",
@@ -214,7 +214,7 @@ fn what_the_origin_says_of_a_document_stands_and_links_stand_beside_each_other()
 }
 
 #[test]
-fn a_crawler_without_a_licence_is_asked_for_one_and_passes_with_a_token() {
+fn crawler_without_a_licence_gets_401_and_passes_with_one() {
     let origin = Origin::plain();
     let gate = news(&origin, "enforce");
     let asked = get(&gate, GPTBOT, "/2026/story", "Accept: application/json\r\n");
@@ -311,7 +311,7 @@ fn a_crawler_without_a_licence_is_asked_for_one_and_passes_with_a_token() {
 }
 
 #[test]
-fn people_search_engines_and_the_exempt_are_never_asked_and_terms_can_always_be_read() {
+fn licence_is_asked_of_listed_crawlers_alone() {
     let origin = Origin::plain();
     let gate = news(&origin, "enforce");
     for user_agent in [
@@ -354,7 +354,7 @@ fn people_search_engines_and_the_exempt_are_never_asked_and_terms_can_always_be_
 }
 
 #[test]
-fn a_crawler_is_asked_for_the_licence_that_its_group_is_told() {
+fn crawler_is_asked_for_the_licence_of_its_group() {
     let origin = Origin::plain();
     let ccbot = "CCBot/2.0 (https://commoncrawl.org/faq/)";
     let policy = |site: &str| {
@@ -506,7 +506,7 @@ fn a_crawler_is_asked_for_the_licence_that_the_origin_names() {
 }
 
 #[test]
-fn under_observe_nobody_is_asked_and_what_would_be_is_counted() {
+fn observe_asks_for_no_licence_and_counts() {
     let origin = Origin::plain();
     let gate = news(&origin, "observe");
     assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200);
@@ -617,7 +617,7 @@ fn tdmrep_json_is_served_to_everybody_with_a_validator() {
 }
 
 #[test]
-fn headers_only_keeps_robots_txt_to_what_every_validator_knows() {
+fn headers_only_leaves_robots_txt_plain() {
     let origin = Origin::plain();
     let policy = NEWS
         .replace("MODE", "observe")
@@ -646,7 +646,7 @@ fn headers_only_keeps_robots_txt_to_what_every_validator_knows() {
 }
 
 #[test]
-fn explain_shows_what_the_proxy_sends() {
+fn explain_equals_the_sent_fields() {
     let origin = Origin::start(|_, stream| {
         stream
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")

@@ -40,7 +40,7 @@ fn edit(gate: &Gate, rest: &str) {
 }
 
 #[test]
-fn taking_the_origins_tags_away_is_seen_by_crawlers_that_have_the_pages() {
+fn removed_origin_tags_are_seen_by_crawlers() {
     let origin = leaking();
     let old = |rest: &str| {
         let mut gate = Setup::before(origin.address)
@@ -101,7 +101,7 @@ fn the_thirty_days_go_on_through_a_restart_and_end() {
 }
 
 #[test]
-fn a_first_policy_changes_what_it_takes_away_and_nothing_else() {
+fn first_policy_changes_pages_with_removed_tags_alone() {
     let origin = leaking();
     let first = |rest: &str| {
         let gate = Setup::before(origin.address)
@@ -126,7 +126,7 @@ fn a_first_policy_changes_what_it_takes_away_and_nothing_else() {
 }
 
 #[test]
-fn a_rule_that_says_something_else_makes_its_own_pages_whole_and_no_others() {
+fn changed_tag_rule_sends_its_own_pages_whole() {
     let origin = leaking();
     let rules = |tag: &str, path: &str| {
         format!("indexing: [{{ paths: {path}, tag: {tag} }}, {{ paths: /c/b, tag: noarchive }}]\n")
@@ -265,7 +265,7 @@ fn moving(policies: &[(&str, String)], files: impl Fn(&Gate), moved: &[&str], ot
 }
 
 #[test]
-fn a_site_with_a_new_name_tells_crawlers_what_it_no_longer_says() {
+fn renamed_site_sends_pages_with_removed_tags_whole() {
     let rename = |gate: &Gate| {
         remove(gate, "shop");
         gate.write_policy("store", &site("shop.example", &[("/b", "noarchive")]));
@@ -281,7 +281,7 @@ fn a_site_with_a_new_name_tells_crawlers_what_it_no_longer_says() {
 }
 
 #[test]
-fn what_a_site_said_ends_with_it() {
+fn removed_site_loses_its_tags() {
     let shop = || {
         (
             "shop",
@@ -322,7 +322,7 @@ fn what_a_site_said_ends_with_it() {
 }
 
 #[test]
-fn a_host_that_goes_to_another_site_leaves_what_was_said_on_it() {
+fn host_moved_to_another_site_loses_old_tags() {
     let shop = |hosts: &str| site(hosts, &[("/a", "noindex")]);
     let before = [
         ("shop", shop("shop.example, www.shop.example")),
@@ -354,7 +354,7 @@ fn a_host_that_goes_to_another_site_leaves_what_was_said_on_it() {
 }
 
 #[test]
-fn a_host_that_joins_a_site_is_told_what_the_site_says_already() {
+fn host_joining_a_site_gets_its_tags() {
     let joins = |gate: &Gate| {
         gate.write_policy(
             "shop",
@@ -377,7 +377,7 @@ fn a_host_that_joins_a_site_is_told_what_the_site_says_already() {
 }
 
 #[test]
-fn a_host_to_which_nobody_told_anything_may_go_where_nothing_is_said() {
+fn untagged_host_may_move_to_an_untagged_site() {
     let before = [
         ("shop", site("shop.example, new.example", &[])),
         ("blog", site("blog.example", &[])),

@@ -9,14 +9,14 @@ use crate::proxy::support::{
     BINGBOT, BROWSER, Connection, Gate, HOST, Origin, Response, Setup, eventually, read, run,
 };
 use crawlgate::crawlers::Registry;
-use crawlgate::indexing::{Directives, Scope, Tags, parse_lines};
+use crawlgate::indexing::{Directives, RobotsTags, TagScope, parse_lines};
 use crawlgate::internals::policy::Policy;
-use crawlgate::internals::policy::model::{Conditions, Environment, StatusCondition};
+use crawlgate::internals::policy::model::{Environment, ResponseConditions, StatusCondition};
 use crawlgate::internals::robots::TargetScratch;
 use crawlgate::internals::verdict;
-use crawlgate::robots::Pattern;
+use crawlgate::robots::PathPattern;
 use crawlgate::time::Timestamp;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -41,13 +41,13 @@ fn wild() -> Vec<Row> {
         let lines = block
             .lines()
             .filter_map(|line| line.strip_prefix('>'))
-            .map(|line| octets(line.trim_matches(' ')));
+            .map(|line| bytes(line.trim_matches(' ')));
         let means = ["googlebot ", "bingbot ", "other "].map(|bot| {
             let said = block
                 .lines()
                 .find_map(|line| line.strip_prefix(bot))
                 .expect("each bot has a line");
-            let said = String::from_utf8(octets(said.trim())).expect("UTF-8");
+            let said = String::from_utf8(bytes(said.trim())).expect("UTF-8");
             if said == "-" { String::new() } else { said }
         });
         Row {
@@ -58,14 +58,14 @@ fn wild() -> Vec<Row> {
     rows.collect()
 }
 
-fn octets(text: &str) -> Vec<u8> {
+fn bytes(text: &str) -> Vec<u8> {
     let mut parts = text.split("\\x");
-    let mut octets = parts.next().unwrap_or_default().as_bytes().to_vec();
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        octets.push(u8::from_str_radix(&part[..2], 16).expect("two hexadecimal digits"));
-        octets.extend(&part.as_bytes()[2..]);
+        bytes.push(u8::from_str_radix(&part[..2], 16).expect("two hexadecimal digits"));
+        bytes.extend(&part.as_bytes()[2..]);
     }
-    octets
+    bytes
 }
 
 fn effective(response: &Response, bot: &str) -> Directives {
@@ -106,8 +106,8 @@ fn echo(rows: Arc<Vec<Row>>) -> Origin {
 }
 
 /// What a policy says about a response, rule by rule as they are written.
-fn said_by(policy: &Policy, target: &str, status: u16, media: &str) -> Tags {
-    let holds = |when: &Conditions| {
+fn sent_tags(policy: &Policy, target: &str, status: u16, media: &str) -> RobotsTags {
+    let holds = |when: &ResponseConditions| {
         let mut scratch = TargetScratch::default();
         let sent = scratch.normalise(target.as_bytes()).sent;
         assert!(when.path_regex.is_none(), "no shipped policy has one");
@@ -121,7 +121,7 @@ fn said_by(policy: &Policy, target: &str, status: u16, media: &str) -> Tags {
             || when
                 .paths
                 .iter()
-                .any(|path| Pattern::new(&path.value).matches(sent)))
+                .any(|path| PathPattern::new(&path.value).matches(sent)))
             && (when.types.is_empty() || when.types.iter().any(|wanted| is(&wanted.value)))
             && (when.status.is_empty()
                 || when.status.iter().any(|wanted| match wanted.value {
@@ -129,7 +129,7 @@ fn said_by(policy: &Policy, target: &str, status: u16, media: &str) -> Tags {
                     StatusCondition::Class(class) => u16::from(class) == status / 100,
                 }))
     };
-    let mut tags = Tags::default();
+    let mut tags = RobotsTags::default();
     if policy.environment == Environment::Staging {
         tags.merge(&parse_lines([b"noindex".as_slice()]));
     }
@@ -153,18 +153,18 @@ fn shipped() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_client_receives_what_policy_and_origin_together_mean() {
+fn sent_tags_combine_policy_and_origin() {
     let rows = Arc::new(wild());
     assert!(rows.len() >= 40);
     let origin = echo(rows.clone());
     let mut told = 0;
     for path in shipped() {
         let text = read(&path);
-        let source = Source {
+        let source = SourceFile {
             name: path.display().to_string().into(),
             text: text.as_str().into(),
         };
-        let site = verdict::load("site", &source, Registry::builtin())
+        let site = verdict::load_site("site", &source, Registry::builtin())
             .0
             .expect("a shipped policy is good");
         let gate = Setup::before(origin.address).policy("site", &text).start();
@@ -183,7 +183,7 @@ fn every_client_receives_what_policy_and_origin_together_mean() {
             ("/members/", 403, "text/html"),
         ];
         for (target, status, media) in responses {
-            let policy = said_by(&site.policy, target, status, media);
+            let policy = sent_tags(&site.policy, target, status, media);
             for (number, row) in rows.iter().enumerate() {
                 connection.send(&format!(
                     "GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {BROWSER}\r\nX-Status: {status}\r\nX-Type: {media}\r\n\
@@ -213,9 +213,9 @@ fn every_client_receives_what_policy_and_origin_together_mean() {
     assert!(told > 7 * 6 * 40, "{told} responses");
 }
 
-fn to_all(said: &Directives) -> Tags {
-    let mut tags = Tags::default();
-    tags.add(Scope::All, said);
+fn to_all(said: &Directives) -> RobotsTags {
+    let mut tags = RobotsTags::default();
+    tags.add(TagScope::All, said);
     tags
 }
 
@@ -510,7 +510,7 @@ fn explain_says_which_tags_of_the_origin_are_taken_away() {
 }
 
 #[test]
-fn nothing_of_a_staging_site_is_said_to_be_retired() {
+fn staging_site_retires_no_page() {
     let origin = Origin::plain();
     let begun = retiring(Timestamp::parse("2020-01-01").expect("a day"), "14d");
     let policy = format!(
@@ -547,7 +547,7 @@ fn nothing_of_a_staging_site_is_said_to_be_retired() {
 }
 
 #[test]
-fn whether_a_site_is_indexable_is_what_was_sent() {
+fn indexable_status_follows_sent_tags() {
     let origin = Origin::start(|request, stream| {
         let tag = if request.field("x-close").is_some() {
             "X-Robots-Tag: Googlebot: none\r\n"

@@ -214,7 +214,7 @@ fn a_busy_port_fails_at_once_and_says_which() {
 }
 
 #[test]
-fn readiness_and_health_are_told_on_the_admin_listener() {
+fn admin_listener_serves_readiness_and_health() {
     let (origin, was_asked, answer) = held();
     let gate = Setup::before(origin.address).start();
     let ask = |path: &str| {

@@ -46,7 +46,7 @@ fn pdf() -> Origin {
 }
 
 #[test]
-fn robots_txt_is_the_same_for_everybody_with_validators_and_any_query() {
+fn robots_txt_is_equal_for_all_clients_and_queries() {
     let origin = Origin::plain();
     let gate = shop(&origin);
     let first = gate.get("shop.example", "/robots.txt", GPTBOT);
@@ -96,7 +96,7 @@ fn head_of_robots_txt_has_the_same_header_and_no_body() {
 }
 
 #[test]
-fn a_crawler_that_has_the_copy_in_force_is_told_so() {
+fn crawler_with_the_current_robots_txt_gets_304() {
     let origin = Origin::plain();
     let gate = shop(&origin);
     let bingbot = format!("User-Agent: {BINGBOT}\r\n");
@@ -223,7 +223,7 @@ fn no_spelling_of_robots_txt_shows_the_file_of_the_origin() {
 }
 
 #[test]
-fn every_request_of_a_crawler_is_counted_by_what_is_proven_of_it_and_none_of_a_person() {
+fn crawler_requests_are_counted_by_identity() {
     let origin = Origin::plain();
     let gate = shop(&origin);
     gate.get("shop.example", "/article", GPTBOT);
@@ -246,7 +246,7 @@ fn every_request_of_a_crawler_is_counted_by_what_is_proven_of_it_and_none_of_a_p
 }
 
 #[test]
-fn a_refused_upload_ends_its_connection_and_the_client_gets_the_answer() {
+fn refused_upload_gets_the_answer_and_closes() {
     let origin = Origin::plain();
     let gate = shop(&origin);
     let mut connection = gate.connect();
@@ -364,7 +364,7 @@ fn early_hints_get_no_tag_but_the_answer_does() {
 }
 
 #[test]
-fn when_the_origin_is_down_errors_carry_tags_and_robots_txt_is_answered() {
+fn failing_origin_leaves_robots_txt_and_tags() {
     let gate = Setup::before(Origin::nowhere())
         .policy("shop", SHOP)
         .start();
@@ -395,7 +395,7 @@ fn a_host_that_no_site_claims_is_forwarded_untouched() {
 }
 
 #[test]
-fn observing_refuses_nobody_and_counts_what_would_be_refused() {
+fn observe_blocks_no_request_and_counts() {
     let origin = Origin::plain();
     let policy = SHOP.replace("mode: enforce", "mode: observe");
     let gate = Setup::before(origin.address)
@@ -575,7 +575,7 @@ fn the_access_log_says_why_a_crawler_is_only_observed() {
 }
 
 #[test]
-fn the_access_log_says_what_was_decided_and_by_which_rule() {
+fn access_log_has_decision_and_rule() {
     let origin = Origin::plain();
     let setup = Setup::before(origin.address).policy("shop", SHOP);
     let log = setup.policies().join("../access.log");

@@ -63,7 +63,7 @@ fn targets_and_headers_beyond_their_limits_are_refused() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_after_its_time_and_used_again_before() {
+fn idle_connection_is_reused_then_closed() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .settings("limits: { idle: 1s }")
@@ -115,7 +115,7 @@ fn an_http_1_0_client_never_sees_chunks() {
 }
 
 #[test]
-fn an_http_1_0_request_without_a_host_reaches_an_origin_that_needs_one() {
+fn http_1_0_request_without_host_reaches_the_origin() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
     let mut connection = gate.connect();
@@ -159,7 +159,7 @@ fn targets_are_forwarded_as_they_were_sent() {
 }
 
 #[test]
-fn what_an_untrusted_client_says_about_itself_is_replaced() {
+fn untrusted_forwarding_fields_are_replaced() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
     let lies = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\nX-Forwarded-Proto: https\r\n\
@@ -180,7 +180,7 @@ fn what_an_untrusted_client_says_about_itself_is_replaced() {
 }
 
 #[test]
-fn what_a_trusted_proxy_says_is_kept_and_extended_and_names_the_client_in_the_log() {
+fn trusted_proxy_fields_are_extended_and_logged() {
     let origin = Origin::plain();
     let setup = Setup::before(origin.address).settings("trusted_proxies: [127.0.0.0/8]");
     let log = setup.policies().join("../access.log");
@@ -232,8 +232,8 @@ fn an_http_1_0_client_gets_no_informational_response() {
          HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nok",
     );
     let html = "robots: { origin: replace }\nhtml: { meta: yes }\nindexing: [{ tag: noarchive }]\n";
-    for (lane, policy) in [("on", ""), ("off", ""), ("on", html)] {
-        let setup = Setup::before(origin.address).settings(&format!("lane: {lane}"));
+    for (direct, policy) in [("on", ""), ("off", ""), ("on", html)] {
+        let setup = Setup::before(origin.address).settings(&format!("direct_forwarding: {direct}"));
         let gate = if policy.is_empty() {
             setup
         } else {
@@ -253,9 +253,9 @@ fn an_http_1_0_client_gets_no_informational_response() {
             assert_eq!(
                 connection.response(method).status,
                 200,
-                "{lane} {policy} {fields}"
+                "{direct} {policy} {fields}"
             );
-            assert!(connection.is_closed(), "{lane} {policy} {fields}");
+            assert!(connection.is_closed(), "{direct} {policy} {fields}");
             assert_eq!(
                 (origin.last().field("expect"), &*origin.last().body),
                 (None, body.as_bytes()),
@@ -266,7 +266,7 @@ fn an_http_1_0_client_gets_no_informational_response() {
         let mut connection = gate.connect();
         connection.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
         let statuses = [(); 4].map(|()| connection.response("GET").status);
-        assert_eq!(statuses, [100, 102, 103, 200], "{lane} {policy}");
+        assert_eq!(statuses, [100, 102, 103, 200], "{direct} {policy}");
     }
 }
 
@@ -288,9 +288,7 @@ fn an_http_1_0_client_asks_for_no_other_protocol() {
 fn uploads_of_known_and_unknown_length_arrive_whole() {
     let origin = Origin::saying("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
     let gate = Setup::before(origin.address).start();
-    let body: Vec<u8> = (0..300_000_u32)
-        .map(|octet| octet.to_le_bytes()[0])
-        .collect();
+    let body: Vec<u8> = (0..300_000_u32).map(|byte| byte.to_le_bytes()[0]).collect();
     let mut connection = gate.connect();
     connection.send(&format!(
         "POST /up HTTP/1.1\r\nHost: a.example\r\nContent-Length: {}\r\n\r\n",

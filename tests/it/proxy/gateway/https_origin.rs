@@ -32,7 +32,7 @@ fn before(origin: &Nginx) -> Setup {
 }
 
 #[test]
-fn an_authority_of_the_system_is_trusted_for_pages_and_for_robots_txt() {
+fn system_authority_is_trusted_for_origins() {
     let (authority, origin) = authority_and_origin();
     origin.write("robots.txt", "User-agent: *\nDisallow: /theirs/\n");
     let gate = before(&origin)
@@ -48,7 +48,7 @@ fn an_authority_of_the_system_is_trusted_for_pages_and_for_robots_txt() {
 }
 
 #[test]
-fn an_authority_that_nobody_knows_is_not_trusted_for_either() {
+fn unknown_authority_is_not_trusted_for_origins() {
     let (_, origin) = authority_and_origin();
     origin.write("robots.txt", "User-agent: *\nDisallow: /theirs/\n");
     let (other, _) = authority_and_origin();

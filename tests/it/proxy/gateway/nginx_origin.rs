@@ -73,7 +73,7 @@ fn tags_of_the_origin_are_merged_with_the_policy_s() {
 }
 
 #[test]
-fn a_redirect_and_a_missing_page_pass_and_the_status_is_a_condition() {
+fn tag_condition_on_status_sees_redirects_and_404() {
     let nginx = Nginx::start(None);
     let gate = gate(&nginx);
     let redirect = gate.fetch("/old");

@@ -95,7 +95,7 @@ fn wget_ignoring_the_rules_is_counted_under_observe() {
 /// Two pages that are open today, one after the other; robots.txt closes them while wget is on its
 /// way.
 #[test]
-fn wget_that_keeps_to_its_copy_is_no_violator_when_the_rules_change_under_its_feet() {
+fn wget_obeying_its_old_copy_is_no_violator() {
     let nginx = Nginx::start(None);
     let mut gate = Setup::before(nginx.address)
         .policy("site", &changing("/elsewhere/"))
@@ -239,7 +239,7 @@ fn broken(site: &str, verdict: &str) -> String {
 }
 
 #[test]
-fn without_a_policy_wget_keeping_to_the_site_s_own_rules_breaks_none() {
+fn without_policy_obedient_wget_breaks_no_rule() {
     let (nginx, gate) = default_sites();
     crawl(&gate, &[]);
     let requests = nginx.requests();
@@ -263,7 +263,7 @@ fn without_a_policy_wget_keeping_to_the_site_s_own_rules_breaks_none() {
 }
 
 #[test]
-fn without_a_policy_exactly_the_fetches_that_break_the_site_s_own_rules_are_counted() {
+fn without_policy_violations_of_own_rules_are_counted() {
     let (nginx, gate) = default_sites();
     crawl(&gate, &["-e", "robots=off"]);
     let private = nginx

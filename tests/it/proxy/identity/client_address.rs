@@ -71,9 +71,9 @@ fn logged(gate: &Gate, target: &str) -> Value {
 }
 
 #[test]
-fn proxy_that_names_no_client_accuses_nobody() {
+fn proxy_without_client_address_accuses_no_crawler() {
     let origin = Origin::plain();
-    for settings in ["", "lane: off"] {
+    for settings in ["", "direct_forwarding: off"] {
         let gate = start(POLICY, &origin, settings);
         for way in WAYS {
             let target = format!("/{way:?}");
@@ -202,9 +202,9 @@ fn peer_in_the_networks_of_the_policy_is_verified() {
 }
 
 #[test]
-fn origin_gets_what_the_believed_field_says() {
+fn origin_gets_the_client_of_the_configured_field() {
     let origin = Origin::plain();
-    for settings in ["", "lane: off"] {
+    for settings in ["", "direct_forwarding: off"] {
         let gate = start(
             POLICY,
             &origin,
@@ -263,7 +263,7 @@ fn origin_gets_no_field_of_a_proxy_from_a_client() {
         ("x-own-proxy", CRAWLER),
         ("x_own_proxy", CRAWLER),
     ];
-    for settings in ["", "lane: off"] {
+    for settings in ["", "direct_forwarding: off"] {
         let settings = format!("client_address: x-own-proxy\n{settings}");
         let gate = Setup::before(origin.address)
             .policy("shop", POLICY)

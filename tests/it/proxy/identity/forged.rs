@@ -38,7 +38,7 @@ fn status(gate: &Gate) -> Value {
 }
 
 #[test]
-fn on_a_new_host_a_crawler_is_held_to_what_it_was_shown_itself() {
+fn new_host_judges_a_crawler_by_its_own_fetches() {
     let origin = Origin::plain();
     let gate = shop(&origin).start();
     for user_agent in ["ClaudeBot/1.0", "bingbot/2.0"] {
@@ -87,7 +87,7 @@ fn on_a_new_host_a_crawler_is_held_to_what_it_was_shown_itself() {
 }
 
 #[test]
-fn a_list_that_verified_nobody_calls_nobody_an_impostor_and_says_so() {
+fn unproven_list_makes_no_impostor_and_is_reported() {
     let origin = Origin::plain();
     let mut gate = shop(&origin).with_clock().start();
     assert!(

@@ -19,10 +19,14 @@ fn differ(gate: &Gate) -> bool {
 }
 
 #[test]
-fn instance_with_a_wrong_clock_accuses_nobody() {
+fn instance_with_a_wrong_clock_accuses_no_crawler() {
     let mut fleet = Fleet::start(1);
     let wrong = fleet.setup().with_clock();
-    fs::write(wrong.policies().with_file_name("clock"), "lived 0s set 8s").expect("a clock");
+    fs::write(
+        wrong.policies().with_file_name("clock"),
+        "elapsed 0s set 8s",
+    )
+    .expect("a clock");
     fleet.gates.push(wrong.start());
     let [right, wrong] = &fleet.gates[..] else {
         panic!("two instances")

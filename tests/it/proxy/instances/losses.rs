@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 #[test]
-fn instance_that_starts_in_a_flushed_store_goes_by_what_the_other_wrote_again() {
+fn start_in_a_flushed_store_uses_rewritten_facts() {
     let mut fleet = Fleet::start(2);
     fleet.gates[1].signal("TERM");
     fleet.gates[1].ended();
@@ -44,7 +44,7 @@ fn instance_alone_in_a_flushed_store_says_that_it_begins_anew() {
 }
 
 #[test]
-fn store_that_begins_to_delete_keys_is_noticed_and_written_again() {
+fn evicting_store_is_noticed_and_rewritten() {
     let fleet = Fleet::start(1);
     let gate = &fleet.gates[0];
     assert_eq!(kind(gate, BINGBOT, "/robots.txt"), "allowed");
@@ -139,7 +139,7 @@ fn warnings_at_the_stop(gate: &mut Gate) -> Vec<String> {
 }
 
 #[test]
-fn instance_that_never_was_a_member_withholds_robots_txt_and_stops_quietly() {
+fn instance_never_admitted_withholds_robots_txt() {
     let origin = Origin::plain();
     let mut alone = setup(
         &origin,

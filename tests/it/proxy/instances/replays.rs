@@ -150,7 +150,7 @@ impl Life<'_> {
         let setup = setup.policy("shop", &policy(&paths(self.target)));
         fs::write(
             setup.policies().with_file_name("clock"),
-            format!("lived 0s set {ahead}s"),
+            format!("elapsed 0s set {ahead}s"),
         )
         .expect("a clock");
         setup.start()
@@ -165,10 +165,10 @@ impl Life<'_> {
 
     fn steps(&mut self) {
         for _ in 0..STEPS {
-            self.resume_what_is_over();
+            self.resume_ended_pauses();
             match self.random.below(16) {
                 0 | 1 => self.policy_changes(),
-                2 | 3 => self.told_to_one(),
+                2 | 3 => self.sent_to_one(),
                 4 => self.kill(),
                 5 => self.restart(),
                 6 => self.stop(),
@@ -192,11 +192,11 @@ impl Life<'_> {
 
     fn policy_changes(&mut self) {
         self.target = self.random.below(1 << PATHS.len());
-        self.told_to_one();
+        self.sent_to_one();
     }
 
     /// The last policy reaches an instance.
-    fn told_to_one(&mut self) {
+    fn sent_to_one(&mut self) {
         let place = self.random.below(COUNT);
         self.tell(place);
     }
@@ -311,7 +311,7 @@ impl Life<'_> {
         }
     }
 
-    fn resume_what_is_over(&mut self) {
+    fn resume_ended_pauses(&mut self) {
         for place in 0..COUNT {
             if self.stopped[place].is_some_and(|until| until <= Instant::now()) {
                 self.go_on(place);
@@ -431,7 +431,7 @@ impl Life<'_> {
     }
 
     /// No line of any log accuses an obedient crawler.
-    fn nobody_is_accused(&self) {
+    fn assert_no_accusation(&self) {
         for (place, gate) in self.gates.iter().enumerate() {
             for line in read(&gate.path("access.log")).lines() {
                 let Ok(line) = serde_json::from_str::<Value>(line) else {
@@ -460,15 +460,15 @@ impl Life<'_> {
                 (instances(gate)["records_waiting"] == 0).then_some(())
             });
         }
-        self.nobody_is_accused();
+        self.assert_no_accusation();
     }
 }
 
 /// Plays a life; what happened in it, where it failed.
 fn play(seed: u64, tally: &Tally) {
     let mut life = Life::start(seed, tally);
-    let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| life.live()));
-    if let Err(panic) = lived {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| life.live()));
+    if let Err(panic) = outcome {
         eprintln!(
             "CRAWLGATE_SEED={} plays this life again:\n{}",
             life.seed,

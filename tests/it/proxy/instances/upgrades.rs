@@ -32,7 +32,7 @@ fn upgraded_instance_stays_the_same_member() {
 }
 
 #[test]
-fn upgrade_that_fails_leaves_a_member_that_accuses_if_it_knows_all() {
+fn failed_upgrade_leaves_a_judging_member() {
     let fleet = Fleet::with(2, Setup::replaceable);
     let [one, other] = &fleet.gates[..] else {
         panic!("two instances")

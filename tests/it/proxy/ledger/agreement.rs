@@ -4,7 +4,7 @@
 use crate::proxy::support::{Origin, Setup, run};
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::verdict;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 use std::io::Write;
 use std::path::Path;
 
@@ -45,11 +45,11 @@ fn compare(path: &Path, origin: &Origin) -> usize {
         .and_then(|name| name.to_str())
         .expect("a name");
     let text = std::fs::read_to_string(path).expect("a policy");
-    let source = Source {
+    let source = SourceFile {
         name: path.display().to_string().into(),
         text: text.as_str().into(),
     };
-    let (site, findings) = verdict::load(name, &source, Registry::builtin());
+    let (site, findings) = verdict::load_site(name, &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{findings:?}"));
     let worth =
         |finding: &crawlgate::yaml::Diagnostic| finding.severity > crawlgate::yaml::Severity::Note;
@@ -61,7 +61,7 @@ fn compare(path: &Path, origin: &Origin) -> usize {
     // A case with a moment of its own is about a pause; the running proxy knows only now.
     let cases = site.policy.tests.iter().filter(|case| case.at.is_none());
     for case in cases.clone() {
-        let host = verdict::host_of(case, &site.policy);
+        let host = verdict::test_host(case, &site.policy);
         let agent = &case.agent.value;
         let known = Registry::builtin()
             .find(agent)
@@ -129,7 +129,7 @@ fn compare(path: &Path, origin: &Origin) -> usize {
             }
             Some("tdmrep") => assert_eq!(
                 response.body,
-                &*site.signals.tdmrep().expect("a file").body,
+                &*site.signals.tdmrep.as_ref().expect("a file").body,
                 "{what}"
             ),
             Some("robots_txt") => assert_eq!(response.body, &*site.robots_txt.body, "{what}"),

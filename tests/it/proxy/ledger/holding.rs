@@ -188,7 +188,7 @@ const WATCHED: &[Case] = &[
 ];
 
 #[test]
-fn every_kind_is_told_alike_by_answer_explanation_event_metric_and_api() {
+fn each_kind_is_equal_in_answer_event_metric_and_api() {
     let origin = Origin::plain();
     let gate = shop(POLICY, &origin);
     assert_eq!(
@@ -196,7 +196,7 @@ fn every_kind_is_told_alike_by_answer_explanation_event_metric_and_api() {
         200,
         "the first is in time"
     );
-    told_alike(&gate, CASES);
+    assert_equal_everywhere(&gate, CASES);
     let [logged, _] = events(&gate, "bingbot", "unproven", "/");
     assert_eq!(logged["rule"], "Crawl-delay: 3600");
     assert!(
@@ -216,7 +216,7 @@ fn every_kind_is_told_alike_by_answer_explanation_event_metric_and_api() {
 }
 
 #[test]
-fn every_kind_of_a_watched_host_is_told_alike() {
+fn each_kind_of_a_watched_host_is_equal_everywhere() {
     let origin = Origin::plain();
     let gate = watched_shop(POLICY, &origin);
     assert_eq!(
@@ -224,10 +224,10 @@ fn every_kind_of_a_watched_host_is_told_alike() {
         200,
         "the first is in time"
     );
-    told_alike(&gate, WATCHED);
+    assert_equal_everywhere(&gate, WATCHED);
 }
 
-fn told_alike(gate: &Gate, cases: &[Case]) {
+fn assert_equal_everywhere(gate: &Gate, cases: &[Case]) {
     for case in cases {
         let Case {
             client,
@@ -318,7 +318,7 @@ fn told_alike(gate: &Gate, cases: &[Case]) {
 }
 
 #[test]
-fn observing_refuses_nobody_and_counts_what_enforcing_would_do() {
+fn observe_blocks_no_request_and_counts_would_be_blocks() {
     let origin = Origin::plain();
     let observing = POLICY.replace("mode: enforce", "mode: observe");
     let (gate, watched) = (shop(&observing, &origin), watched_shop(&observing, &origin));
@@ -354,7 +354,7 @@ fn would_be(gate: &Gate, cases: &[Case]) {
 }
 
 #[test]
-fn the_pace_is_told_in_seconds_and_robots_txt_is_free() {
+fn crawl_delay_answers_retry_after_and_spares_robots_txt() {
     let origin = Origin::plain();
     let gate = shop(
         &POLICY.replace("crawl_delay: 1h", "crawl_delay: 2s"),
@@ -401,7 +401,7 @@ fn the_pace_is_told_in_seconds_and_robots_txt_is_free() {
 }
 
 #[test]
-fn people_at_the_address_of_a_trapped_crawler_notice_nothing_and_robots_txt_stays() {
+fn visitors_at_a_trapped_address_are_not_blocked() {
     let origin = Origin::plain();
     let gate = watched_shop(&without_pace(), &origin);
     assert_eq!(
@@ -566,7 +566,7 @@ fn moments_are_rfc_3339_wherever_people_and_programs_read_them() {
 }
 
 #[test]
-fn a_crawler_that_may_hold_the_rules_from_before_the_trap_is_not_marked() {
+fn crawler_with_rules_older_than_the_trap_is_not_marked() {
     let origin = Origin::plain();
     let gate = shop(
         &without_pace().replace("traps: [/no-crawlers-here/]", "traps: []"),
@@ -598,7 +598,7 @@ fn a_crawler_that_may_hold_the_rules_from_before_the_trap_is_not_marked() {
 }
 
 #[test]
-fn the_exempt_pass_and_are_no_violators_and_an_address_proves_who_they_are() {
+fn exempt_crawlers_pass_when_proven() {
     let origin = Origin::plain();
     let gate = shop(POLICY, &origin);
     for target in ["/cart/", "/no-crawlers-here/", "/x/../cart/"] {
@@ -632,7 +632,7 @@ fn the_exempt_pass_and_are_no_violators_and_an_address_proves_who_they_are() {
         "crawlgate_violations_total{crawler=\"IntranetBot\",kind=\"impostor\",site=\"shop\"}",
         1.0,
     );
-    let of_kind = |name: &str, kind: &str| {
+    let requests_of_kind = |name: &str, kind: &str| {
         sum_of(
             &gate.metrics(),
             &format!("{name}{{crawler=\"IntranetBot\",kind=\"{kind}\",site=\"shop\"}}"),
@@ -645,8 +645,14 @@ fn the_exempt_pass_and_are_no_violators_and_an_address_proves_who_they_are() {
         ),
         Some(1.0)
     );
-    assert_eq!(of_kind("crawlgate_requests_total", "exempt"), Some(3.0));
-    assert_eq!(of_kind("crawlgate_requests_total", "violation"), None);
+    assert_eq!(
+        requests_of_kind("crawlgate_requests_total", "exempt"),
+        Some(3.0)
+    );
+    assert_eq!(
+        requests_of_kind("crawlgate_requests_total", "violation"),
+        None
+    );
     assert_eq!(
         explained(&gate, "10.20.3.4", "intranet-reader/2", "/cart/")["kind"],
         "exempt"
@@ -654,7 +660,7 @@ fn the_exempt_pass_and_are_no_violators_and_an_address_proves_who_they_are() {
 }
 
 #[test]
-fn refusals_are_for_the_client_in_the_form_it_asks_for_and_carry_no_secret() {
+fn refusals_have_the_accepted_form_and_no_secret() {
     let origin = Origin::plain();
     let gate = shop(POLICY, &origin);
     let headers =
@@ -679,7 +685,7 @@ fn refusals_are_for_the_client_in_the_form_it_asks_for_and_carry_no_secret() {
 }
 
 #[test]
-fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and_api() {
+fn served_versions_are_equal_in_answer_event_and_api() {
     let origin = Origin::plain();
     let settings = "trusted_proxies: [127.0.0.1]\nlogs: { events: events.log }";
     let setup = Setup::before(origin.address)
@@ -727,12 +733,12 @@ fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and
         assert_eq!(from(&gate, "203.0.113.9", "Googlebot/2.1", "/").status, 200);
     }
     let events = told(&gate, "/cart/2", "violation", true);
-    assert_eq!(events[0]["held"], serde_json::json!([]));
+    assert_eq!(events[0]["cached"], serde_json::json!([]));
 
     assert_eq!(from(&gate, client, gptbot, "/robots.txt").status, 200);
     let former = explained(&gate, client, gptbot, "/")["version"].clone();
     let events = told(&gate, "/cart/3", "violation", false);
-    assert_eq!(events[0]["held"], serde_json::json!([]));
+    assert_eq!(events[0]["cached"], serde_json::json!([]));
 
     gate.write_policy(
         "shop",
@@ -750,7 +756,7 @@ fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and
     );
     assert_eq!(from(&gate, client, gptbot, "/cart/4").status, 403);
     for event in self::events(&gate, "gptbot", "violation", "/cart/4") {
-        assert_eq!(event["held"], serde_json::json!([former]), "{event}");
+        assert_eq!(event["cached"], serde_json::json!([former]), "{event}");
     }
 
     // And it is remembered who fetched what, whoever comes after a restart.
@@ -763,12 +769,12 @@ fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and
     );
     assert_eq!(from(&gate, client, gptbot, "/cart/5").status, 403);
     for event in self::events(&gate, "gptbot", "violation", "/cart/5") {
-        assert_eq!(event["held"], serde_json::json!([former]), "{event}");
+        assert_eq!(event["cached"], serde_json::json!([former]), "{event}");
     }
 }
 
 #[test]
-fn off_records_nothing_but_that_a_crawler_came_and_a_person_stays_a_person() {
+fn mode_off_counts_crawlers_and_judges_none() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .policy("shop", &POLICY.replace("mode: enforce", "mode: off"))
@@ -810,7 +816,7 @@ fn off_records_nothing_but_that_a_crawler_came_and_a_person_stays_a_person() {
 
 /// `%72` is `r`, for crawlers and for us (RFC 9309 section 2.2.2): what was answered was served.
 #[test]
-fn a_robots_txt_that_is_spelled_otherwise_is_served_all_the_same() {
+fn other_spelling_of_robots_txt_is_served() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .policy("shop", &without_pace())

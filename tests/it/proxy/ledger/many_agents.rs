@@ -22,7 +22,7 @@ fn agents() -> usize {
 }
 
 #[test]
-fn a_flood_of_distinct_agents_addresses_and_hosts_leaves_memory_flat_and_series_constant() {
+fn flood_of_agents_leaves_memory_and_series_bounded() {
     let gate = Setup::before(Origin::nowhere())
         .policy("site", POLICY)
         .settings("trusted_proxies: 127.0.0.1")

@@ -59,7 +59,7 @@ fn watched(origin: &Origin) -> Gate {
 }
 
 #[test]
-fn a_crawler_that_was_given_another_site_s_rules_meanwhile_is_no_violator() {
+fn crawler_served_another_sites_rules_is_no_violator() {
     let origin = Origin::plain();
     let mut gate = watched(&origin);
     let hosts = |gate: &Gate, shop: &str, other: &str| {
@@ -123,7 +123,7 @@ fn a_move_is_not_forgotten_by_a_kill_9_right_after_it() {
 /// From no policy to one, with a stop in between: the host is the same, and so is the crawler's
 /// copy.
 #[test]
-fn the_first_policy_counts_what_was_served_without_one() {
+fn first_policy_counts_versions_served_before() {
     let file = Arc::new(Mutex::new(Some("User-agent: *\nDisallow: /theirs/\n")));
     let told = file.clone();
     let origin = Origin::start(move |request, stream| {

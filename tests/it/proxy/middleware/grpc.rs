@@ -28,7 +28,7 @@ async fn check(address: SocketAddr, agent: &str) -> Result<i32, Code> {
 }
 
 #[test]
-fn tonic_answers_allowed_clients_and_refused_crawlers_get_permission_denied() {
+fn tonic_refuses_crawlers_with_permission_denied() {
     let policies = tempfile::tempdir().expect("a directory");
     let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n\
                   crawlers: [{ token: PartnerBot, networks: [127.0.0.0/8] }]\n";

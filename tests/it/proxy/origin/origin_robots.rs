@@ -81,7 +81,7 @@ fn redirect(location: &str) -> String {
 fn at(now: i64) -> Moment {
     Moment {
         now: Timestamp(now),
-        lived: Duration::from_secs(now.unsigned_abs()),
+        monotonic: Duration::from_secs(now.unsigned_abs()),
     }
 }
 
@@ -113,7 +113,7 @@ impl World {
         let (store, remembered) =
             StateStore::open(Some(&state), Arc::new(move || at(now))).expect("opened");
         store.begin(Vec::new()).expect("begun");
-        let copies = StoredCopies::read(&remembered.facts.origin_copies, Timestamp(now));
+        let copies = StoredCopies::from_records(&remembered.facts.origin_copies, Timestamp(now));
         let options = SiteOptions {
             policies,
             strict: false,
@@ -121,7 +121,7 @@ impl World {
             origins: known_origins(&copies, &[]),
             published_proof: false,
         };
-        let live = SiteManager::start(options, (&store, &remembered), Timestamp(now))
+        let live = SiteManager::start(options, &store, &remembered, Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));
         let server =
             ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
@@ -132,7 +132,7 @@ impl World {
         };
         let origins = [OriginSettings {
             timeouts,
-            ..OriginSettings::of([server])
+            ..OriginSettings::with_servers([server])
         }];
         let robots = OriginRobots::new(
             live.clone(),
@@ -171,11 +171,11 @@ impl World {
             now: Timestamp(self.now),
             ..at(self.now - self.set)
         };
-        self.live.keep_time(moment.now);
-        let jobs = self.robots.begin_due(moment);
+        self.live.apply_due_changes(moment.now);
+        let jobs = self.robots.take_due_fetches(moment);
         let asked = jobs.len();
         for job in jobs {
-            self.robots.finish(&job, job.run(), moment, 0.0);
+            self.robots.finish_fetch(&job, job.run(), moment, 0.0);
         }
         asked
     }
@@ -233,7 +233,7 @@ impl World {
             .site
             .origin
             .as_ref()
-            .map(|origin| origin.place(2))
+            .map(|origin| origin.line_location(2))
     }
 
     /// Sets the wall clock.
@@ -711,9 +711,9 @@ fn first_fetch_pending_logs_nothing() {
         let mut world = World::new(directory.path(), &origin, policy, 0);
         // Also an hour later, when the state is `missing`.
         let (_, log) = logged(|| {
-            drop(world.robots.begin_due(at(0)));
+            drop(world.robots.take_due_fetches(at(0)));
             world.now = 3_600;
-            drop(world.robots.begin_due(at(3_600)));
+            drop(world.robots.take_due_fetches(at(3_600)));
         });
         assert_eq!(log, "", "no fetch has ended");
         drop(world);
@@ -876,7 +876,7 @@ fn moved_file_stays_the_same_copy() {
 }
 
 #[test]
-fn moved_file_keeps_what_was_seen_of_the_front_page() {
+fn moved_file_keeps_front_page_observations() {
     let directory = tempfile::tempdir().expect("a directory");
     let (script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
@@ -885,7 +885,7 @@ fn moved_file_keeps_what_was_seen_of_the_front_page() {
     world.live.snapshot().sites()[0]
         .site
         .front_page
-        .record(b"/", &noindex, Timestamp(5));
+        .record_tags(b"/", &noindex, Timestamp(5));
     assert!(!world.indexable());
     assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
     assert!(world.url().ends_with(MOVED));
@@ -908,7 +908,7 @@ fn first_policy_takes_over_the_copy_of_the_default_site() {
     )
     .expect("a policy");
     world.live.reload(Timestamp(world.now));
-    drop(world.robots.begin_due(at(world.now)));
+    drop(world.robots.take_due_fetches(at(world.now)));
     assert_eq!(world.stored("shop").as_deref(), Some(RULES.as_bytes()));
     assert_eq!(world.stored("origin"), None);
     drop(world);
@@ -1005,7 +1005,7 @@ fn answer_for_a_former_policy_is_fetched_again() {
         false
     });
     let mut world = World::new(directory.path(), &origin, "hosts: one.test\n", 0);
-    let jobs = world.robots.begin_due(at(0));
+    let jobs = world.robots.take_due_fetches(at(0));
     fs::write(
         directory.path().join("policies/shop.yaml"),
         "hosts: two.test\n",
@@ -1013,7 +1013,7 @@ fn answer_for_a_former_policy_is_fetched_again() {
     .expect("a policy");
     world.live.reload(Timestamp(0));
     for job in jobs {
-        world.robots.finish(&job, job.run(), at(0), 0.0);
+        world.robots.finish_fetch(&job, job.run(), at(0), 0.0);
     }
     assert_eq!(world.served(), None);
     assert_eq!(world.after(0), 1);
@@ -1082,7 +1082,7 @@ fn damaged_copy_is_reported_once_and_fetched_again() {
 }
 
 #[test]
-fn first_file_held_back_reports_what_is_served() {
+fn first_file_held_back_reports_the_served_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let (script, origin) = Script::start(&ok("User-agent: *\nDisallow: /\n"));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
@@ -1101,7 +1101,7 @@ fn first_file_held_back_reports_what_is_served() {
     let robots = status.sites[0].origin_robots.clone().expect("a state");
     assert_eq!(robots.unavailable_until, Some(Timestamp(3_600)));
     // The change after an hour is logged then, without a fetch.
-    assert!(world.robots.idle_for(Timestamp(3_590)) <= Duration::from_secs(10));
+    assert!(world.robots.time_to_next_fetch(Timestamp(3_590)) <= Duration::from_secs(10));
     let (_, log) = logged(|| world.after(3_600));
     assert_eq!(
         (world.state(), world.meanwhile()),
@@ -1248,7 +1248,7 @@ fn restart_keeps_state_and_reason() {
         );
         drop(world);
         world = World::new(directory.path(), &origin, MERGE, now);
-        drop(world.robots.begin_due(at(now)));
+        drop(world.robots.take_due_fetches(at(now)));
         let after = world.live.status(Timestamp(now)).sites[0]
             .origin_robots
             .clone();
@@ -1403,7 +1403,7 @@ fn policy_missing_for_two_starts_finds_its_copy_again() {
     fs::write(&policy, MERGE).expect("a policy");
     world.live.reload(Timestamp(4_010));
     assert_eq!(world.served().as_ref(), Some(&served), "at once");
-    drop(world.robots.begin_due(at(4_010)));
+    drop(world.robots.take_due_fetches(at(4_010)));
     let robots = world.live.status(Timestamp(4_010)).sites[0]
         .origin_robots
         .clone()
@@ -1444,9 +1444,13 @@ fn copy_of_removed_site_is_for_its_hosts_and_expires() {
     fs::write(&policy, "hosts: other.test\n").expect("a policy");
     world.live.reload(Timestamp(now));
     let snapshot = world.live.snapshot();
-    let shop = &snapshot.sites()[snapshot.site_named("shop").expect("a site")].site;
+    let shop = &snapshot.sites()[snapshot.site_index("shop").expect("a site")].site;
     assert!(
-        shop.origin.is_none() && shop.robots_txt.awaits_origin(Timestamp(now)).is_some(),
+        shop.origin.is_none()
+            && shop
+                .robots_txt
+                .origin_wait_seconds(Timestamp(now))
+                .is_some(),
         "another host's"
     );
     fs::write(&policy, MERGE).expect("a policy");

@@ -6,8 +6,8 @@ use crate::proxy::support::{BROWSER, Origin, Setup};
 use crawlgate::Engine;
 use crawlgate::internals::policy::SCHEMA as SCHEMA_TEXT;
 use crawlgate::internals::settings;
-use crawlgate::internals::yaml::{Document, Node, Value as Yaml};
-use crawlgate::yaml::{Diagnostics, Source};
+use crawlgate::internals::yaml::{Node, NodeValue as Yaml, YamlDocument};
+use crawlgate::yaml::{Diagnostics, SourceFile};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -202,11 +202,11 @@ fn every_field_of_the_language_has_an_example() {
     }
     let mut shown = BTreeSet::new();
     for policy in blocks("docs/policy.md", "yaml") {
-        let source = Source {
+        let source = SourceFile {
             name: "docs/policy.md".into(),
             text: policy.into(),
         };
-        let document = Document::parse(&source, &mut Diagnostics::default());
+        let document = YamlDocument::parse(&source, &mut Diagnostics::default());
         let root = document
             .and_then(|document| document.root)
             .expect("a policy");
@@ -228,12 +228,12 @@ fn the_settings_in_the_documentation_are_accepted() {
     let files = blocks("docs/settings.md", "yaml");
     assert!(!files.is_empty() && !deploy.is_empty());
     for text in files.into_iter().chain(deploy) {
-        let source = Source {
+        let source = SourceFile {
             name: "a page".into(),
             text: text.as_str().into(),
         };
         let (file, diagnostics) =
-            settings::read(&source, Path::new(""), settings::Settings::default());
+            settings::decode_settings(&source, Path::new(""), settings::Settings::default());
         let found: Vec<String> = diagnostics
             .items
             .iter()

@@ -180,7 +180,7 @@ impl Drop for Proxy {
 }
 
 #[test]
-fn nginx_and_haproxy_refuse_a_blocked_crawler_and_let_a_browser_through() {
+fn nginx_and_haproxy_block_the_crawler_not_the_browser() {
     let origin = Origin::plain();
     let policy = policy(10, "");
     for name in KEEPERS {
@@ -271,7 +271,7 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
 }
 
 #[test]
-fn nginx_and_haproxy_say_what_the_policy_says_of_a_pdf_and_serve_its_robots_txt() {
+fn nginx_and_haproxy_send_pdf_tags_and_robots_txt() {
     let pdf = "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length: 5\r\n\r\nhello";
     let (origin, policy) = (Origin::saying(pdf), policy(10, ""));
     for name in KEEPERS {
@@ -327,7 +327,7 @@ fn nginx_and_haproxy_pause_for_crawlers_only() {
 }
 
 #[test]
-fn what_cannot_be_translated_is_refused() {
+fn untranslatable_policy_is_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("policy.yaml");
     for (more, says) in [
@@ -397,7 +397,7 @@ fn the_engine_decides_without_a_server() {
 }
 
 #[test]
-fn a_crawler_of_ones_own_is_known_by_its_mark_and_its_mark_alone() {
+fn own_crawler_is_known_by_its_marker_alone() {
     let printed = output(&mut example("own_crawler"));
     let expected = [
         "IntranetBot/3.1: intranetbot",
@@ -430,8 +430,8 @@ fn answered(name: &str) -> String {
 }
 
 #[test]
-fn a_toy_door_answers_as_the_policy_says() {
-    assert_eq!(answered("toy_door"), "403\n200\n200\n");
+fn toy_entry_point_answers_as_the_policy_says() {
+    assert_eq!(answered("toy_entry_point"), "403\n200\n200\n");
 }
 
 #[test]

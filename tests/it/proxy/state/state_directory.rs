@@ -86,7 +86,7 @@ fn limit_files(gate: &Gate, limit: &str) {
 }
 
 #[test]
-fn policy_waits_while_the_disk_is_full_and_no_obedient_crawler_is_accused() {
+fn policy_waits_while_the_disk_is_full() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/cart/").under(&MAY_FILL));
     assert!(!robots_txt(&gate, BINGBOT).contains("/new/"));
@@ -189,7 +189,7 @@ fn crawlgate_runs_from_memory_where_the_directory_is_read_only() {
 }
 
 #[test]
-fn crawlgate_runs_from_memory_where_another_user_owns_the_directory() {
+fn foreign_state_directory_means_memory_only() {
     let origin = Origin::plain();
     let setup = setup(&origin, "/cart/");
     let state = setup.policies().with_file_name("state");
@@ -228,7 +228,7 @@ fn crawlgate_runs_from_memory_where_another_user_owns_the_directory() {
 /// Killed at odd moments while versions come and go: a crawler that obeys its copy is never called
 /// a violator.
 #[test]
-fn obedient_crawler_is_no_violator_after_kills_in_the_middle_of_commits() {
+fn obedient_crawler_is_no_violator_after_kills_in_commits() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/a/"));
     for round in 0..8_u64 {
@@ -264,7 +264,7 @@ fn obedient_crawler_is_no_violator_after_kills_in_the_middle_of_commits() {
 }
 
 #[test]
-fn obedient_crawler_is_no_violator_when_the_clock_is_set_between_runs() {
+fn obedient_crawler_is_no_violator_after_a_clock_change() {
     for set in [-2 * 24 * HOUR, 2 * 24 * HOUR] {
         let origin = Origin::plain();
         let mut gate = observed(setup(&origin, "/cart/"));
@@ -283,7 +283,7 @@ fn obedient_crawler_is_no_violator_when_the_clock_is_set_between_runs() {
 }
 
 #[test]
-fn second_crawlgate_on_a_state_directory_is_refused_with_the_pid_of_the_first() {
+fn second_process_on_a_state_directory_learns_the_first_pid() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .policy("shop", &policy("/cart/"))
@@ -306,7 +306,7 @@ fn second_crawlgate_on_a_state_directory_is_refused_with_the_pid_of_the_first() 
 }
 
 #[test]
-fn damaged_database_is_set_aside_and_accuses_nobody_for_a_day() {
+fn damaged_database_is_set_aside_and_restarts_the_first_day() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/cart/"));
     assert!(robots_txt(&gate, BINGBOT).contains("/cart/"));
@@ -368,7 +368,7 @@ fn back_up(gate: &Gate, file: &str) -> Output {
 }
 
 #[test]
-fn backup_of_a_running_crawlgate_is_believed_by_the_start_that_restores_it() {
+fn restored_backup_is_believed() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/cart/"));
     assert_eq!(

@@ -110,9 +110,9 @@ impl Connection {
         self.try_send_bytes(text.as_bytes())
     }
 
-    /// The same of octets.
-    pub fn try_send_bytes(&mut self, octets: &[u8]) -> bool {
-        self.stream.get_mut().write_all(octets).is_ok()
+    /// The same of bytes.
+    pub fn try_send_bytes(&mut self, bytes: &[u8]) -> bool {
+        self.stream.get_mut().write_all(bytes).is_ok()
     }
 
     /// The end of what is sent, if the other side still listens.
@@ -134,11 +134,11 @@ impl Connection {
             .is_some()
     }
 
-    /// Exactly so many octets, as they come.
-    pub fn octets(&mut self, count: usize) -> Vec<u8> {
-        let mut octets = vec![0; count];
-        self.stream.read_exact(&mut octets).expect("enough octets");
-        octets
+    /// Exactly so many bytes, as they come.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).expect("enough bytes");
+        bytes
     }
 
     /// The next response to a request with this method; informational ones too.
@@ -203,7 +203,7 @@ impl Connection {
             .field("content-length")
             .map(|length| length.parse().expect("a length"))
         {
-            Some(length) => self.octets(length),
+            Some(length) => self.bytes(length),
             None => {
                 let mut body = Vec::new();
                 self.stream
@@ -228,8 +228,8 @@ impl Connection {
                     return body;
                 }
                 size => {
-                    body.extend(self.octets(size));
-                    assert_eq!(self.octets(2), b"\r\n");
+                    body.extend(self.bytes(size));
+                    assert_eq!(self.bytes(2), b"\r\n");
                 }
             }
         }

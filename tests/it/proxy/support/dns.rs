@@ -127,7 +127,7 @@ pub fn reverse(address: &str) -> String {
             let digits: String = address
                 .octets()
                 .iter()
-                .map(|octet| format!("{octet:02x}"))
+                .map(|byte| format!("{byte:02x}"))
                 .collect();
             let labels: Vec<String> = digits.chars().rev().map(String::from).collect();
             format!("{}.ip6.arpa", labels.join("."))
@@ -199,11 +199,11 @@ fn respond(
 }
 
 fn encoded(name: &str) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for label in name.split('.') {
-        octets.push(u8::try_from(label.len()).expect("a short label"));
-        octets.extend(label.as_bytes());
+        bytes.push(u8::try_from(label.len()).expect("a short label"));
+        bytes.extend(label.as_bytes());
     }
-    octets.push(0);
-    octets
+    bytes.push(0);
+    bytes
 }

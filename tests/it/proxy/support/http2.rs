@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/2 from the first octet on, and frames by hand for what no client of
+//! A client that speaks HTTP/2 from the first byte on, and frames by hand for what no client of
 //! good faith does.
 
 use super::{Connection, PATIENCE, Response};
@@ -69,9 +69,9 @@ pub struct Upload {
 
 impl Upload {
     /// One DATA frame.
-    pub fn send(&mut self, octets: &'static [u8], last: bool) {
+    pub fn send(&mut self, bytes: &'static [u8], last: bool) {
         self.body
-            .send_data(Bytes::from_static(octets), last)
+            .send_data(Bytes::from_static(bytes), last)
             .expect("a frame");
     }
 
@@ -271,10 +271,10 @@ impl Connection {
     /// The next frame that is of this kind; others are passed over.
     pub fn frame(&mut self, kind: u8) -> Frame {
         loop {
-            let head = self.octets(9);
+            let head = self.bytes(9);
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
             let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);
-            let payload = self.octets(length as usize);
+            let payload = self.bytes(length as usize);
             if head[3] == kind {
                 return Frame { stream, payload };
             }
@@ -284,7 +284,7 @@ impl Connection {
     /// Everything up to the end of the connection.
     pub fn rest(&mut self) {
         while !self.is_closed() {
-            self.octets(1);
+            self.bytes(1);
         }
     }
 

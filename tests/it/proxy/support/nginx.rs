@@ -47,7 +47,7 @@ impl Nginx {
             let http = format!(
                 r#"
   client_max_body_size 64m;
-  types {{ text/html html; application/pdf pdf; image/png png; text/plain txt; application/octet-stream bin; }}
+  types {{ text/html html; application/pdf pdf; image/png png; text/plain txt; application/byte-stream bin; }}
   server {{
     listen {address} {ssl};
     {tls}

@@ -69,7 +69,7 @@ impl Origin {
         Origin { address, received }
     }
 
-    /// Answers every request with the same octets.
+    /// Answers every request with the same bytes.
     pub fn saying(response: &'static str) -> Origin {
         Origin::start(move |_, stream| stream.write_all(response.as_bytes()).is_ok())
     }

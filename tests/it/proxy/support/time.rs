@@ -8,7 +8,7 @@ impl Setup {
     /// With a clock that [`Gate::live_through`] and [`Gate::set_clock`] move.
     pub fn with_clock(self) -> Setup {
         let file = self.directory.path().join("clock");
-        fs::write(&file, "lived 0s set 0s").expect("a clock");
+        fs::write(&file, "elapsed 0s set 0s").expect("a clock");
         self.argument("--clock").argument(file.display())
     }
 }
@@ -25,13 +25,13 @@ impl Gate {
     }
 
     /// The same while nobody serves.
-    pub fn write_clock(&self, lived: i64, set: i64) -> (i64, i64) {
-        let (lived_before, set_before) = self.shifts();
-        let (lived, set) = (lived_before + lived, set_before + set);
+    pub fn write_clock(&self, elapsed: i64, set: i64) -> (i64, i64) {
+        let (elapsed_before, set_before) = self.shifts();
+        let (elapsed, set) = (elapsed_before + elapsed, set_before + set);
         let new = self.path("new-clock");
-        fs::write(&new, format!("lived {lived}s set {set}s")).expect("a clock");
+        fs::write(&new, format!("elapsed {elapsed}s set {set}s")).expect("a clock");
         fs::rename(new, self.path("clock")).expect("the clock in its place");
-        (lived, set)
+        (elapsed, set)
     }
 
     /// By how many seconds the clock was moved; not at all without a clock of its own.
@@ -41,8 +41,8 @@ impl Gate {
             .split_whitespace()
             .filter_map(|word| word.strip_suffix('s')?.parse().ok());
         let numbers: Vec<i64> = numbers.collect();
-        if let [lived, set] = numbers[..] {
-            (lived, set)
+        if let [elapsed, set] = numbers[..] {
+            (elapsed, set)
         } else {
             (0, 0)
         }
@@ -50,11 +50,11 @@ impl Gate {
 
     /// The time by its clock, in seconds since 1970.
     pub fn now(&self) -> i64 {
-        let (lived, set) = self.shifts();
+        let (elapsed, set) = self.shifts();
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .expect("after 1970");
-        i64::try_from(since.as_secs()).expect("before the end of time") + lived + set
+        i64::try_from(since.as_secs()).expect("before the end of time") + elapsed + set
     }
 
     /// Waits until everything that happened is in the state store. What is told to the store once a
@@ -66,7 +66,7 @@ impl Gate {
         });
     }
 
-    fn move_clock(&mut self, lived: i64, set: i64) {
+    fn move_clock(&mut self, elapsed: i64, set: i64) {
         let said = |gate: &Gate| {
             gate.log
                 .text()
@@ -74,7 +74,7 @@ impl Gate {
                 .count()
         };
         let before = said(self);
-        self.write_clock(lived, set);
+        self.write_clock(elapsed, set);
         // Each process that lives says so, after an upgrade more than one.
         eventually("the clock is moved", || {
             (said(self) >= before + self.living()).then_some(())

@@ -119,10 +119,10 @@ impl TlsConnection {
     /// The next response with a length, as text.
     pub fn response(&mut self) -> String {
         let mut text = Vec::new();
-        let mut octet = [0];
+        let mut byte = [0];
         while !text.ends_with(b"\r\n\r\n") {
-            self.stream.read_exact(&mut octet).expect("a head");
-            text.push(octet[0]);
+            self.stream.read_exact(&mut byte).expect("a head");
+            text.push(byte[0]);
         }
         let head = String::from_utf8_lossy(&text).to_ascii_lowercase();
         let length = head
@@ -137,11 +137,11 @@ impl TlsConnection {
 
     /// All that comes until the other side ends the connection.
     pub fn rest(&mut self) -> io::Result<Vec<u8>> {
-        let mut octets = Vec::new();
-        match self.stream.read_to_end(&mut octets) {
+        let mut bytes = Vec::new();
+        match self.stream.read_to_end(&mut bytes) {
             // Without a goodbye.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(octets),
-            read => read.map(|_| octets),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(bytes),
+            read => read.map(|_| bytes),
         }
     }
 

@@ -18,7 +18,7 @@ s = socket.socket(fileno=0)
 def say(name, **more):
     body = json.dumps(dict(message=name, **more)).encode()
     s.sendall(struct.pack(">I", len(body)) + body)
-def octets(n):
+def bytes(n):
     got = b""
     while len(got) < n:
         part, anc, _, _ = s.recvmsg(n - len(got), socket.CMSG_LEN(64 * 4))
@@ -27,7 +27,7 @@ def octets(n):
     return got
 def hear(name):
     while True:
-        message = json.loads(octets(struct.unpack(">I", octets(4))[0]))
+        message = json.loads(bytes(struct.unpack(">I", bytes(4))[0]))
         if message["message"] == name: return message
 hello = hear("hello")
 def ready(): say("ready", takes=hello["listeners"], takes_control=True)

@@ -63,7 +63,7 @@ fn hostile_values_stay_valid_json_lines_and_bounded() {
         let target = format!("/cart/%22%0a\\{}", "a\"b".repeat(3_000));
         let mut request =
             format!("GET {target} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: ").into_bytes();
-        request.extend(agent.iter().filter(|octet| **octet != b'\n'));
+        request.extend(agent.iter().filter(|byte| **byte != b'\n'));
         request.extend(b"\r\nConnection: close\r\n\r\n");
         connection.send_bytes(&request);
         assert_eq!(connection.response("GET").status, 403);
@@ -75,7 +75,7 @@ fn hostile_values_stay_valid_json_lines_and_bounded() {
             (&event["crawler"], &event["kind"]),
             (&"gptbot".into(), &"unproven".into())
         );
-        assert!(line.len() < 16 * 1024, "{} octets", line.len());
+        assert!(line.len() < 16 * 1024, "{} bytes", line.len());
         assert!(!line.chars().any(char::is_control), "{line}");
         assert!(
             event["user_agent"]
@@ -91,7 +91,7 @@ fn hostile_values_stay_valid_json_lines_and_bounded() {
 }
 
 #[test]
-fn above_the_rate_some_are_written_of_everybody_and_how_many_were_left_out() {
+fn above_the_rate_each_crawler_keeps_some_events() {
     let origin = Origin::plain();
     let gate = shop(&origin, "{ events: { to: events.log, rate: 2 } }");
     let (flooding, count) = ("User-Agent: GPTBot/1.2\r\n", 200);
@@ -169,7 +169,7 @@ fn addresses_are_written_as_much_as_the_settings_say() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_keeps_no_request_waiting_and_is_told() {
+fn unwritable_log_delays_no_request_and_is_reported() {
     let origin = Origin::plain();
     let gate = shop(&origin, "{ events: /dev/full }");
     assert!(!status(&gate).contains("event-log"), "{}", status(&gate));
@@ -251,7 +251,7 @@ fn a_line_that_a_crash_tore_is_ended_before_the_next() {
 }
 
 #[test]
-fn each_known_crawler_has_an_event_a_second_however_many_there_are() {
+fn each_known_crawler_has_one_event_a_second() {
     let origin = Origin::plain();
     let gate = shop(&origin, "{ events: { to: events.log, rate: 1 } }");
     let listed = std::process::Command::new(env!("CARGO_BIN_EXE_crawlgate"))
@@ -297,7 +297,7 @@ fn each_known_crawler_has_an_event_a_second_however_many_there_are() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_refused_and_one_of_a_moment_ago_is_not() {
+fn unknown_site_filter_is_refused_and_a_recent_one_kept() {
     let origin = Origin::plain();
     let gate = shop(&origin, "{ events: events.log }");
     flood(&gate, 1, GPTBOT);
@@ -352,7 +352,7 @@ fn a_name_that_nobody_has_is_refused_and_one_of_a_moment_ago_is_not() {
 }
 
 #[test]
-fn sighup_opens_the_file_again_and_a_stop_writes_what_waits() {
+fn sighup_reopens_the_log_and_stop_flushes_it() {
     let origin = Origin::plain();
     let mut gate = shop(&origin, "{ events: events.log }");
     flood(&gate, 1, GPTBOT);

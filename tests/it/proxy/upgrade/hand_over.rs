@@ -95,7 +95,7 @@ fn kept_connection_gets_one_more_response() {
 }
 
 #[test]
-fn connection_that_has_said_nothing_yet_is_answered() {
+fn silent_connection_is_answered_after_the_upgrade() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).replaceable().start();
     let mut silent = gate.connect();
@@ -165,8 +165,8 @@ fn websocket_lives_on_until_the_next_upgrade_ends_it() {
         }
         let _ =
             stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-        let mut octets = [0; 4];
-        while stream.read_exact(&mut octets).is_ok() && stream.write_all(&octets).is_ok() {}
+        let mut bytes = [0; 4];
+        while stream.read_exact(&mut bytes).is_ok() && stream.write_all(&bytes).is_ok() {}
         false
     });
     let mut gate = Setup::before(origin.address).replaceable().start();
@@ -176,13 +176,13 @@ fn websocket_lives_on_until_the_next_upgrade_ends_it() {
     );
     assert_eq!(socket.response("GET").status, 101);
     socket.send("ping");
-    assert_eq!(socket.octets(4), b"ping");
+    assert_eq!(socket.bytes(4), b"ping");
     gate.upgrade();
     socket.send("pong");
-    assert_eq!(socket.octets(4), b"pong");
+    assert_eq!(socket.bytes(4), b"pong");
     assert!(gate.refused_upgrade(&["--unsupervised"]).contains("--now"));
     socket.send("more");
-    assert_eq!(socket.octets(4), b"more");
+    assert_eq!(socket.bytes(4), b"more");
     let said = gate.command(&["upgrade", "--unsupervised", "--now", "--json"]);
     assert!(gate.noted(&said).is_some(), "{said:?}");
     assert!(gate.ended().success());

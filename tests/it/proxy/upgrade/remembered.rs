@@ -14,7 +14,7 @@ fn policy(more: &str) -> String {
 /// On a host that is new: the delay holds for a client that is known to have been served it, and
 /// for no other.
 #[test]
-fn crawler_that_was_slowed_down_is_slowed_down_by_the_next_process() {
+fn slowed_crawler_stays_slowed_after_an_upgrade() {
     let origin = Origin::plain();
     let setup = Setup::before(origin.address)
         .policy("site", &policy("crawl_delay: 1h"))
@@ -41,7 +41,7 @@ fn crawler_that_was_slowed_down_is_slowed_down_by_the_next_process() {
 }
 
 #[test]
-fn server_that_was_ejected_gets_no_requests_from_the_next_process() {
+fn ejected_server_stays_ejected_after_an_upgrade() {
     let (origin, gone) = (Origin::plain(), Origin::nowhere());
     let servers = format!(
         "origins: {{ servers: [\"http://{gone}\", \"http://{}\"] }}",
@@ -142,7 +142,7 @@ fn holds(gate: &Gate, name: &str) -> usize {
 }
 
 #[test]
-fn evidence_log_goes_on_in_the_next_process_and_after_a_failed_upgrade() {
+fn evidence_log_continues_after_upgrades() {
     let origin = Origin::plain();
     let setup = Setup::before(origin.address)
         .policy("site", &policy("disallow: [/cart/]"))

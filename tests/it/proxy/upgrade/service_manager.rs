@@ -60,7 +60,7 @@ fn watchdog_of_another_process_is_left_alone() {
 /// The manager keeps the listener. While no process runs, a connection waits; the next process
 /// answers it.
 #[test]
-fn connection_during_a_restart_waits_at_the_socket_of_the_manager() {
+fn connection_during_a_restart_waits_at_the_socket() {
     let origin = Origin::plain();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("its address");
@@ -98,7 +98,7 @@ fn socket_of_the_manager_is_taken_over_in_an_upgrade() {
 }
 
 #[test]
-fn socket_that_the_settings_do_not_name_is_said() {
+fn unexpected_socket_is_logged() {
     let origin = Origin::plain();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("its address").to_string();

@@ -114,7 +114,7 @@ fn process_that_opens_nothing_in_time() {
 }
 
 #[test]
-fn process_that_ends_when_it_is_told_to_go() {
+fn process_that_ends_on_request() {
     fails_after_ready(
         "hear(\"yours\"); say(\"opened\"); hear(\"go\"); sys.exit(\"panicked\")",
         "panicked",
@@ -201,7 +201,7 @@ fn disk_that_is_full() {
     }
 }
 
-/// Writes octets over the page that a table begins with, and returns what was there.
+/// Writes bytes over the page that a table begins with, and returns what was there.
 fn overwrite_table(file: &Path, name: &str) -> (u64, Vec<u8>) {
     let database = rusqlite::Connection::open(file).expect("opened");
     // The running process writes as well: all of what it wrote has to be in the file itself.

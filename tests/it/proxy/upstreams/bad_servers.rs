@@ -15,13 +15,14 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const WAYS: [&str; 2] = ["on", "off"];
 
 /// Before these servers. The first one gets the first request.
-fn gate(lane: &str, servers: &[SocketAddr], rules: &str) -> Gate {
+fn gate(direct: &str, servers: &[SocketAddr], rules: &str) -> Gate {
     let urls: Vec<String> = servers
         .iter()
         .map(|server| format!("http://{server}"))
         .collect();
     let origins = format!("origins: {{ servers: [{}], {rules} }}", urls.join(", "));
-    let settings = format!("lane: {lane}\nthreads: 1\nlogs: {{ events: events.log }}");
+    let settings =
+        format!("direct_forwarding: {direct}\nthreads: 1\nlogs: {{ events: events.log }}");
     Setup::before(servers[0])
         .with_origins(&origins)
         .settings(&settings)
@@ -57,7 +58,7 @@ fn byte_by_byte(stream: &mut TcpStream) -> bool {
         && OK
             .as_bytes()
             .iter()
-            .all(|octet| stream.write_all(&[*octet]).is_ok())
+            .all(|byte| stream.write_all(&[*byte]).is_ok())
 }
 
 fn hundred_twice(stream: &mut TcpStream) -> bool {
@@ -168,9 +169,9 @@ const BAD: [Bad; 9] = [
 const FAILURES: &str = "crawlgate_upstream_failures_total{server=\"1\"";
 
 #[test]
-fn bad_answers_are_counted_and_cost_no_request_that_may_be_sent_twice() {
+fn bad_answers_cost_no_repeatable_request() {
     let mut found = Vec::new();
-    for lane in WAYS {
+    for direct in WAYS {
         for Bad {
             name,
             answer,
@@ -185,11 +186,11 @@ fn bad_answers_are_counted_and_cost_no_request_that_may_be_sent_twice() {
             {
                 let (bad, good) = (bad(answer), Origin::saying(OK));
                 let gate = gate(
-                    lane,
+                    direct,
                     &[bad.address, good.address],
                     &rules(reason, "ejection: off, "),
                 );
-                let what = format!("{name}, {method}, lane: {lane}");
+                let what = format!("{name}, {method}, direct_forwarding: {direct}");
                 let got = status(&gate, method);
                 // One that says nothing may read the request when the client has its answer.
                 eventually(&what, || (bad.received().len() == 1).then_some(()));
@@ -231,9 +232,9 @@ fn lines_of(metrics: &str) -> Vec<&str> {
 }
 
 #[test]
-fn server_with_bad_answers_is_ejected_and_one_with_odd_answers_is_not() {
+fn server_with_bad_answers_is_ejected() {
     let mut found = Vec::new();
-    for lane in WAYS {
+    for direct in WAYS {
         for Bad {
             name,
             answer,
@@ -242,7 +243,7 @@ fn server_with_bad_answers_is_ejected_and_one_with_odd_answers_is_not() {
         } in BAD
         {
             let (bad, good) = (bad(answer), Origin::saying(OK));
-            let gate = gate(lane, &[bad.address, good.address], &rules(reason, ""));
+            let gate = gate(direct, &[bad.address, good.address], &rules(reason, ""));
             // Every other one goes to the first server.
             for _ in 0..6 {
                 status(&gate, "GET");
@@ -254,7 +255,7 @@ fn server_with_bad_answers_is_ejected_and_one_with_odd_answers_is_not() {
             eventually(name, || (bad.received().len() == 3).then_some(()));
             let got = (ejected, status(&gate, "POST"));
             if got != (reason.map(|_| 1.0), 200) {
-                found.push(format!("{name}, lane: {lane}: {got:?}"));
+                found.push(format!("{name}, direct_forwarding: {direct}: {got:?}"));
             }
         }
     }
@@ -263,16 +264,20 @@ fn server_with_bad_answers_is_ejected_and_one_with_odd_answers_is_not() {
 
 #[test]
 fn refused_connection_costs_no_request_at_all() {
-    for lane in WAYS {
+    for direct in WAYS {
         let good = Origin::saying(OK);
-        let gate = gate(lane, &[Origin::nowhere(), good.address], "ejection: off");
+        let gate = gate(direct, &[Origin::nowhere(), good.address], "ejection: off");
         for method in ["GET", "POST", "GET", "DELETE"] {
-            assert_eq!(status(&gate, method), 200, "{method}, lane: {lane}");
+            assert_eq!(
+                status(&gate, method),
+                200,
+                "{method}, direct_forwarding: {direct}"
+            );
         }
         let retries = "crawlgate_upstream_retries_total{reason=\"connect_refused\"}";
         assert!(
             sum_of(&gate.metrics(), retries) >= Some(2.0),
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
     }
 }
@@ -285,7 +290,7 @@ fn broken_body_is_counted_and_not_asked_for_again() {
         ("reset", reset, "read"),
         ("silence", silence, "read_timeout"),
     ];
-    for lane in WAYS {
+    for direct in WAYS {
         for (name, end, reason) in ends {
             for part in [
                 "Content-Length: 9\r\n\r\nshort",
@@ -295,11 +300,15 @@ fn broken_body_is_counted_and_not_asked_for_again() {
                     write!(stream, "HTTP/1.1 200 OK\r\n{part}").is_ok() && end(stream)
                 });
                 let good = Origin::saying(OK);
-                let gate = gate(lane, &[bad.address, good.address], &rules(Some(reason), ""));
+                let gate = gate(
+                    direct,
+                    &[bad.address, good.address],
+                    &rules(Some(reason), ""),
+                );
                 let seen = all_of(&gate);
-                let what = format!("{name}, {part}, lane: {lane}: {seen}");
+                let what = format!("{name}, {part}, direct_forwarding: {direct}: {seen}");
                 // What came before a reset may be lost, and Pingora may drop it before any break.
-                let is_lost = lane == "off" || name == "reset";
+                let is_lost = direct == "off" || name == "reset";
                 assert!(
                     is_lost || seen.starts_with("HTTP/1.1 200 ") && seen.contains("short"),
                     "{what}"
@@ -337,7 +346,7 @@ fn all_of(gate: &Gate) -> String {
 
 #[test]
 fn server_that_hangs_in_the_handshake_costs_no_request() {
-    for lane in WAYS {
+    for direct in WAYS {
         let hanging = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let good = Origin::saying(OK);
         let origins = format!(
@@ -347,16 +356,16 @@ fn server_that_hangs_in_the_handshake_costs_no_request() {
         );
         let gate = Setup::before("")
             .with_origins(&origins)
-            .settings(&format!("lane: {lane}\nthreads: 1"))
+            .settings(&format!("direct_forwarding: {direct}\nthreads: 1"))
             .start();
-        assert_eq!(status(&gate, "POST"), 200, "lane: {lane}");
-        assert_eq!(good.received().len(), 1, "lane: {lane}");
+        assert_eq!(status(&gate, "POST"), 200, "direct_forwarding: {direct}");
+        assert_eq!(good.received().len(), 1, "direct_forwarding: {direct}");
         let metrics = gate.metrics();
         let failures = sum_of(&metrics, &format!("{FAILURES}}}"));
         assert_eq!(
             failures,
             Some(1.0),
-            "lane: {lane}: {:?}",
+            "direct_forwarding: {direct}: {:?}",
             lines_of(&metrics)
         );
     }
@@ -391,7 +400,7 @@ fn each_failure_has_its_status_where_no_other_server_is() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let (hanging, (full, _sockets)) = (listener.local_addr().expect("its address"), full());
     let plain = Origin::saying(OK);
-    for lane in WAYS {
+    for direct in WAYS {
         for (server, timeouts, expected) in [
             (format!("http://{}", Origin::nowhere()), "{}", 502),
             (format!("https://{}", plain.address), "{}", 502),
@@ -402,13 +411,13 @@ fn each_failure_has_its_status_where_no_other_server_is() {
             let origins = format!("origins: {{ servers: '{server}', timeouts: {timeouts} }}");
             let gate = Setup::before("")
                 .with_origins(&origins)
-                .settings(&format!("lane: {lane}\nthreads: 1"))
+                .settings(&format!("direct_forwarding: {direct}\nthreads: 1"))
                 .start();
             for method in ["GET", "POST"] {
                 assert_eq!(
                     status(&gate, method),
                     expected,
-                    "{method}, {server}, {timeouts}, lane: {lane}"
+                    "{method}, {server}, {timeouts}, direct_forwarding: {direct}"
                 );
             }
         }
@@ -417,17 +426,20 @@ fn each_failure_has_its_status_where_no_other_server_is() {
 
 #[test]
 fn kept_connections_that_close_get_no_change_twice() {
-    for lane in WAYS {
+    for direct in WAYS {
         // No response says that it is the last of its connection, and each one is.
         let origin = bad(|stream| closed_after(stream.write_all(OK.as_bytes()).is_ok()));
-        let gate = gate(lane, &[origin.address], "");
+        let gate = gate(direct, &[origin.address], "");
         for number in 0..20 {
             let mut connection = gate.connect();
             connection.send(&format!(
                 "POST /{number} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 3\r\n\r\nabc"
             ));
             let status = connection.final_response("POST").status;
-            assert!(matches!(status, 200 | 502), "{status}, lane: {lane}");
+            assert!(
+                matches!(status, 200 | 502),
+                "{status}, direct_forwarding: {direct}"
+            );
         }
         let mut lines: Vec<String> = origin
             .received()
@@ -437,27 +449,27 @@ fn kept_connections_that_close_get_no_change_twice() {
         let all = lines.len();
         lines.sort();
         lines.dedup();
-        assert_eq!(lines.len(), all, "lane: {lane}");
+        assert_eq!(lines.len(), all, "direct_forwarding: {direct}");
     }
 }
 
 #[test]
 fn kept_connections_that_close_cost_no_get() {
-    for lane in WAYS {
+    for direct in WAYS {
         let count = AtomicUsize::new(0);
         // Every third response is the last of its connection, and does not say so.
         let origin = bad(move |stream| {
             stream.write_all(OK.as_bytes()).is_ok()
                 && !count.fetch_add(1, Ordering::SeqCst).is_multiple_of(3)
         });
-        let gate = gate(lane, &[origin.address], "");
+        let gate = gate(direct, &[origin.address], "");
         let mut connection = gate.connect();
         for request in 0..30 {
             connection.send(&format!("GET /{request} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
             assert_eq!(
                 connection.response("GET").status,
                 200,
-                "{request}, lane: {lane}"
+                "{request}, direct_forwarding: {direct}"
             );
         }
     }
@@ -465,7 +477,7 @@ fn kept_connections_that_close_cost_no_get() {
 
 #[test]
 fn kept_connections_of_both_servers_that_close_cost_no_get() {
-    for lane in WAYS {
+    for direct in WAYS {
         // The second request on a connection ends it without an answer.
         let once = || {
             let seen = Mutex::new(HashSet::new());
@@ -479,14 +491,14 @@ fn kept_connections_of_both_servers_that_close_cost_no_get() {
             })
         };
         let servers = [once(), once()];
-        let gate = gate(lane, &servers.each_ref().map(|server| server.address), "");
+        let gate = gate(direct, &servers.each_ref().map(|server| server.address), "");
         let mut connection = gate.connect();
         for request in 1..=3 {
             connection.send(&format!("GET /{request} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
             assert_eq!(
                 connection.response("GET").status,
                 200,
-                "{request}, lane: {lane}"
+                "{request}, direct_forwarding: {direct}"
             );
         }
     }
@@ -557,10 +569,10 @@ fn answer_each(stream: TcpStream) {
 
 #[test]
 fn server_that_is_killed_under_load_costs_no_get_and_comes_back() {
-    for lane in WAYS {
+    for direct in WAYS {
         let (mortal, other) = (Mortal::born(), Mortal::born());
         let gate = gate(
-            lane,
+            direct,
             &[mortal.address, other.address],
             "ejection: { for: 1s }",
         );
@@ -590,7 +602,12 @@ fn server_that_is_killed_under_load_costs_no_get_and_comes_back() {
         for client in clients {
             let statuses = client.join().expect("a client");
             let failed = statuses.iter().filter(|status| **status != 200).count();
-            assert_eq!(failed, 0, "of {} requests, lane: {lane}", statuses.len());
+            assert_eq!(
+                failed,
+                0,
+                "of {} requests, direct_forwarding: {direct}",
+                statuses.len()
+            );
         }
     }
 }

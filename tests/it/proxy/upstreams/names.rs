@@ -50,28 +50,28 @@ fn say(to: &Mutex<Reply>, reply: Reply) {
     *to.lock().expect("nobody panics while writing") = reply;
 }
 
-fn gate(lane: &str, dns: &Dns, port: u16) -> Gate {
+fn gate(direct: &str, dns: &Dns, port: u16) -> Gate {
     let origins = format!(
         "origins: {{ servers: 'http://{NAME}:{port}', resolvers: ['{}'] }}",
         dns.address
     );
     Setup::before("")
         .with_origins(&origins)
-        .settings(&format!("lane: {lane}"))
+        .settings(&format!("direct_forwarding: {direct}"))
         .start()
 }
 
 #[test]
-fn changed_address_is_used_in_time_and_outlasts_a_name_server_that_hangs() {
+fn changed_address_is_used_and_survives_a_hanging_dns() {
     ["on", "off"].into_iter().for_each(changed_address_is_used);
 }
 
-fn changed_address_is_used(lane: &str) {
+fn changed_address_is_used(direct: &str) {
     let [one, two] = two_listeners();
     let port = one.local_addr().expect("its address").port();
     let (old, new) = (saying(one, "old"), saying(two, "new"));
     let (dns, reply) = name_server(Reply::For(1, vec![Record::Address(ip(1))]));
-    let gate = gate(lane, &dns, port);
+    let gate = gate(direct, &dns, port);
     assert_eq!(gate.get(HOST, "/", "").text(), "old");
     eventually("robots.txt is asked for where the name leads to", || {
         old.was_asked_for_robots_txt().then_some(())

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
 const OWN: &str = "app-1234.platform.example";
-/// The lane and Pingora's proxy.
+/// The forwarder and Pingora's proxy.
 const WAYS: [&str; 2] = ["on", "off"];
 
 /// An application that knows nothing but its Host: another one is not served, and URLs have it.
@@ -48,20 +48,20 @@ fn gate(server: SocketAddr, wanted: &str, more: &str) -> Gate {
         .start()
 }
 
-fn with_lane(server: SocketAddr, lane: &str) -> Gate {
+fn gate_with(server: SocketAddr, direct: &str) -> Gate {
     let origins =
         format!("origins: {{ hosts: [{HOST}], servers: ['http://{server}'], host: {OWN} }}");
     Setup::before(server)
         .with_origins(&origins)
-        .settings(&format!("threads: 1\nlane: {lane}"))
+        .settings(&format!("threads: 1\ndirect_forwarding: {direct}"))
         .start()
 }
 
 #[test]
 fn wanted_host_reaches_the_origin_and_no_client() {
-    for lane in WAYS {
+    for direct in WAYS {
         let origin = application(OWN);
-        let gate = with_lane(origin.address, lane);
+        let gate = gate_with(origin.address, direct);
         let mut old = gate.connect();
         old.send(&format!("GET /a HTTP/1.0\r\nHost: {HOST}\r\n\r\n"));
         let http2 = Http2::open(gate.address);
@@ -70,29 +70,29 @@ fn wanted_host_reaches_the_origin_and_no_client() {
             ("1.0", old.response("GET")),
             ("2", http2.get(HOST, "/a", &[])),
         ] {
-            assert_eq!(response.status, 302, "{lane}, {version}");
+            assert_eq!(response.status, 302, "{direct}, {version}");
             let location = format!("https://{HOST}/login?next=/a");
             assert_eq!(
                 response.field("location"),
                 Some(location.as_str()),
-                "{lane}, {version}"
+                "{direct}, {version}"
             );
             assert_eq!(
                 response.field("content-location"),
                 Some(format!("//{HOST}/a").as_str()),
-                "{lane}, {version}"
+                "{direct}, {version}"
             );
             assert_eq!(
                 response.field("refresh"),
                 Some(format!("1; url=http://{HOST}/").as_str()),
-                "{lane}, {version}"
+                "{direct}, {version}"
             );
             let received = origin.last();
-            assert_eq!(received.field("host"), Some(OWN), "{lane}, {version}");
+            assert_eq!(received.field("host"), Some(OWN), "{direct}, {version}");
             assert_eq!(
                 received.field("x-forwarded-host"),
                 Some(HOST),
-                "{lane}, {version}"
+                "{direct}, {version}"
             );
         }
     }

@@ -35,10 +35,11 @@ fn patient() -> (Origin, Sender<()>) {
     (origin, go_on)
 }
 
-fn before(origin: &Origin, lane: &str, bound: &str) -> Gate {
+fn before(origin: &Origin, direct: &str, bound: &str) -> Gate {
     let origins = format!("origins: {{ servers: http://{}, {bound} }}", origin.address);
-    let settings =
-        format!("lane: {lane}\nthreads: 1\nlogs: {{ access: access.log, events: events.log }}");
+    let settings = format!(
+        "direct_forwarding: {direct}\nthreads: 1\nlogs: {{ access: access.log, events: events.log }}"
+    );
     Setup::before(origin.address)
         .with_origins(&origins)
         .policy("site", POLICY)
@@ -64,9 +65,9 @@ fn arrived(origin: &Origin, requests: usize) {
 
 #[test]
 fn crawler_without_a_place_is_turned_away_and_not_accused() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 2, crawlers: 1");
+        let gate = before(&origin, direct, "connections: 2, crawlers: 1");
         // The crawl delay holds for a client that was served it.
         assert_eq!(gate.fetch_as(CLAUDEBOT, "/robots.txt").status, 200);
         gate.wait_for_metric(
@@ -76,7 +77,7 @@ fn crawler_without_a_place_is_turned_away_and_not_accused() {
         let mut inside = ask(&gate, "Examplebot/1.0 (+https://bots.example)", "/1");
         arrived(&origin, 1);
         let refused = ask(&gate, CLAUDEBOT, "/2").response("GET");
-        assert_eq!(refused.status, 503, "lane: {lane}");
+        assert_eq!(refused.status, 503, "direct_forwarding: {direct}");
         let seconds: u32 = refused
             .field("retry-after")
             .expect("Retry-After")
@@ -84,23 +85,35 @@ fn crawler_without_a_place_is_turned_away_and_not_accused() {
             .expect("seconds");
         assert!(
             (10..=20).contains(&seconds),
-            "at least the crawl delay: {seconds}, lane: {lane}"
+            "at least the crawl delay: {seconds}, direct_forwarding: {direct}"
         );
         go_on.send(()).expect("the origin waits");
-        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+        assert_eq!(
+            inside.response("GET").status,
+            200,
+            "direct_forwarding: {direct}"
+        );
         // It comes back at once, and is in time: the other request did not count.
         let mut second = ask(&gate, CLAUDEBOT, "/2");
         arrived(&origin, 2);
         go_on.send(()).expect("the origin waits");
-        assert_eq!(second.response("GET").status, 200, "lane: {lane}");
+        assert_eq!(
+            second.response("GET").status,
+            200,
+            "direct_forwarding: {direct}"
+        );
         let metrics = gate.metrics();
         assert_eq!(
             sum_of(&metrics, "crawlgate_violations_total"),
             None,
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
         let turned_away = "crawlgate_turned_away_total{reason=\"turned_away\"}";
-        assert_eq!(sum_of(&metrics, turned_away), Some(1.0), "lane: {lane}");
+        assert_eq!(
+            sum_of(&metrics, turned_away),
+            Some(1.0),
+            "direct_forwarding: {direct}"
+        );
         let log = eventually("two lines", || {
             let text = std::fs::read_to_string(gate.path("access.log")).ok()?;
             (text.matches("\"target\":\"/2\"").count() == 2).then_some(text)
@@ -117,18 +130,18 @@ fn crawler_without_a_place_is_turned_away_and_not_accused() {
         assert_eq!(
             ask(&gate, CLAUDEBOT, "/3").response("GET").status,
             429,
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
     }
 }
 
 #[test]
 fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
         let gate = before(
             &origin,
-            lane,
+            direct,
             "connections: 1, crawlers: 1, queue: { wait: 60s }",
         );
         let mut inside = ask(&gate, BROWSER, "/1");
@@ -138,19 +151,23 @@ fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
         assert_eq!(
             ask(&gate, GPTBOT, "/3").response("GET").status,
             503,
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
         assert_eq!(
             gate.fetch_as(GPTBOT, "/robots.txt").status,
             200,
-            "robots.txt is never refused, lane: {lane}"
+            "robots.txt is never refused, direct_forwarding: {direct}"
         );
         // A challenge waits like a visitor, whatever its user agent says.
         let mut challenge = ask(&gate, GPTBOT, "/.well-known/acme-challenge/abc");
         gate.wait_for_metric("crawlgate_queue_waiting", 2.0);
         for (place, connection) in [(2, &mut inside), (3, &mut waiting), (3, &mut challenge)] {
             go_on.send(()).expect("the origin waits");
-            assert_eq!(connection.response("GET").status, 200, "lane: {lane}");
+            assert_eq!(
+                connection.response("GET").status,
+                200,
+                "direct_forwarding: {direct}"
+            );
             arrived(&origin, place);
         }
         gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
@@ -159,9 +176,9 @@ fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
 
 #[test]
 fn person_who_leaves_leaves_the_queue() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let gate = before(&origin, direct, "connections: 1, queue: { wait: 60s }");
         let mut inside = ask(&gate, BROWSER, "/1");
         arrived(&origin, 1);
         let waiting = ask(&gate, BROWSER, "/2");
@@ -169,22 +186,26 @@ fn person_who_leaves_leaves_the_queue() {
         drop(waiting);
         gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
         go_on.send(()).expect("the origin waits");
-        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+        assert_eq!(
+            inside.response("GET").status,
+            200,
+            "direct_forwarding: {direct}"
+        );
         assert_eq!(
             origin.received().len(),
             1,
-            "the second request was never sent, lane: {lane}"
+            "the second request was never sent, direct_forwarding: {direct}"
         );
     }
 }
 
 #[test]
 fn wait_that_is_too_long_ends_with_503_for_a_person() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
         let gate = before(
             &origin,
-            lane,
+            direct,
             "connections: 1, queue: { length: 1, wait: 200ms }",
         );
         let mut inside = ask(&gate, BROWSER, "/1");
@@ -193,26 +214,30 @@ fn wait_that_is_too_long_ends_with_503_for_a_person() {
         assert_eq!(
             (response.status, response.field("retry-after")),
             (503, Some("1")),
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
         go_on.send(()).expect("the origin waits");
-        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+        assert_eq!(
+            inside.response("GET").status,
+            200,
+            "direct_forwarding: {direct}"
+        );
         let timed_out = "crawlgate_turned_away_total{reason=\"queue_timeout\"}";
         assert_eq!(
             sum_of(&gate.metrics(), timed_out),
             Some(1.0),
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
     }
 }
 
 #[test]
 fn full_queue_ends_with_503_at_once() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
         let gate = before(
             &origin,
-            lane,
+            direct,
             "connections: 1, queue: { length: 1, wait: 60s }",
         );
         let mut inside = ask(&gate, BROWSER, "/1");
@@ -223,13 +248,21 @@ fn full_queue_ends_with_503_at_once() {
         assert_eq!(
             (response.status, response.field("retry-after")),
             (503, Some("1")),
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
         let full = "crawlgate_turned_away_total{reason=\"queue_full\"}";
-        assert_eq!(sum_of(&gate.metrics(), full), Some(1.0), "lane: {lane}");
+        assert_eq!(
+            sum_of(&gate.metrics(), full),
+            Some(1.0),
+            "direct_forwarding: {direct}"
+        );
         for (connection, requests) in [(&mut inside, 2), (&mut waiting, 2)] {
             go_on.send(()).expect("the origin waits");
-            assert_eq!(connection.response("GET").status, 200, "lane: {lane}");
+            assert_eq!(
+                connection.response("GET").status,
+                200,
+                "direct_forwarding: {direct}"
+            );
             arrived(&origin, requests);
         }
     }
@@ -237,13 +270,13 @@ fn full_queue_ends_with_503_at_once() {
 
 #[test]
 fn one_address_has_a_quarter_of_the_places() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
         let origins = format!(
             "origins: {{ servers: http://{}, connections: 8, queue: {{ wait: 60s }} }}",
             origin.address
         );
-        let settings = format!("lane: {lane}\ntrusted_proxies: [127.0.0.1]");
+        let settings = format!("direct_forwarding: {direct}\ntrusted_proxies: [127.0.0.1]");
         let gate = Setup::before("")
             .with_origins(&origins)
             .settings(&settings)
@@ -267,19 +300,23 @@ fn one_address_has_a_quarter_of_the_places() {
             (origin.received().len() == 4).then_some(())
         });
         drop(go_on);
-        assert_eq!(third.response("GET").status, 200, "lane: {lane}");
+        assert_eq!(
+            third.response("GET").status,
+            200,
+            "direct_forwarding: {direct}"
+        );
     }
 }
 
 #[test]
 fn verified_crawler_of_the_list_waits_like_a_person() {
     const PROVEN: &str = "hosts: [site.test]\ncrawlers: [{ token: Googlebot, networks: [127.0.0.1/32] }]\nrobots: { origin: replace }\n";
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         for (exempt, status) in [("", 503), (", exempt: [Googlebot]", 200)] {
             let (origin, go_on) = patient();
             let bound = format!("connections: 1, queue: {{ wait: 60s }}{exempt}");
             let origins = format!("origins: {{ servers: http://{}, {bound} }}", origin.address);
-            let settings = format!("lane: {lane}\nthreads: 1");
+            let settings = format!("direct_forwarding: {direct}\nthreads: 1");
             let setup = Setup::before("")
                 .with_origins(&origins)
                 .policy("site", PROVEN)
@@ -295,21 +332,33 @@ fn verified_crawler_of_the_list_waits_like_a_person() {
             if status == 200 {
                 gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
             } else {
-                assert_eq!(crawler.response("GET").status, status, "lane: {lane}");
+                assert_eq!(
+                    crawler.response("GET").status,
+                    status,
+                    "direct_forwarding: {direct}"
+                );
             }
             go_on.send(()).expect("the origin waits");
-            assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+            assert_eq!(
+                inside.response("GET").status,
+                200,
+                "direct_forwarding: {direct}"
+            );
             if status == 200 {
                 arrived(&origin, 2);
                 go_on.send(()).expect("the origin waits");
-                assert_eq!(crawler.response("GET").status, status, "lane: {lane}");
+                assert_eq!(
+                    crawler.response("GET").status,
+                    status,
+                    "direct_forwarding: {direct}"
+                );
             }
         }
     }
 }
 
 #[test]
-fn stream_of_http2_waits_for_a_place_and_leaves_the_queue_when_it_is_reset() {
+fn reset_http2_stream_leaves_the_queue() {
     let (origin, go_on) = patient();
     let gate = before(&origin, "on", "connections: 1, queue: { wait: 60s }");
     let mut inside = ask(&gate, BROWSER, "/1");
@@ -343,7 +392,7 @@ fn stream_of_http2_waits_for_a_place_and_leaves_the_queue_when_it_is_reset() {
 
 #[test]
 fn stream_of_events_gives_its_place_back_when_it_has_begun() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (hold, held) = channel::<()>();
         let held = Mutex::new(held);
         let origin = Origin::start(move |request, stream| {
@@ -358,10 +407,10 @@ fn stream_of_events_gives_its_place_back_when_it_has_begun() {
             }
             stream.write_all(OK).is_ok()
         });
-        let gate = before(&origin, lane, "connections: 1");
+        let gate = before(&origin, direct, "connections: 1");
         let mut events = ask(&gate, BROWSER, "/events");
-        assert_eq!(events.head().status, 200, "lane: {lane}");
-        assert_eq!(gate.fetch("/").status, 200, "lane: {lane}");
+        assert_eq!(events.head().status, 200, "direct_forwarding: {direct}");
+        assert_eq!(gate.fetch("/").status, 200, "direct_forwarding: {direct}");
         drop(hold);
     }
 }
@@ -399,7 +448,7 @@ fn post(version: &str, fields: &str) -> String {
 
 #[test]
 fn request_takes_no_place_before_its_body_is_there() {
-    for (lane, version, framing, first, rest) in [
+    for (direct, version, framing, first, rest) in [
         ("on", "1.1", "Content-Length: 3", "a", "bc"),
         (
             "on",
@@ -419,7 +468,7 @@ fn request_takes_no_place_before_its_body_is_there() {
         ),
     ] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let gate = before(&origin, direct, "connections: 1, queue: { wait: 60s }");
         let mut upload = gate.connect();
         upload.send(&format!("{}{first}", post(version, framing)));
         let mut left = gate.connect();
@@ -431,27 +480,27 @@ fn request_takes_no_place_before_its_body_is_there() {
         assert_eq!(
             person.response("GET").status,
             200,
-            "{lane} {version} {framing}"
+            "{direct} {version} {framing}"
         );
         drop(left);
         gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
         upload.send(rest);
         arrived(&origin, 2);
-        assert_eq!(origin.last().body, b"abc", "{lane} {version} {framing}");
+        assert_eq!(origin.last().body, b"abc", "{direct} {version} {framing}");
         go_on.send(()).expect("the origin waits");
         assert_eq!(
             upload.response("POST").status,
             200,
-            "{lane} {version} {framing}"
+            "{direct} {version} {framing}"
         );
     }
 }
 
 #[test]
 fn stream_takes_no_place_before_its_body_is_there() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let gate = before(&origin, direct, "connections: 1, queue: { wait: 60s }");
         let http2 = Http2::open(gate.address);
         let mut upload = http2.upload(HOST, "/1", &[("user-agent", BROWSER)]);
         upload.send(b"a", false);
@@ -459,20 +508,24 @@ fn stream_takes_no_place_before_its_body_is_there() {
         let mut person = ask(&gate, BROWSER, "/2");
         arrived(&origin, 1);
         go_on.send(()).expect("the origin waits");
-        assert_eq!(person.response("GET").status, 200, "lane: {lane}");
+        assert_eq!(
+            person.response("GET").status,
+            200,
+            "direct_forwarding: {direct}"
+        );
         upload.send(b"bc", true);
         arrived(&origin, 2);
-        assert_eq!(origin.last().body, b"abc", "lane: {lane}");
+        assert_eq!(origin.last().body, b"abc", "direct_forwarding: {direct}");
         go_on.send(()).expect("the origin waits");
-        assert_eq!(upload.response().status, 200, "lane: {lane}");
+        assert_eq!(upload.response().status, 200, "direct_forwarding: {direct}");
     }
 }
 
 #[test]
 fn half_sent_bodies_of_a_connection_leave_each_other_room() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let origin = Origin::plain();
-        let gate = before(&origin, lane, "connections: 20, queue: { wait: 60s }");
+        let gate = before(&origin, direct, "connections: 20, queue: { wait: 60s }");
         let http2 = Http2::open(gate.address);
         let mut uploads: Vec<_> = (0..20)
             .map(|_| http2.upload(HOST, "/1", &[("user-agent", BROWSER)]))
@@ -482,28 +535,32 @@ fn half_sent_bodies_of_a_connection_leave_each_other_room() {
             .for_each(|upload| upload.send(&[b'a'; 60_000], false));
         for mut upload in uploads {
             upload.send(b"b", true);
-            assert_eq!(upload.response().status, 200, "lane: {lane}");
+            assert_eq!(upload.response().status, 200, "direct_forwarding: {direct}");
         }
         assert!(
             origin
                 .received()
                 .iter()
                 .all(|request| request.body.len() == 60_001),
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
     }
 }
 
 #[test]
 fn client_that_expects_a_100_gets_it_before_it_has_a_place() {
-    for lane in ["on", "off"] {
+    for direct in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let gate = before(&origin, direct, "connections: 1, queue: { wait: 60s }");
         let mut inside = ask(&gate, BROWSER, "/2");
         arrived(&origin, 1);
         let mut upload = gate.connect();
         upload.send(&post("1.1", "Content-Length: 3\r\nExpect: 100-continue"));
-        assert_eq!(upload.response("POST").status, 100, "lane: {lane}");
+        assert_eq!(
+            upload.response("POST").status,
+            100,
+            "direct_forwarding: {direct}"
+        );
         upload.send("abc");
         gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
         for (connection, method) in [(&mut inside, "GET"), (&mut upload, "POST")] {
@@ -511,18 +568,18 @@ fn client_that_expects_a_100_gets_it_before_it_has_a_place() {
             assert_eq!(
                 connection.final_response(method).status,
                 200,
-                "lane: {lane}"
+                "direct_forwarding: {direct}"
             );
         }
-        assert_eq!(origin.last().body, b"abc", "lane: {lane}");
+        assert_eq!(origin.last().body, b"abc", "direct_forwarding: {direct}");
     }
 }
 
 #[test]
 fn upload_that_stops_gives_its_place_to_a_person_who_waits() {
-    for (lane, version) in [("on", "1.1"), ("on", "1.0"), ("off", "1.1")] {
+    for (direct, version) in [("on", "1.1"), ("on", "1.0"), ("off", "1.1")] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let gate = before(&origin, direct, "connections: 1, queue: { wait: 60s }");
         let mut upload = gate.connect();
         upload.send(&post(version, "Content-Length: 100000"));
         upload.send(&"a".repeat(65_536));
@@ -531,12 +588,12 @@ fn upload_that_stops_gives_its_place_to_a_person_who_waits() {
         gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
         arrived(&origin, 1);
         go_on.send(()).expect("the origin waits");
-        assert_eq!(person.response("GET").status, 200, "{lane} {version}");
+        assert_eq!(person.response("GET").status, 200, "{direct} {version}");
         // It goes on without a place.
         upload.send(&"a".repeat(100_000 - 65_536));
         arrived(&origin, 2);
         go_on.send(()).expect("the origin waits");
-        assert_eq!(upload.response("POST").status, 200, "{lane} {version}");
+        assert_eq!(upload.response("POST").status, 200, "{direct} {version}");
     }
 }
 
@@ -614,26 +671,38 @@ fn response_that_is_not_read_gives_its_place_to_a_person() {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
         stream.write_all(head.as_bytes()).is_ok() && stream.write_all(body).is_ok()
     });
-    for lane in ["on", "off"] {
-        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+    for direct in ["on", "off"] {
+        let gate = before(&origin, direct, "connections: 1, queue: { wait: 60s }");
         let mut stream = asking(&gate, &NO_WINDOW, "/2", BROWSER);
         stream.frame(HEADERS);
-        assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}, HTTP/2");
+        assert_eq!(
+            gate.fetch("/2").status,
+            200,
+            "direct_forwarding: {direct}, HTTP/2"
+        );
         // It goes on without a place.
         stream.send_bytes(&WINDOWS);
-        assert_eq!(stream.frame(DATA).payload, b"ok", "lane: {lane}");
+        assert_eq!(
+            stream.frame(DATA).payload,
+            b"ok",
+            "direct_forwarding: {direct}"
+        );
         drop(stream);
         let mut unread = ask(&gate, BROWSER, "/large");
         gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
-        assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}, HTTP/1.1");
+        assert_eq!(
+            gate.fetch("/2").status,
+            200,
+            "direct_forwarding: {direct}, HTTP/1.1"
+        );
         // Another one is one too many, and ends. The first goes on.
         let _second = ask(&gate, BROWSER, "/large");
         gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
-        assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}");
+        assert_eq!(gate.fetch("/2").status, 200, "direct_forwarding: {direct}");
         assert_eq!(
             unread.response("GET").body.len(),
             LARGE.len(),
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
     }
 }

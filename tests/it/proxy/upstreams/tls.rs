@@ -118,11 +118,11 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, log: &Mutex<Vec<Seen>>) -
 }
 
 /// Before this server, with these lines of `tls`. Its files are in the directory of the settings.
-fn setup(lane: &str, url: &str, tls: &str) -> Setup {
+fn setup(direct: &str, url: &str, tls: &str) -> Setup {
     let origins = format!("origins: {{ servers: [\"{url}\"], tls: {{ {tls} }} }}");
     Setup::before("")
         .with_origins(&origins)
-        .settings(&format!("lane: {lane}\nthreads: 1"))
+        .settings(&format!("direct_forwarding: {direct}\nthreads: 1"))
 }
 
 fn directory(setup: &Setup) -> std::path::PathBuf {
@@ -139,14 +139,14 @@ fn status(gate: &Gate) -> u16 {
 
 #[test]
 fn host_that_servers_want_is_the_name_in_their_certificates() {
-    for lane in WAYS {
+    for direct in WAYS {
         for (host, name, expected) in [
             ("app.example:8443", "", 200),
             ("a.example", "", 502),
             ("a.example", "app.example", 200),
         ] {
             let authority = Authority::new();
-            let setup = setup(lane, "", "");
+            let setup = setup(direct, "", "");
             let directory = directory(&setup);
             authority.certify(&directory, "server", &["app.example"], 2060);
             std::fs::write(directory.join("ca.pem"), authority.pem()).expect("written");
@@ -162,19 +162,19 @@ fn host_that_servers_want_is_the_name_in_their_certificates() {
                     server.address
                 ))
                 .start();
-            assert_eq!(status(&gate), expected, "{lane}, {host}");
+            assert_eq!(status(&gate), expected, "{direct}, {host}");
             let published = gate
                 .get(HOST, "/robots.txt", "")
                 .text()
                 .contains("Disallow: /theirs/");
-            assert_eq!(published, expected == 200, "{lane}, {host}");
+            assert_eq!(published, expected == 200, "{direct}, {host}");
         }
     }
 }
 
 #[test]
 fn own_authority_vouches_for_server_and_no_other_does() {
-    for lane in WAYS {
+    for direct in WAYS {
         let (ours, theirs) = (Authority::new(), Authority::new());
         for (name, authority, host, until, expected) in [
             ("ours", &ours, "127.0.0.1", 2060, 200),
@@ -185,14 +185,18 @@ fn own_authority_vouches_for_server_and_no_other_does() {
             let files = tempfile::tempdir().expect("a directory");
             authority.certify(files.path(), "server", &[host], until);
             let server = Server::start(files.path(), "server", None);
-            let setup = setup(lane, &format!("https://{}", server.address), "ca: ca.pem");
+            let setup = setup(direct, &format!("https://{}", server.address), "ca: ca.pem");
             std::fs::write(directory(&setup).join("ca.pem"), ours.pem()).expect("a file");
             let gate = setup.start();
-            assert_eq!(status(&gate), expected, "{name}, lane: {lane}");
+            assert_eq!(
+                status(&gate),
+                expected,
+                "{name}, direct_forwarding: {direct}"
+            );
             assert_eq!(
                 server.seen().len(),
                 usize::from(expected == 200),
-                "{name}, lane: {lane}"
+                "{name}, direct_forwarding: {direct}"
             );
             let failures = sum_of(
                 &gate.metrics(),
@@ -201,15 +205,15 @@ fn own_authority_vouches_for_server_and_no_other_does() {
             assert_eq!(
                 failures.unwrap_or_default() > 0.0,
                 expected == 502,
-                "{name}, lane: {lane}"
+                "{name}, direct_forwarding: {direct}"
             );
         }
     }
 }
 
 #[test]
-fn certificate_that_is_refused_costs_no_request_where_another_server_is() {
-    for lane in WAYS {
+fn refused_certificate_costs_no_request() {
+    for direct in WAYS {
         let (ours, theirs) = (Authority::new(), Authority::new());
         for (authority, until) in [(&theirs, 2060), (&ours, 2010)] {
             let files = tempfile::tempdir().expect("a directory");
@@ -217,45 +221,48 @@ fn certificate_that_is_refused_costs_no_request_where_another_server_is() {
             ours.certify(files.path(), "good", &["127.0.0.1"], 2060);
             let [bad, good] = ["bad", "good"].map(|name| Server::start(files.path(), name, None));
             let urls = format!("https://{}\", \"https://{}", bad.address, good.address);
-            let setup = setup(lane, &urls, "ca: ca.pem");
+            let setup = setup(direct, &urls, "ca: ca.pem");
             std::fs::write(directory(&setup).join("ca.pem"), ours.pem()).expect("a file");
             let gate = setup.start();
             (0..4).for_each(|_| {
                 assert_eq!(
                     gate.ask("DELETE", HOST, "/page", "").status,
                     200,
-                    "lane: {lane}"
+                    "direct_forwarding: {direct}"
                 )
             });
             assert_eq!(
                 (bad.seen().len(), good.seen().len()),
                 (0, 4),
-                "lane: {lane}"
+                "direct_forwarding: {direct}"
             );
             let retries = sum_of(
                 &gate.metrics(),
                 "crawlgate_upstream_retries_total{reason=\"tls\"}",
             );
-            assert!(retries >= Some(2.0), "lane: {lane}: {retries:?}");
+            assert!(
+                retries >= Some(2.0),
+                "direct_forwarding: {direct}: {retries:?}"
+            );
         }
     }
 }
 
 #[test]
 fn server_name_is_the_one_that_is_verified() {
-    for lane in WAYS {
+    for direct in WAYS {
         let authority = Authority::new();
         let files = tempfile::tempdir().expect("a directory");
         authority.certify(files.path(), "server", &["app.internal"], 2060);
         let server = Server::start(files.path(), "server", None);
         let tls = "ca: ca.pem, server_name: app.internal";
-        let setup = setup(lane, &format!("https://{}", server.address), tls).policy(
+        let setup = setup(direct, &format!("https://{}", server.address), tls).policy(
             "site",
             "robots: { origin: merge, groups: { agents: '*', disallow: /ours/ } }\n",
         );
         std::fs::write(directory(&setup).join("ca.pem"), authority.pem()).expect("a file");
         let gate = setup.start();
-        assert_eq!(status(&gate), 200, "lane: {lane}");
+        assert_eq!(status(&gate), 200, "direct_forwarding: {direct}");
         eventually("the origin's rules, fetched over the same TLS", || {
             let answer = gate.get(HOST, "/robots.txt", "");
             (answer.status == 200 && answer.text().contains("/theirs/")).then_some(())
@@ -265,7 +272,7 @@ fn server_name_is_the_one_that_is_verified() {
 
 #[test]
 fn server_that_asks_is_shown_the_client_certificate() {
-    for lane in WAYS {
+    for direct in WAYS {
         let (authority, other) = (Authority::new(), Authority::new());
         let files = tempfile::tempdir().expect("a directory");
         authority.certify(files.path(), "server", &["127.0.0.1"], 2060);
@@ -276,21 +283,25 @@ fn server_that_asks_is_shown_the_client_certificate() {
             (given, &other, 502),
             ("ca: ca.pem", &authority, 502),
         ] {
-            let setup = setup(lane, &format!("https://{}", server.address), tls);
+            let setup = setup(direct, &format!("https://{}", server.address), tls);
             std::fs::write(directory(&setup).join("ca.pem"), authority.pem()).expect("a file");
             issuer.certify(&directory(&setup), "client", &["crawlgate.internal"], 2060);
-            assert_eq!(status(&setup.start()), expected, "{tls}, lane: {lane}");
+            assert_eq!(
+                status(&setup.start()),
+                expected,
+                "{tls}, direct_forwarding: {direct}"
+            );
         }
         let seen = server.seen();
         assert!(
             seen.len() == 1 && seen[0].has_client_certificate,
-            "lane: {lane}: {seen:?}"
+            "direct_forwarding: {direct}: {seen:?}"
         );
     }
 }
 
 #[test]
-fn sessions_resume_on_new_connections_of_the_lane() {
+fn sessions_resume_on_new_connections_of_the_forwarder() {
     let authority = Authority::new();
     let files = tempfile::tempdir().expect("a directory");
     authority.certify(files.path(), "server", &["127.0.0.1"], 2060);
@@ -305,13 +316,13 @@ fn sessions_resume_on_new_connections_of_the_lane() {
 
 #[test]
 fn changed_files_are_taken_without_a_restart() {
-    for lane in WAYS {
+    for direct in WAYS {
         let (authority, other) = (Authority::new(), Authority::new());
         let files = tempfile::tempdir().expect("a directory");
         authority.certify(files.path(), "server", &["127.0.0.1"], 2060);
         let server = Server::start(files.path(), "server", Some(&authority));
         let tls = "ca: ca.pem, client: { cert: client.pem, key: client.key }";
-        let setup = setup(lane, &format!("https://{}", server.address), tls);
+        let setup = setup(direct, &format!("https://{}", server.address), tls);
         let directory = directory(&setup);
         let certify = |issuer: &Authority| {
             std::fs::write(directory.join("ca.pem"), issuer.pem()).expect("a file");
@@ -319,7 +330,7 @@ fn changed_files_are_taken_without_a_restart() {
         };
         certify(&other);
         let gate = setup.start();
-        assert_eq!(status(&gate), 502, "lane: {lane}");
+        assert_eq!(status(&gate), 502, "direct_forwarding: {direct}");
         certify(&authority);
         gate.signal("HUP");
         eventually("the renewed files", || (status(&gate) == 200).then_some(()));
@@ -334,7 +345,7 @@ fn changed_files_are_taken_without_a_restart() {
         assert_eq!(
             status(&gate),
             200,
-            "the former files stay in use, lane: {lane}"
+            "the former files stay in use, direct_forwarding: {direct}"
         );
         certify(&authority);
         gate.signal("HUP");
@@ -342,7 +353,7 @@ fn changed_files_are_taken_without_a_restart() {
             let said = String::from_utf8(gate.command(&["status"]).stdout).expect("text");
             (!said.contains("(certificate)")).then_some(())
         });
-        assert_eq!(status(&gate), 200, "lane: {lane}");
+        assert_eq!(status(&gate), 200, "direct_forwarding: {direct}");
     }
 }
 

@@ -54,18 +54,18 @@ fn answer_each(mut writer: UnixStream) -> Option<()> {
     }
 }
 
-fn setup(lane: &str, servers: &str) -> Setup {
+fn setup(direct: &str, servers: &str) -> Setup {
     Setup::before("")
         .with_origins(&format!(
             "origins: {{ servers: [{servers}], ejection: off }}"
         ))
-        .settings(&format!("lane: {lane}\nthreads: 1"))
+        .settings(&format!("direct_forwarding: {direct}\nthreads: 1"))
 }
 
 #[test]
 fn requests_and_robots_txt_go_over_one_kept_connection_each() {
-    for lane in WAYS {
-        let setup = setup(lane, "'unix:app.sock'").policy(
+    for direct in WAYS {
+        let setup = setup(direct, "'unix:app.sock'").policy(
             "site",
             "robots: { origin: merge, groups: { agents: '*', disallow: /ours/ } }\n",
         );
@@ -85,23 +85,23 @@ fn requests_and_robots_txt_go_over_one_kept_connection_each() {
             assert_eq!(
                 (response.status, response.text()),
                 (200, "abc"),
-                "lane: {lane}"
+                "direct_forwarding: {direct}"
             );
         }
         assert_eq!(
             connections.load(Ordering::SeqCst) - before,
             1,
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
     }
 }
 
 #[test]
-fn socket_that_is_not_there_costs_no_request_where_another_server_is() {
-    for lane in WAYS {
+fn missing_socket_costs_no_request() {
+    for direct in WAYS {
         let other = Origin::plain();
         let both = setup(
-            lane,
+            direct,
             &format!("'unix:gone.sock', 'http://{}'", other.address),
         )
         .start();
@@ -109,22 +109,29 @@ fn socket_that_is_not_there_costs_no_request_where_another_server_is() {
             assert_eq!(
                 both.ask("DELETE", HOST, "/", "").status,
                 200,
-                "lane: {lane}"
+                "direct_forwarding: {direct}"
             )
         });
         assert!(
             sum_of(&both.metrics(), "crawlgate_upstream_retries_total") >= Some(2.0),
-            "lane: {lane}"
+            "direct_forwarding: {direct}"
         );
-        let alone = setup(lane, "'unix:gone.sock'").start();
-        assert_eq!(alone.get(HOST, "/", "").status, 502, "lane: {lane}");
+        let alone = setup(direct, "'unix:gone.sock'").start();
+        assert_eq!(
+            alone.get(HOST, "/", "").status,
+            502,
+            "direct_forwarding: {direct}"
+        );
         let shown = String::from_utf8(alone.command(&["status"]).stdout).expect("text");
-        assert!(shown.contains("gone.sock"), "lane: {lane}: {shown}");
+        assert!(
+            shown.contains("gone.sock"),
+            "direct_forwarding: {direct}: {shown}"
+        );
     }
 }
 
 #[test]
-fn path_that_is_too_long_with_its_directory_is_an_error_in_its_place() {
+fn too_long_socket_path_is_an_error_in_its_place() {
     let (said, code) = setup("on", &format!("'unix:{}.sock'", "a".repeat(100))).fail();
     assert!(
         !code.success() && said.contains("bad-origin") && said.contains("crawlgate.yaml:2:22"),

@@ -147,7 +147,7 @@ fn the_build_gets_everything_it_reads_and_nothing_else() {
 }
 
 #[test]
-fn the_image_runs_as_a_numeric_user_who_owns_the_only_directory_that_is_written() {
+fn image_runs_as_numeric_user_owning_its_state() {
     let user = instructions("USER").pop().expect("a user");
     let numbers: Vec<u32> = user
         .split(':')
@@ -198,7 +198,7 @@ fn the_health_check_knows_a_running_server_from_none() {
 }
 
 #[test]
-fn the_composition_names_only_what_is_there() {
+fn compose_file_names_existing_files() {
     let compose = yaml("deploy/compose.yaml");
     let services = compose["services"].as_object().expect("services");
     let mut files = 0;
@@ -253,7 +253,7 @@ fn the_composition_names_only_what_is_there() {
 }
 
 #[test]
-fn the_container_is_shut_in_and_finds_what_its_settings_name() {
+fn container_is_confined_and_finds_its_files() {
     let compose = yaml("deploy/compose.yaml");
     let services = &compose["services"];
     let gate = &services["crawlgate"];

@@ -1,8 +1,8 @@
 //! The files of the repository, YAML as JSON values.
 
 use crawlgate::internals::settings::Settings;
-use crawlgate::internals::yaml::{Document, Node, Value as Yaml};
-use crawlgate::yaml::{Diagnostics, Source};
+use crawlgate::internals::yaml::{Node, NodeValue as Yaml, YamlDocument};
+use crawlgate::yaml::{Diagnostics, SourceFile};
 use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ pub fn json(name: &str) -> Value {
 
 /// A YAML file.
 pub fn yaml(name: &str) -> Value {
-    let source = Source {
+    let source = SourceFile {
         name: name.into(),
         text: text(name).into(),
     };
     let mut diagnostics = Diagnostics::default();
-    let document = Document::parse(&source, &mut diagnostics);
+    let document = YamlDocument::parse(&source, &mut diagnostics);
     let found: Vec<String> = diagnostics
         .items
         .iter()
@@ -75,19 +75,22 @@ fn json_of(node: &Node) -> Value {
 
 /// A settings file, as the server would use it.
 pub fn settings(name: &str) -> Settings {
-    let source = Source {
+    let source = SourceFile {
         name: name.into(),
         text: text(name).into(),
     };
-    let (file, diagnostics) =
-        crawlgate::internals::settings::read(&source, Path::new(""), Settings::default());
+    let (file, diagnostics) = crawlgate::internals::settings::decode_settings(
+        &source,
+        Path::new(""),
+        Settings::default(),
+    );
     let found: Vec<String> = diagnostics
         .items
         .iter()
         .map(|item| item.render(&source, false))
         .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
-    file.expect("settings").settle().expect("an origin")
+    file.expect("settings").finalize().expect("an origin")
 }
 
 /// The texts of a list.

@@ -186,7 +186,7 @@ fn the_job_fails_on_a_broken_policy_and_names_its_line() {
 }
 
 #[test]
-fn the_job_writes_what_a_change_does_to_crawlers() {
+fn job_comments_the_effect_on_crawlers() {
     let repository = Repository::new();
     let base = repository.git(&["rev-parse", "HEAD"]);
     repository.write(
@@ -253,7 +253,7 @@ fn the_job_asks_for_no_more_than_it_needs() {
 }
 
 #[test]
-fn the_hook_checks_what_is_staged_and_nothing_else() {
+fn hook_checks_staged_files_alone() {
     let repository = Repository::new();
     let hook = repository.root().join(".git/hooks/pre-commit");
     fs::copy(path("deploy/git/pre-commit"), &hook).expect("the hook");

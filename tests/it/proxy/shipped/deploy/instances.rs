@@ -143,7 +143,7 @@ fn pods_of_the_overlay_meet() {
 }
 
 #[test]
-fn overlay_fits_to_what_it_lies_over() {
+fn overlay_patches_existing_objects() {
     let schemas = json("tests/it/proxy/shipped/deploy/kubernetes-1.30.json");
     let kustomization = overlay("kustomization");
     let resources: Vec<&str> = texts(&kustomization["resources"])

@@ -6,7 +6,7 @@ use super::running::{Running, get};
 use super::schema;
 use crate::proxy::support::eventually;
 use crawlgate::crawlers::Registry;
-use crawlgate::yaml::Source;
+use crawlgate::yaml::SourceFile;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -203,7 +203,7 @@ fn the_kustomization_names_the_image_that_the_page_builds() {
 /// Pods share no record of who was served what, so one would call a violator who fetched robots.txt
 /// from another.
 #[test]
-fn several_pods_take_what_another_served_for_held() {
+fn pods_share_served_versions() {
     if manifest("deployment")["spec"]["replicas"]
         .as_u64()
         .expect("a number")
@@ -212,12 +212,12 @@ fn several_pods_take_what_another_served_for_held() {
         let policies = below("deploy/kubernetes/policies");
         assert!(!policies.is_empty());
         for name in policies {
-            let source = Source {
+            let source = SourceFile {
                 name: name.as_str().into(),
                 text: text(&name).into(),
             };
             let (site, _) =
-                crawlgate::internals::verdict::load("site", &source, Registry::builtin());
+                crawlgate::internals::verdict::load_site("site", &source, Registry::builtin());
             let site = site.unwrap_or_else(|| panic!("{name} is refused"));
             assert!(
                 site.behind_cache.is_some(),

@@ -166,7 +166,7 @@ fn every_alert_fires_when_it_should_and_only_then() {
 }
 
 #[test]
-fn every_alert_says_how_bad_it_is_and_what_to_do() {
+fn alerts_have_severity_and_instructions() {
     let manual = text("docs/deploy.md");
     let headings: Vec<&str> = manual
         .lines()
@@ -336,8 +336,9 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
 
 /// A state that the panel does not know would be a gap, as if there were no site.
 #[test]
-fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
+fn dashboard_names_each_origin_robots_txt_state() {
     use crawlgate::internals::policy::origin::OriginCopyState;
+    use strum::VariantArray;
     let panels = panels(&json(DASHBOARD));
     let asks = |panel: &&Value, metric: &str| {
         panel["targets"][0]["expr"]
@@ -351,7 +352,7 @@ fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
     let expression = of_state["targets"][0]["expr"]
         .as_str()
         .expect("an expression");
-    for state in OriginCopyState::ALL {
+    for state in OriginCopyState::VARIANTS {
         let numbered = expression.split_once(&format!("state=\"{}\"}} * ", state.name()));
         let number = numbered
             .and_then(|(_, rest)| rest.chars().next())
@@ -371,7 +372,7 @@ fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
 
 /// A crawler comes a few times an hour: nobody reads that as requests a second.
 #[test]
-fn requests_of_crawlers_are_counted_in_the_dashboard_and_not_rated() {
+fn dashboard_counts_crawler_requests() {
     let panels = panels(&json(DASHBOARD));
     let expressions = panels
         .iter()
@@ -461,7 +462,7 @@ fn the_panels_of_the_dashboard_lie_side_by_side() {
 }
 
 #[test]
-fn the_dashboard_asks_the_source_that_is_chosen_and_uses_its_variables() {
+fn dashboard_uses_the_chosen_source_and_variables() {
     let dashboard = json(DASHBOARD);
     let variables = &dashboard["templating"]["list"];
     let names: Vec<&str> = variables

@@ -7,7 +7,7 @@ use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::{
     Authority, BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, TlsConnection, eventually, read,
 };
-use crawlgate::internals::record::Field;
+use crawlgate::internals::record::RecordField;
 use crawlgate::internals::telemetry::{ACCESS_FIELDS, EVENT_FIELDS};
 use rustls::version::TLS13;
 use serde_json::Value;
@@ -302,9 +302,9 @@ fn every_metric_is_on_the_page_with_its_type_labels_and_meaning() {
 
 /// The table of fields, as the page has it.
 fn table_of_fields() -> String {
-    let presence = |field: &Field, log: &[Field]| {
+    let presence = |field: &RecordField, log: &[RecordField]| {
         // An event is always that of a crawler.
-        let is_of_event = *field == Field::Identity && log == EVENT_FIELDS;
+        let is_of_event = *field == RecordField::Identity && log == EVENT_FIELDS;
         if !log.contains(field) {
             "-"
         } else if field.is_optional() && !is_of_event {
@@ -313,7 +313,7 @@ fn table_of_fields() -> String {
             "yes"
         }
     };
-    let row = |field: &Field| {
+    let row = |field: &RecordField| {
         format!(
             "| `{}` | {} | {} | {} |\n",
             field.name(),
@@ -322,7 +322,7 @@ fn table_of_fields() -> String {
             field.meaning()
         )
     };
-    let rows: String = Field::VARIANTS.iter().map(row).collect();
+    let rows: String = RecordField::VARIANTS.iter().map(row).collect();
     format!("| field | access log | event log | meaning |\n|---|---|---|---|\n{rows}")
 }
 

@@ -122,7 +122,7 @@ fn logrotate_finds_the_logs_of_the_unit_and_signals_it() {
 }
 
 #[test]
-fn what_the_unit_names_as_its_documentation_is_installed_with_it() {
+fn documentation_named_by_the_unit_is_installed() {
     let page = value("Documentation")
         .strip_prefix("file:")
         .expect("a file")
@@ -283,7 +283,7 @@ fn the_listeners_of_the_service_leave_each_other_room() {
 }
 
 #[test]
-fn reloading_the_service_takes_a_new_policy_and_fails_on_a_broken_one() {
+fn service_reload_fails_on_a_broken_policy() {
     let policies = tempfile::tempdir().expect("a directory");
     let file = policies.path().join("site.yaml");
     fs::copy(path("deploy/compose/policies/site.yaml"), &file).expect("a policy");

@@ -156,18 +156,18 @@ fn serve(
 fn payload(request: &str) -> Option<Value> {
     let (_, body) = request.split_once("\r\n\r\n")?;
     let signed: Value = serde_json::from_str(body).ok()?;
-    let octets = BASE64_URL_SAFE_NO_PAD
+    let bytes = BASE64_URL_SAFE_NO_PAD
         .decode(signed["payload"].as_str()?)
         .ok()?;
-    serde_json::from_slice(&octets).ok()
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// A head with its body, as text.
 fn request(stream: &mut impl Read) -> io::Result<String> {
-    let (mut text, mut octet) = (Vec::new(), [0]);
+    let (mut text, mut byte) = (Vec::new(), [0]);
     while !text.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut octet)?;
-        text.push(octet[0]);
+        stream.read_exact(&mut byte)?;
+        text.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&text).to_ascii_lowercase();
     let length = head

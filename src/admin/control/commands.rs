@@ -1,0 +1,151 @@
+//! [`ControlCommands`] carries out the requests that commands such as `pause` and `reload` send to
+//! the running crawlgate through its control socket. A request that fails gets a [`ControlRefusal`]
+//! with an id and a message.
+
+use super::{ControlRequest, ControlResponse};
+use crate::admin::dashboard::live_report;
+use crate::admin::{Operations, UpgradeReport, UpgradeRequest};
+use crate::peers::ForgetError;
+use crate::report::ReportPeriod;
+use crate::sites::{PauseError, RemoveError};
+use crate::state::history::HistoryError;
+use ipnet::IpNet;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const MAX_REQUEST_BYTES: usize = 64 * 1024;
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ControlRefusal {
+    #[error("the request is longer than {MAX_REQUEST_BYTES} bytes")]
+    TooLong,
+    #[error("invalid request: {0}")]
+    Invalid(#[from] serde_json::Error),
+    #[error(transparent)]
+    Network(#[from] ipnet::PrefixLenError),
+    #[error(transparent)]
+    Pause(#[from] PauseError),
+    #[error(transparent)]
+    Remove(#[from] RemoveError),
+    #[error(transparent)]
+    Forget(#[from] ForgetError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error(transparent)]
+    Upgrade(#[from] UpgradeError),
+    #[error(
+        "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
+         directory in `identity.lists`, or the servers took too long"
+    )]
+    NoUpdate,
+    #[error("there is no site {0}, and the history has none in this period")]
+    NoSite(String),
+    #[error("the running crawlgate knows no other instance: its settings have no `store`")]
+    NoStore,
+    #[error("this crawlgate cannot be upgraded: it is a demo. Stop it and start it again")]
+    NoUpgrade,
+}
+
+impl ControlRefusal {
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            ControlRefusal::TooLong => "too-long",
+            ControlRefusal::Invalid(_) => "invalid-request",
+            ControlRefusal::Network(_) => "invalid-network",
+            ControlRefusal::History(_) => "history",
+            ControlRefusal::Pause(error) => error.id(),
+            ControlRefusal::Remove(error) => error.id(),
+            ControlRefusal::Forget(ForgetError::UnknownInstance(_)) => "unknown-instance",
+            ControlRefusal::Forget(ForgetError::Busy) => "store-busy",
+            ControlRefusal::Upgrade(_) => "no-upgrade",
+            ControlRefusal::NoUpdate => "no-update",
+            ControlRefusal::NoSite(_) => "unknown-site",
+            ControlRefusal::NoStore => "no-store",
+            ControlRefusal::NoUpgrade => "demo",
+        }
+    }
+}
+
+/// Starts the next process and hands over to it.
+pub type UpgradeHandler =
+    Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, UpgradeError> + Send + Sync>;
+
+/// Why an upgrade failed. The running process continues.
+pub type UpgradeError = Box<dyn Error + Send + Sync>;
+
+/// Performs the requests of clients.
+pub struct ControlCommands {
+    /// For all requests but upgrades.
+    pub operations: Arc<Operations>,
+    /// For upgrades, where they are possible.
+    pub upgrade: Option<UpgradeHandler>,
+}
+
+/// Performs the request in this line of JSON.
+pub(super) fn perform_request(
+    line: &[u8],
+    commands: &ControlCommands,
+) -> Result<ControlResponse, ControlRefusal> {
+    let operations = &commands.operations;
+    let sites = &operations.instance.sites;
+    let store = operations
+        .sources
+        .instances
+        .as_ref()
+        .ok_or(ControlRefusal::NoStore);
+    Ok(match serde_json::from_slice(line)? {
+        ControlRequest::Status => ControlResponse::Status(Box::new(operations.status())),
+        ControlRequest::Reload { remove } if remove.is_empty() => {
+            ControlResponse::Reloaded(operations.reload())
+        }
+        ControlRequest::Reload { remove } => {
+            ControlResponse::Reloaded(operations.remove_sites(&remove)?)
+        }
+        ControlRequest::Pause(request) => ControlResponse::Paused {
+            until: operations.pause(&request)?,
+            warnings: sites.persistence_problems(),
+        },
+        ControlRequest::Resume { site } => ControlResponse::Resumed {
+            sites: operations.resume(site.as_deref())?,
+            warnings: sites.persistence_problems(),
+        },
+        ControlRequest::Traps => ControlResponse::Marks {
+            marks: operations.trap_marks(),
+        },
+        ControlRequest::Release {
+            address,
+            prefix_length,
+        } => ControlResponse::Released {
+            marks: operations.release_marks(IpNet::new(address, prefix_length)?),
+        },
+        ControlRequest::Explain(question) => {
+            ControlResponse::Explained(operations.explain(&question))
+        }
+        ControlRequest::Report { since, site } => {
+            let period = since.map(|since| {
+                ReportPeriod::last_duration(Duration::from_secs(since), operations.moment().now)
+            });
+            let report = live_report(operations, period, &site)?;
+            let is_known = site.is_empty() || sites.snapshot().entry_by_name(&site).is_some();
+            if !is_known && report.crawlers.is_empty() {
+                return Err(ControlRefusal::NoSite(site));
+            }
+            ControlResponse::Report(Box::new(report))
+        }
+        ControlRequest::Instances => ControlResponse::Instances(Box::new(store?.status())),
+        ControlRequest::Forget { instance } => {
+            let store = store?;
+            store.peers.forget(&instance)?;
+            ControlResponse::Instances(Box::new(store.status()))
+        }
+        ControlRequest::Upgrade(request) => {
+            let upgrade = commands.upgrade.as_ref().ok_or(ControlRefusal::NoUpgrade)?;
+            ControlResponse::Upgraded(upgrade(request)?)
+        }
+        ControlRequest::UpdateLists => ControlResponse::ListsUpdated {
+            lists: operations.update_lists().ok_or(ControlRefusal::NoUpdate)?,
+        },
+    })
+}

@@ -1,0 +1,265 @@
+//! [`AnswerCache`] turns the decision about a request into crawlgate's answer. It caches answers
+//! that are needed again: the files of each site, pauses and blocks. All cached answers belong to
+//! one [`Snapshot`] of the policies; the first request that was judged by a newer one clears the
+//! cache.
+
+use super::answer::Answer;
+use super::conditional::{is_not_modified, matches_etag};
+use super::context::{AnswerContext, RequestToAnswer};
+use super::errors::{Rejection, rejection_answer};
+use super::field::AnswerField;
+use super::negotiate::{BodyFormat, negotiate_format};
+use super::refusal;
+use super::served_file::FileAnswers;
+use crate::crawlers::Claim;
+use crate::locks::{read, write};
+use crate::policy::Snapshot;
+use crate::policy::site::{self, RobotsTxtAnswer, ServedFile, SiteEntry};
+use crate::verdict::{Action, Kind};
+use arc_swap::ArcSwap;
+use http::Method;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, RwLock, Weak};
+
+/// The longest Retry-After while the origin's own file is awaited. Crawlers that get 503 stay away
+/// and come again (RFC 9309 section 2.3.1.4).
+const MAX_AWAITED_RETRY: u32 = 60;
+/// The most cached refusals. Beyond it, all of them are removed.
+const MAX_REFUSALS: usize = 4_096;
+
+/// The cached answers. All listeners of a process share them.
+#[derive(Default)]
+pub struct AnswerCache {
+    prepared: ArcSwap<SnapshotAnswers>,
+}
+
+#[derive(Default)]
+struct SnapshotAnswers {
+    /// The snapshot of the answers. Weak, so that it does not keep the policies in memory.
+    snapshot: Weak<Snapshot>,
+    sites: Box<[SiteFileAnswers]>,
+    refusals: RwLock<HashMap<RefusalKey, Answer, ahash::RandomState>>,
+}
+
+#[derive(Default)]
+struct SiteFileAnswers {
+    robots_txt: OnceLock<FileAnswers>,
+    tdmrep: OnceLock<FileAnswers>,
+}
+
+/// Everything that a refusal depends on: the index of the site in the snapshot, the cause, the
+/// claim, and the format.
+type RefusalKey = (usize, RefusalCause, Claim, BodyFormat);
+
+#[derive(PartialEq, Eq, Hash)]
+enum RefusalCause {
+    /// A request against the rules: the index of the policy's answer, the rule, the kind, and the
+    /// Retry-After of a slow-down.
+    Crawler {
+        answer: u16,
+        rule: Option<(u16, Option<u32>)>,
+        kind: Kind,
+        retry_after: Option<u32>,
+    },
+    /// A pause, for so many seconds.
+    Paused { retry_after: u32 },
+}
+
+impl AnswerCache {
+    /// The complete answer for a decision; `None` if the request passes, or if the site does not
+    /// have the file or answer of the decision. It has the policy's tags, and no body for HEAD.
+    pub fn answer(
+        &self,
+        context: &AnswerContext<'_>,
+        request: &RequestToAnswer<'_>,
+    ) -> Option<Answer> {
+        let AnswerContext {
+            entry, decision, ..
+        } = *context;
+        let answer = match decision.action {
+            Action::Pass => return None,
+            Action::RobotsTxt => self.robots_txt_answer(context, request),
+            Action::Pause { retry_after } => {
+                self.cached_pause(retry_after, context, negotiate_format(request.headers))
+            }
+            Action::License { status } => {
+                refusal::license_demand(status, context, negotiate_format(request.headers))
+            }
+            Action::TdmRep => {
+                self.tdmrep_answer(context, entry.site.signals.tdmrep.as_ref()?, request)
+            }
+            Action::Block(index) | Action::Slow { answer: index, .. } => self.cached_refusal(
+                index,
+                entry.site.answers.get(usize::from(index))?,
+                context,
+                negotiate_format(request.headers),
+            ),
+        };
+        Some(answer.with_tags(entry, decision).for_method(request.method))
+    }
+
+    /// The answer to a request for robots.txt: the site's file, or 304 if the client's copy is
+    /// current. 405 for other methods than GET and HEAD. 503 while it must not be served
+    /// (`withholds_robots_txt`) or the origin's own file is awaited.
+    fn robots_txt_answer(
+        &self,
+        context: &AnswerContext<'_>,
+        request: &RequestToAnswer<'_>,
+    ) -> Answer {
+        let AnswerContext { entry, now, .. } = *context;
+        if !is_read_method(request.method) {
+            return rejection_answer(Rejection::ReadOnly, request);
+        }
+        if context.withholds_robots_txt {
+            return refusal::robots_txt_unavailable(
+                MAX_AWAITED_RETRY,
+                negotiate_format(request.headers),
+            );
+        }
+        let file = &entry.site.robots_txt;
+        if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
+            let seconds = file.origin_wait_seconds(now).unwrap_or_default();
+            let retry_after = u32::try_from(seconds)
+                .unwrap_or(u32::MAX)
+                .clamp(1, MAX_AWAITED_RETRY);
+            return refusal::robots_txt_unavailable(retry_after, negotiate_format(request.headers));
+        }
+        let date = context.may_confirm_by_date.then_some(entry.since);
+        let is_fresh = is_not_modified(request.headers, &file.etag, date);
+        let prepared = self.snapshot_answers(context.snapshot);
+        prepared.sites[context.decision.site]
+            .robots_txt
+            .get_or_init(|| robots_txt_answers(entry))
+            .answer(is_fresh)
+    }
+
+    /// The answer to a request for the file of TDMRep: the file, or 304 if the client has it; 405
+    /// for other methods than GET and HEAD. Like robots.txt, it is served to every client.
+    fn tdmrep_answer(
+        &self,
+        context: &AnswerContext<'_>,
+        file: &ServedFile,
+        request: &RequestToAnswer<'_>,
+    ) -> Answer {
+        if !is_read_method(request.method) {
+            return rejection_answer(Rejection::ReadOnly, request);
+        }
+        let is_fresh = matches_etag(request.headers, &file.etag);
+        let prepared = self.snapshot_answers(context.snapshot);
+        prepared.sites[context.decision.site]
+            .tdmrep
+            .get_or_init(|| tdmrep_answers(file))
+            .answer(is_fresh)
+    }
+
+    /// The refusal of a request against the rules, or of one that is too fast. `index` is that of
+    /// `answer` among the answers of the policy, for the key.
+    fn cached_refusal(
+        &self,
+        index: u16,
+        answer: &site::RefusalAnswer,
+        context: &AnswerContext<'_>,
+        format: BodyFormat,
+    ) -> Answer {
+        let rule = context.decision.rule;
+        let what = RefusalCause::Crawler {
+            answer: index,
+            rule: rule.map(|rule| (rule.group, rule.rule)),
+            kind: refusal::refusal_kind(context.decision),
+            retry_after: context.decision.slow_retry_after(),
+        };
+        self.get_or_insert_refusal(what, context, format, || {
+            refusal::rule_refusal(answer, context, format)
+        })
+    }
+
+    /// The answer to a request during a pause of the site.
+    fn cached_pause(
+        &self,
+        retry_after: u32,
+        context: &AnswerContext<'_>,
+        format: BodyFormat,
+    ) -> Answer {
+        self.get_or_insert_refusal(
+            RefusalCause::Paused { retry_after },
+            context,
+            format,
+            || refusal::pause_answer(retry_after, context, format),
+        )
+    }
+
+    /// The cached refusal; `make` makes it if there is none. If `MAX_REFUSALS` are cached, all are
+    /// dropped before one is added.
+    fn get_or_insert_refusal(
+        &self,
+        what: RefusalCause,
+        context: &AnswerContext<'_>,
+        format: BodyFormat,
+        make: impl FnOnce() -> Answer,
+    ) -> Answer {
+        let key = (context.decision.site, what, context.decision.claim, format);
+        let prepared = self.snapshot_answers(context.snapshot);
+        if let Some(kept) = read(&prepared.refusals).get(&key) {
+            return kept.clone();
+        }
+        let made = make();
+        let mut refusals = write(&prepared.refusals);
+        if refusals.len() >= MAX_REFUSALS {
+            refusals.clear();
+        }
+        refusals.insert(key, made.clone());
+        made
+    }
+
+    /// The cached answers of this snapshot. If those of another one are cached, they are dropped.
+    fn snapshot_answers(&self, snapshot: &Arc<Snapshot>) -> Arc<SnapshotAnswers> {
+        let prepared = self.prepared.load();
+        if Weak::as_ptr(&prepared.snapshot) == Arc::as_ptr(snapshot) {
+            return Arc::clone(&prepared);
+        }
+        let sites = snapshot
+            .sites()
+            .iter()
+            .map(|_| SiteFileAnswers::default())
+            .collect();
+        let made = Arc::new(SnapshotAnswers {
+            snapshot: Arc::downgrade(snapshot),
+            sites,
+            refusals: RwLock::default(),
+        });
+        self.prepared.store(made.clone());
+        made
+    }
+}
+
+fn is_read_method(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// The answers with the robots.txt of this site: ETag, Last-Modified and Cache-Control in each.
+fn robots_txt_answers(entry: &SiteEntry) -> FileAnswers {
+    let file = &entry.site.robots_txt;
+    let validators = [
+        (AnswerField::ETag, file.etag.as_str()),
+        (AnswerField::LastModified, &entry.since.to_http_date()),
+        (AnswerField::CacheControl, &file.cache_control),
+    ];
+    FileAnswers::new(
+        &validators,
+        BodyFormat::Text.content_type(),
+        file.body.clone(),
+    )
+}
+
+/// The answers with this file of TDMRep: ETag and Cache-Control in each, no date.
+fn tdmrep_answers(file: &ServedFile) -> FileAnswers {
+    let validators = [
+        (AnswerField::ETag, file.etag.as_str()),
+        (AnswerField::CacheControl, file.cache_control.as_str()),
+    ];
+    FileAnswers::new(
+        &validators,
+        BodyFormat::Json.content_type(),
+        file.body.clone(),
+    )
+}

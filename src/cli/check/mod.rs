@@ -1,0 +1,448 @@
+//! The command `check`: validates and lints policy files, runs their tests, and shows the
+//! robots.txt that each site would serve. Given a robots.txt instead of a policy, it lints that
+//! file.
+
+mod github;
+mod json;
+mod text;
+
+use super::origin_copy::{self, OriginCopies};
+use super::policies::{self, LoadedPolicy};
+use super::tester::{self, NamedRobotsTxt};
+use super::{Result, findings_unless, now, print_json};
+use crate::acme::IssuedCertificates;
+use crate::crawlers::{Claim, Registry};
+use crate::edge::CertificateStore;
+use crate::policy::Site;
+use crate::policy::lint::{FileFindings, lint_file, remove_provable_findings};
+use crate::policy::model::{EnforcementFields, EnforcementMode};
+use crate::printable::{OutputStyle, SanitizingWriter, join, printable_path};
+use crate::robots::RobotsFile;
+use crate::settings::Settings;
+use crate::sites::RetireStatus;
+use crate::telemetry::{CertificateFault, CertificateProblem};
+use crate::time::{Timestamp, rfc3339};
+use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceFile, SourceSpan};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// Check policies, run their tests and show their robots.txt; or lint any robots.txt
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Policy files or directories; a name that ends in `.txt`, an http(s) URL and `-` are
+    /// robots.txt files
+    #[arg(value_name = "PATH", default_value = "policies")]
+    paths: Vec<PathBuf>,
+    /// Fail on warnings, too
+    #[arg(long)]
+    deny_warnings: bool,
+    /// Show notes, too: findings that need nothing to be done
+    #[arg(long)]
+    notes: bool,
+    /// Print findings alone, and nothing if there are none
+    #[arg(long, short, conflicts_with_all = ["format", "json"])]
+    quiet: bool,
+    /// The settings file: check it and its certificates, too, and what its `identity` means for the
+    /// policies
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    origin: origin_copy::OriginFlags,
+    /// How the findings are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: CheckFormat,
+    /// Print JSON: the same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum CheckFormat {
+    /// For a person
+    #[default]
+    Text,
+    /// For a program, with all notes
+    Json,
+    /// Workflow commands: GitHub shows each finding beside its line
+    Github,
+}
+
+/// The files that were read, with their findings.
+struct CheckResults {
+    found: Vec<FileFindings>,
+    loaded: Vec<LoadedPolicy>,
+    settings: Option<(SourceFile, Diagnostics)>,
+    certificates: Vec<CertificateProblem>,
+    origins: OriginCopies,
+    counts: FindingCounts,
+}
+
+/// Checks all paths and prints the findings. Fails if a policy cannot be used, or if there are errors
+/// or, with `--deny-warnings`, warnings.
+pub fn run(arguments: &Arguments) -> Result {
+    let checked = check_paths(arguments)?;
+    let notes = arguments.notes;
+    let mut out = super::stdout_printer(super::supports_colour(&io::stdout()));
+    match if arguments.json {
+        CheckFormat::Json
+    } else {
+        arguments.format
+    } {
+        CheckFormat::Text if arguments.quiet => text::print_findings(&mut out, &checked, notes)?,
+        CheckFormat::Text => text::print_report(&mut out, &checked, notes)?,
+        CheckFormat::Json => print_json(&json::build_report(&checked))?,
+        CheckFormat::Github => {
+            let mut out = SanitizingWriter::new(io::stdout().lock(), OutputStyle::WorkflowCommands);
+            github::print_annotations(&mut out, &checked, notes)?;
+            writeln!(out, "{}", text::summary_line(&checked))?;
+        }
+    }
+    let refused = checked.loaded.iter().any(|file| file.site.is_none());
+    let FindingCounts {
+        errors, warnings, ..
+    } = checked.counts;
+    findings_unless(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
+}
+
+/// Reads and checks robots.txt files, policies, and the settings with their certificates. Drops
+/// warnings about missing proof if the settings allow published lists.
+fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
+    let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) = arguments
+        .paths
+        .iter()
+        .cloned()
+        .partition(|path| is_robots_txt(path));
+    let found = found
+        .iter()
+        .map(|path| lint_robots_txt(path))
+        .collect::<Result<Vec<_>>>()?;
+    let origins = arguments.origin.read()?;
+    let mut loaded = if policies.is_empty() {
+        Vec::new()
+    } else {
+        policies::load_proposed(&policies, &origins)?
+    };
+    let mut settings = None;
+    let mut certificates = Vec::new();
+    if let Some(path) = &arguments.config {
+        let (source, diagnostics, read) = super::server_flags::read_settings_file(path)?;
+        if read.as_ref().is_some_and(|read| read.identity.can_prove()) {
+            for LoadedPolicy {
+                site, diagnostics, ..
+            } in &mut loaded
+            {
+                site.iter().for_each(|site| {
+                    remove_provable_findings(site, Registry::builtin(), diagnostics)
+                });
+            }
+        }
+        certificates = read.as_ref().map(certificate_problems).unwrap_or_default();
+        settings = Some((source, diagnostics));
+    }
+    let mut checked = CheckResults {
+        found,
+        loaded,
+        settings,
+        certificates,
+        origins,
+        counts: FindingCounts::default(),
+    };
+    checked.counts = FindingCounts::from_findings(
+        checked
+            .checked_files()
+            .flat_map(|(_, diagnostics)| &diagnostics.items),
+    );
+    let unusable = checked
+        .certificates
+        .iter()
+        .filter(|problem| problem.id.is_error())
+        .count();
+    checked.counts.errors += unusable;
+    checked.counts.warnings += checked.certificates.len() - unusable;
+    Ok(checked)
+}
+
+impl CheckResults {
+    /// The findings with their files; notes only with `notes`.
+    fn findings(&self, notes: bool) -> impl Iterator<Item = (&SourceFile, &Diagnostic)> {
+        let all = self
+            .checked_files()
+            .flat_map(|(source, found)| found.items.iter().map(move |finding| (source, finding)));
+        all.filter(move |(_, finding)| notes || finding.severity != Severity::Note)
+    }
+
+    /// All files that were read, with their findings.
+    fn checked_files(&self) -> impl Iterator<Item = (&SourceFile, &Diagnostics)> {
+        let settings = self
+            .settings
+            .iter()
+            .map(|(source, diagnostics)| (source, diagnostics));
+        let found = self
+            .found
+            .iter()
+            .map(|lints| (&lints.source, &lints.diagnostics));
+        settings.chain(found).chain(
+            self.loaded
+                .iter()
+                .map(|file| (&file.source, &file.diagnostics)),
+        )
+    }
+}
+
+/// A valid site with its robots.txt.
+#[derive(Serialize)]
+struct SiteReport<'a> {
+    site: &'a str,
+    file: &'a str,
+    hosts: Vec<String>,
+    mode: &'static str,
+    /// Whether `mode: enforce` does not refuse unlisted bots.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unlisted_only_observed: bool,
+    tests: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retire: Vec<RetireStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pauses: Vec<PlannedPause>,
+    version: String,
+    bytes: usize,
+    /// The assumption about the origin's own file, if the policy uses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin_robots: Option<String>,
+    robots_txt: String,
+}
+
+/// A pause of the policy.
+#[derive(Serialize)]
+struct PlannedPause {
+    audience: &'static str,
+    /// As in `daily 02:00-03:00 Europe/Berlin`.
+    time: String,
+    /// The current or next time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<NextPause>,
+}
+
+#[derive(Serialize)]
+struct NextPause {
+    #[serde(serialize_with = "rfc3339")]
+    from: Timestamp,
+    #[serde(serialize_with = "rfc3339")]
+    until: Timestamp,
+}
+
+impl<'a> SiteReport<'a> {
+    /// A policy without `mode` only observes.
+    fn new(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
+        SiteReport {
+            site: &site.name,
+            file: &site.policy.source.name,
+            hosts: site
+                .policy
+                .hosts
+                .iter()
+                .map(|host| host.value.to_string())
+                .collect(),
+            mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
+            unlisted_only_observed: lets_unlisted_pass(site),
+            tests: site.policy.tests.len(),
+            retire: RetireStatus::for_policy(&site.policy, site.at),
+            pauses: planned_pauses(site),
+            version: site.robots_txt.version.to_string(),
+            bytes: site.robots_txt.body.len(),
+            origin_robots: origins.assumption(site),
+            robots_txt: String::from_utf8_lossy(&site.robots_txt.body).into_owned(),
+        }
+    }
+}
+
+/// The pauses that the policy plans. Only a recurring pause has `next`: `check` does not know when a
+/// pause without a beginning begins.
+fn planned_pauses(site: &Site) -> Vec<PlannedPause> {
+    let around =
+        crate::policy::planned_pause::planned_pauses(&site.policy, site.at, |_, from| from);
+    let mut planned = Vec::new();
+    for pause in &site.policy.pauses {
+        let next = around.iter().find(|(plan, active)| {
+            pause.schedule.recurs() && plan.span == pause.span && active.until > site.at
+        });
+        planned.push(PlannedPause {
+            audience: pause.audience.name(),
+            time: pause.schedule.to_string(),
+            next: next.map(|(_, active)| NextPause {
+                from: active.from,
+                until: active.until,
+            }),
+        });
+    }
+    planned
+}
+
+/// The problems of the certificates in the settings, and hosts of origins without a certificate. If
+/// the certificates cannot be opened, that is the only problem.
+fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
+    let issued = Arc::<IssuedCertificates>::default();
+    match CertificateStore::open(&settings.listen, |tls| issued.for_listener(tls)) {
+        Ok((certificates, _)) => {
+            let mut problems = certificates.problems(now());
+            problems.extend(
+                certificates.uncovered_host_problems(
+                    settings.origins.iter().flat_map(|origin| &origin.hosts),
+                ),
+            );
+            problems
+        }
+        Err(error) => vec![CertificateFault::Unusable.with_message(error.to_string())],
+    }
+}
+
+/// Whether a path is a robots.txt and not a policy: `-`, an http(s) URL, or a file with the extension
+/// `txt`.
+pub fn is_robots_txt(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let is_text = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+    text == "-"
+        || text.starts_with("http://")
+        || text.starts_with("https://")
+        || is_text && !path.is_dir()
+}
+
+/// Reads and lints a robots.txt. Fails for a link out of its directory.
+fn lint_robots_txt(path: &Path) -> Result<FileFindings> {
+    let given = path.to_string_lossy();
+    tester::check_no_link_out(path)?;
+    let NamedRobotsTxt { name, bytes } = tester::read_robots_txt(&given, "check")?;
+    let host = tester::url_host(&given);
+    Ok(lint_file(
+        &name,
+        &RobotsFile::parse(bytes),
+        host.as_deref(),
+        Registry::builtin(),
+    ))
+}
+
+/// Findings by severity, including those that are not listed.
+#[derive(Default)]
+struct FindingCounts {
+    errors: usize,
+    warnings: usize,
+    notes: BTreeMap<&'static str, usize>,
+}
+
+impl FindingCounts {
+    fn from_findings<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> FindingCounts {
+        let mut counts = FindingCounts::default();
+        for finding in findings {
+            let number = 1 + finding.more;
+            match finding.severity {
+                Severity::Error => counts.errors += number,
+                Severity::Warning => counts.warnings += number,
+                Severity::Note => *counts.notes.entry(finding.id).or_default() += number,
+            }
+        }
+        counts
+    }
+
+    fn note_count(&self) -> usize {
+        self.notes.values().sum()
+    }
+
+    /// The number of notes of each kind, the most frequent first.
+    fn notes_summary(&self) -> String {
+        let mut notes: Vec<(&str, usize)> = self
+            .notes
+            .iter()
+            .map(|(id, number)| (*id, *number))
+            .collect();
+        notes.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+        let kinds = join(
+            notes
+                .into_iter()
+                .map(|(id, number)| format!("{number} {id}")),
+            ", ",
+        );
+        format!(
+            "{} ({kinds}); --notes shows them",
+            crate::numbers::plural(self.note_count(), "note")
+        )
+    }
+}
+
+/// The lines of a finding after its message: labels, help, and how many more findings of this kind
+/// there are.
+fn explanation_lines(finding: &Diagnostic) -> Vec<String> {
+    let beside = finding
+        .label
+        .iter()
+        .chain(finding.related.iter().map(|related| &related.label))
+        .cloned();
+    let more =
+        (finding.more > 0).then(|| format!("and {} more of this kind in the file", finding.more));
+    beside
+        .chain(finding.help.iter().map(|help| format!("help: {help}")))
+        .chain(more)
+        .collect()
+}
+
+/// The column after a place, in its first line.
+fn end_column(source: &SourceFile, span: SourceSpan) -> u32 {
+    let marked = source.text.get(span.start..span.end).unwrap_or_default();
+    let columns = marked.lines().next().unwrap_or_default().chars().count();
+    span.column
+        .saturating_add(u32::try_from(columns).unwrap_or(u32::MAX))
+}
+
+/// Whether the site has `mode: enforce`, and unlisted bots are only observed.
+fn lets_unlisted_pass(site: &Site) -> bool {
+    site.policy.enforcement.site.mode == Some(EnforcementMode::Enforce)
+        && site.crawler_rules(Claim::UnknownBot).unlisted
+}
+
+/// The name of the mode that these fields set.
+fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
+    fields.mode.map(|mode| mode.name())
+}
+
+/// The checkout with the checked files.
+struct Repository {
+    /// The current directory.
+    current: PathBuf,
+    /// The directory that names are relative to.
+    root: PathBuf,
+}
+
+impl Repository {
+    /// The checkout of the running GitHub workflow if the current directory is in it, else the
+    /// current directory.
+    fn from_environment() -> Repository {
+        let current = std::env::current_dir().unwrap_or_default();
+        let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
+        let root = workspace
+            .filter(|root| current.starts_with(root))
+            .unwrap_or_else(|| current.clone());
+        Repository { current, root }
+    }
+
+    /// The name of a file relative to the checkout. A URL and a file outside keep their names.
+    fn relative_name(&self, given: &str) -> String {
+        if given.contains("://") {
+            return given.to_owned();
+        }
+        let mut file = PathBuf::new();
+        for component in self.current.join(given).components() {
+            match component {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    file.pop();
+                }
+                other => file.push(other),
+            }
+        }
+        printable_path(file.strip_prefix(&self.root).unwrap_or(Path::new(given)))
+    }
+}

@@ -1,0 +1,150 @@
+//! [`TestedAgent`]: the crawler that the user names with `--agent` of the command `tester`, with
+//! the user-agent tokens of robots.txt that this crawler obeys. [`TestedAgent::followed_token`]
+//! finds the group of a robots.txt that the crawler follows.
+
+use super::{Failure, Result};
+use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience, SiteMarkers, self_given_name};
+use crate::robots::{DialectRules, GroupMatch};
+
+/// The crawler of one `--agent`.
+pub struct TestedAgent<'a> {
+    /// The value of the flag.
+    pub written: &'a str,
+    /// The crawler of the registry; `None` for an unlisted one, and with `--literal`.
+    pub crawler: Option<&'a Crawler>,
+    /// Whether the value is a whole user agent.
+    pub is_user_agent: bool,
+    /// Whether that is a browser's or app's. Rules do not apply to visitors.
+    pub is_person: bool,
+    /// The tokens that the crawler looks for in the file, the most specific first.
+    tokens: Vec<&'a str>,
+    binds: RobotsObedience,
+}
+
+impl<'a> TestedAgent<'a> {
+    /// A crawler that obeys exactly this token or `*`, whatever the registry knows about it.
+    pub fn from_token(written: &'a str) -> TestedAgent<'a> {
+        let tokens = vec![written];
+        TestedAgent {
+            written,
+            crawler: None,
+            is_user_agent: false,
+            is_person: false,
+            tokens,
+            binds: RobotsObedience::Unknown,
+        }
+    }
+
+    /// Parses `--agent`: a token, id or name of the registry, another token, or a whole user agent.
+    /// `named` are the tokens of the file that the registry does not know.
+    ///
+    /// # Errors
+    /// The user agent is that of a bot or tool, and has no token.
+    pub fn from_flag(
+        written: &'a str,
+        registry: &'a Registry,
+        named: &'a SiteMarkers,
+    ) -> Result<TestedAgent<'a>> {
+        if let Some(index) = registry.find(written) {
+            return Ok(TestedAgent::from_crawler(
+                written,
+                registry.get(index),
+                false,
+            ));
+        }
+        if !written.contains([' ', '/', ';', '(']) {
+            return Ok(TestedAgent::from_token(written));
+        }
+        let tested_agent = TestedAgent {
+            is_user_agent: true,
+            ..TestedAgent::from_token(written)
+        };
+        let token = match registry.identify_on_site(written.as_bytes(), named) {
+            Claim::Known(index) => {
+                return Ok(TestedAgent::from_crawler(
+                    written,
+                    registry.get(index),
+                    true,
+                ));
+            }
+            Claim::Visitor => {
+                return Ok(TestedAgent {
+                    is_person: true,
+                    ..tested_agent
+                });
+            }
+            Claim::PolicyToken(index) => named.token(index),
+            Claim::UnknownBot | Claim::Tool => self_given_name(written.as_bytes()),
+        };
+        let token = token.ok_or_else(|| {
+            Failure::Usage(format!(
+                "`{written}` is the user agent of no crawler that crawlgate knows; give its product token, like Googlebot"
+            ))
+        })?;
+        Ok(TestedAgent {
+            tokens: vec![token],
+            ..tested_agent
+        })
+    }
+
+    /// A crawler of the registry. Without a token, its name is used.
+    fn from_crawler(
+        written: &'a str,
+        crawler: &'a Crawler,
+        is_user_agent: bool,
+    ) -> TestedAgent<'a> {
+        let tokens = if crawler.tokens.is_empty() {
+            vec![crawler.name.as_str()]
+        } else {
+            crawler.tokens.iter().map(String::as_str).collect()
+        };
+        TestedAgent {
+            crawler: Some(crawler),
+            is_user_agent,
+            tokens,
+            binds: crawler.binds,
+            ..TestedAgent::from_token(written)
+        }
+    }
+
+    /// The name for messages: the value of the flag, or the first token of a user agent.
+    pub fn display_name(&self) -> &'a str {
+        if self.is_user_agent {
+            self.tokens[0]
+        } else {
+            self.written
+        }
+    }
+
+    /// Whether a token is the crawler's first one, and not that of another crawler whose group it
+    /// follows.
+    pub fn is_own_token(&self, token: &str) -> bool {
+        self.tokens[0].eq_ignore_ascii_case(token)
+    }
+
+    /// Whether the operator says that the crawler ignores robots.txt.
+    pub fn ignores_robots_txt(&self) -> bool {
+        self.binds == RobotsObedience::Never
+    }
+
+    /// The token whose rules the crawler follows, and its binding: the first of its tokens that has a
+    /// group, else its first token, bound by the group for `*` or by nothing. `None` for a visitor,
+    /// and for a crawler without a group that does not obey `*`.
+    pub fn followed_token(&self, reading: &DialectRules) -> Option<(&'a str, GroupMatch)> {
+        if self.is_person {
+            return None;
+        }
+        for token in &self.tokens {
+            if reading.groups_for(token.as_bytes()).0 == GroupMatch::Named {
+                return Some((token, GroupMatch::Named));
+            }
+        }
+        match self.binds {
+            RobotsObedience::Star | RobotsObedience::Unknown => {
+                let token = self.tokens[0];
+                Some((token, reading.groups_for(token.as_bytes()).0))
+            }
+            RobotsObedience::Named | RobotsObedience::Never => None,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! [`parse_registry`] parses `registry.yaml`, the table of known crawlers, into [`Crawler`]
+//! entries.
+
+use super::crawler::{Crawler, RobotsObedience};
+use crate::robots::Dialect;
+use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile, located_values};
+use std::time::Duration;
+
+/// Parses all records.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+pub fn parse_registry(source: &SourceFile) -> Result<Vec<Crawler>, Diagnostics> {
+    let (crawlers, diagnostics) = crate::yaml::decode_file(source, "", |_, root| {
+        let list = root.filter(|root| matches!(root.value, NodeValue::Sequence(_)));
+        Some(
+            list.map(|list| list.decode_maps(["a list of records", "a record"], decode_crawler))
+                .unwrap_or_default(),
+        )
+    });
+    crawlers.ok_or(diagnostics)
+}
+
+/// Decodes one record. `None` if a required field is missing or wrong, which is reported.
+fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
+    let binds = [
+        ("star", RobotsObedience::Star),
+        ("named", RobotsObedience::Named),
+        ("never", RobotsObedience::Never),
+        ("unknown", RobotsObedience::Unknown),
+    ];
+    Some(Crawler {
+        id: required_text(fields, "id")?,
+        name: required_text(fields, "name")?,
+        operator: required_text(fields, "operator")?,
+        purpose: fields.variant("purpose", "a purpose")?,
+        tokens: text_list(fields, "tokens"),
+        products: text_list(fields, "products"),
+        markers: decode_markers(fields),
+        must_not_match: text_list(fields, "must_not_match"),
+        user_agent: optional_text(fields, "ua"),
+        binds: fields.word("binds", &binds, "what binds it")?,
+        reading: fields
+            .word(
+                "reading",
+                &Dialect::ALL.map(|dialect| (dialect.name(), dialect)),
+                "a reading",
+            )
+            .unwrap_or_default(),
+        crawl_delay: match optional_text(fields, "crawl_delay").as_deref() {
+            Some("yes") => Some(true),
+            Some("no") => Some(false),
+            _ => None,
+        },
+        robots_cache: optional_text(fields, "robots_cache")
+            .as_deref()
+            .and_then(parse_cache_time),
+        shares_cache: optional_text(fields, "shares_cache"),
+        rdns: text_list(fields, "rdns"),
+        forward_undocumented: fields
+            .word("forward", &[("undocumented", true)], "the forward record")
+            .unwrap_or_default(),
+        asn: text_list(fields, "asn"),
+        ips: text_list(fields, "ips"),
+        signs: optional_text(fields, "signs")
+            .filter(|signs| signs != "none" && signs != "not applicable"),
+        doc: optional_text(fields, "doc"),
+        source: required_text(fields, "source")?,
+        retired: optional_text(fields, "retired"),
+        note: optional_text(fields, "note"),
+    })
+}
+
+/// The text of a required field. `None` if it is missing or no text, which is reported.
+fn required_text(fields: &mut MapFields<'_>, name: &'static str) -> Option<String> {
+    let node = fields.required_field(name, &format!("this record has no `{name}`"), None)?;
+    node.text("text").map(str::to_owned)
+}
+
+/// The text of a field; `None` if it is missing, or no text, which is reported.
+fn optional_text(fields: &mut MapFields<'_>, name: &'static str) -> Option<String> {
+    fields.text(name, "text").map(|text| text.value)
+}
+
+/// The texts of a field that is a list; none if it is missing.
+fn text_list(fields: &mut MapFields<'_>, name: &'static str) -> Vec<String> {
+    let listed = fields.get_or_default(name, |node| node.texts("a list of texts"));
+    located_values(&listed)
+}
+
+/// The markers of a record. A marker of fewer than three characters (without `=` and `^` in front)
+/// is reported: too many user agents contain it.
+fn decode_markers(fields: &mut MapFields<'_>) -> Vec<String> {
+    let listed = fields.get_or_default("marks", |node| node.texts("a list of texts"));
+    for marker in listed
+        .iter()
+        .filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3)
+    {
+        fields.decoder.error(
+            "short-mark",
+            marker.span,
+            "a mark needs at least three characters, or it stands in too many strings",
+        );
+    }
+    located_values(&listed)
+}
+
+/// The duration in a note: `a week`, or the number of hours before ` h`, as in `up to 72 h`. `None`
+/// for any other note.
+fn parse_cache_time(note: &str) -> Option<Duration> {
+    let hours: u64 = if note.contains("a week") {
+        7 * 24
+    } else {
+        let (before, _) = note.split_once(" h")?;
+        before.rsplit(' ').next()?.parse().ok()?
+    };
+    Some(Duration::from_secs(hours * 3_600))
+}

@@ -1,0 +1,106 @@
+//! [`AdminListener`] serves the admin interface, a Pingora application that is not public. Its
+//! connections have the same limits as those of the proxy, but are counted separately, so that
+//! neither can use up the connections of the other.
+
+use super::accept::{ClientSocket, ServeConnection};
+use super::client_stream::{ClientStream, MAX_LINGER_BYTES};
+use super::http1::{read_head, write_answer};
+use super::listener::try_write_rejection;
+use super::sent_answer::bare_rejection;
+use super::stop_signals::StopSignals;
+use super::transport::BoxedTransport;
+use crate::answers::Rejection;
+use crate::forwarding::Peer;
+use crate::requests::{AdmissionLimiter, ClientConnection, HeadError};
+use crate::settings::Limits;
+use async_trait::async_trait;
+use pingora_core::apps::HttpServerApp;
+use pingora_core::protocols::http::ServerSession;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+/// How long a request may take, from its whole head to the last byte of the response.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Serves a Pingora application over HTTP/1 in clear text.
+pub struct AdminListener<A> {
+    app: Arc<A>,
+    limits: Limits,
+    admission: Arc<AdmissionLimiter>,
+}
+
+impl<A> AdminListener<A> {
+    /// Serves `app` within `limits`.
+    pub fn new(app: A, limits: Limits) -> AdminListener<A> {
+        let admission = AdmissionLimiter::new(limits.connections, limits.connections_per_address);
+        AdminListener {
+            app: Arc::new(app),
+            limits,
+            admission,
+        }
+    }
+}
+
+#[async_trait]
+impl<A: HttpServerApp + Send + Sync + 'static> ServeConnection for AdminListener<A> {
+    /// Serves a connection. Beyond the limits, a TCP client gets a 503, and a Unix socket is
+    /// closed.
+    async fn serve(&self, socket: ClientSocket, stops: StopSignals) {
+        let Ok(mut admitted) = self.admission.admit(1) else {
+            if let ClientSocket::Tcp(stream, _) = &socket {
+                try_write_rejection(stream, Rejection::Busy);
+            }
+            return;
+        };
+        let (transport, address): (BoxedTransport, _) = match socket {
+            ClientSocket::Tcp(stream, address) => {
+                if admitted.admit_address(address.ip().to_canonical()).is_err() {
+                    return try_write_rejection(&stream, Rejection::Busy);
+                }
+                (Box::new(stream), Some(address))
+            }
+            ClientSocket::Unix(stream) => (Box::new(stream), None),
+        };
+        let peer = Peer {
+            address: address.map(|address| address.ip()),
+            ..Peer::default()
+        };
+        let client = ClientConnection::new(peer, None);
+        let connection = ClientStream::new(transport, address, client, None, self.limits.stall);
+        self.serve_http(Box::new(connection), stops).await;
+    }
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> AdminListener<A> {
+    /// Has the application answer one request after the other. The connection ends when the client
+    /// leaves, at a stop, after a malformed head, after `REQUEST_TIMEOUT`, or when the application
+    /// does not return it.
+    async fn serve_http(&self, mut connection: Box<ClientStream>, mut stops: StopSignals) {
+        let mut closed = pin!(stops.closing.wait_for(|closing| *closing));
+        loop {
+            match read_head(&mut connection, &self.limits, closed.as_mut()).await {
+                // Pingora reads the head again.
+                Ok(Some(_)) => {}
+                Ok(None) => return drop(connection.shutdown().await),
+                Err(error) => return reject_head(&mut connection, error).await,
+            }
+            let session = ServerSession::new_http1(connection);
+            let processed = self.app.process_new_http(session, &stops.draining);
+            let answered = timeout(REQUEST_TIMEOUT, processed).await;
+            let Ok(Some(reused)) = answered else { return };
+            let Ok(next) = reused.consume().0.into_any().downcast::<ClientStream>() else {
+                return;
+            };
+            connection = next;
+        }
+    }
+}
+
+/// Answers a head that is malformed or late, and ends the connection.
+async fn reject_head(connection: &mut ClientStream, error: HeadError) {
+    write_answer(connection, &bare_rejection(error.to_rejection()), false).await;
+    connection.linger(MAX_LINGER_BYTES).await;
+}

@@ -1,0 +1,73 @@
+//! The forwarder sends requests to origins over HTTP/1.1, at less cost than Pingora's proxy. Most
+//! requests fit it; Pingora's proxy sends the others. [`fits_forwarder`] decides for HTTP/1, and
+//! `http2::session::requests` for HTTP/2.
+//!
+//! [`Forwarder`] has the connections to origins. A [`RoundTrip`] sends an [`OriginRequest`] and
+//! passes the response on to a [`ClientSide`], which HTTP/1.1 and HTTP/2 implement.
+//!
+//! A round trip gets a connection to a server, then the head of the response, then its body. Before
+//! the first byte of a response, the round trip may begin again, once, if the module `upstreams`
+//! allows it. If it fails before the client has a head, the client gets an error from crawlgate.
+//! Later, a failure ends the client's connection or stream.
+
+mod client_side;
+mod field_lines;
+mod origin_io;
+mod origin_pool;
+mod origin_request;
+mod request_buffer;
+mod response_head;
+mod response_reader;
+mod round_trip;
+mod trailers;
+
+pub use client_side::{BodyError, ClientSide};
+pub use field_lines::FieldLines;
+pub use origin_io::poll_read;
+pub use origin_request::{OriginRequest, fits_forwarder, write_request_head};
+pub use request_buffer::{FORWARDER_UPLOAD_BYTES, RequestBuffer, write_chunk};
+#[cfg(feature = "internals")]
+pub use response_head::parse_response_head;
+pub use response_head::{ParsedResponse, ResponseFraming, ResponseHead};
+pub use response_reader::ResponseReader;
+pub use round_trip::{RoundTrip, RoundTripOutcome};
+pub use trailers::{MalformedTrailers, check_trailers, read_trailers};
+
+use crate::upstreams::Upstreams;
+use origin_pool::OriginPool;
+use pingora_core::connectors::{ConnectorOptions, TransportConnector};
+use pingora_core::server::configuration::ServerConf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Forwards requests to origins, over connections of its own.
+pub struct Forwarder {
+    /// The origins and their servers.
+    pub upstreams: Arc<Upstreams>,
+    connector: TransportConnector,
+    pool: Arc<OriginPool>,
+    /// How long a client may send nothing of a body.
+    stall: Duration,
+}
+
+impl Forwarder {
+    /// Connects, and keeps connections, as Pingora's `configuration` says. A client that sends
+    /// nothing of a body for `stall` is given up.
+    pub fn new(
+        upstreams: Arc<Upstreams>,
+        configuration: &ServerConf,
+        stall: Duration,
+    ) -> Forwarder {
+        Forwarder {
+            upstreams,
+            connector: TransportConnector::new(Some(ConnectorOptions::from_server_conf(
+                configuration,
+            ))),
+            pool: Arc::new(OriginPool::new(
+                configuration.threads,
+                configuration.upstream_keepalive_pool_size,
+            )),
+            stall,
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! [`RoundTrip::poll_transfer`] moves the bytes of an HTTP request to the origin and those of the
+//! response to the client. Both move at the same time, because an origin may answer before it has
+//! the whole request. Neither side is read faster than the other side takes the bytes. Received
+//! bytes are sent on before the task waits for more.
+
+use super::{ContinueState, OriginConnection, RoundTrip};
+use crate::edge::forwarder::client_side::{BodyError, ClientSide};
+use crate::edge::forwarder::field_lines::FieldLines;
+use crate::edge::forwarder::origin_io::{self, client_error, origin_error, origin_error_from};
+use crate::edge::slow_client::SlowClientTimer;
+use http::StatusCode;
+use pingora_core::protocols::Stream;
+use pingora_core::{Error, ErrorType, Result};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+
+/// After this time without the origin's 100, crawlgate sends one. curl waits as long for a 100.
+const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The side that a direction waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitingFor {
+    /// Neither: this direction is over.
+    Nothing,
+    Origin,
+    Client,
+}
+
+/// Why a round trip waits. Each has its own timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WaitReason {
+    /// The origin has to take more of the request.
+    OriginWrite,
+    /// The origin has to send more of the response.
+    OriginRead,
+    /// The client has to send more of the body.
+    ClientBody,
+    /// The client waits for a 100.
+    Continue,
+}
+
+/// The state of both directions, except for their buffers.
+#[derive(Debug, Default)]
+pub struct TransferState {
+    /// The present wait and its end. `None` after bytes moved.
+    wait: Option<(WaitReason, Instant)>,
+    /// Whether bytes of the request were written and not flushed.
+    is_unflushed: bool,
+    pub slow_client: SlowClientTimer,
+    /// Why the origin takes no more of the request. It may have answered all the same.
+    write_error: Option<io::Error>,
+}
+
+impl TransferState {
+    /// Whether everything that was written was flushed, and no write failed.
+    pub fn is_request_flushed(&self) -> bool {
+        self.write_error.is_none() && !self.is_unflushed
+    }
+}
+
+impl<C: ClientSide> RoundTrip<'_, C> {
+    /// Moves the bytes in both directions as far as possible. Ready at the end of the response.
+    /// Fails if a side fails, the client leaves, or a timeout passes.
+    pub(super) fn poll_transfer(
+        &mut self,
+        origin: &mut OriginConnection,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
+        let request = self.poll_request(&mut origin.stream, context)?;
+        let response = self.poll_response(&mut origin.stream, context)?;
+        if response == WaitingFor::Nothing {
+            return Poll::Ready(Ok(()));
+        }
+        if response == WaitingFor::Origin
+            && let Poll::Ready(Err(error)) = self.client.poll_flush(context)
+        {
+            return Poll::Ready(Err(client_error(ErrorType::WriteError, error)));
+        }
+        if (request == WaitingFor::Nothing || self.request.is_complete)
+            && let Poll::Ready(gone) = self.client.poll_client_left(context)
+        {
+            return Poll::Ready(Err(client_error(ErrorType::WriteError, gone)));
+        }
+        self.poll_time_limits(origin, request, response, context)
+    }
+
+    /// Called when nothing can move; `request` and `response` are what the two directions wait for.
+    /// Pending until the timeout of that wait. Then it fails, except for `WaitReason::Continue`:
+    /// then the client gets a 100. A client that has to take the response has its own timeout
+    /// ([`ClientSide`]). A wait for the client also fails if the request loses its place at the
+    /// origin and may not go on without one.
+    fn poll_time_limits(
+        &mut self,
+        origin: &OriginConnection,
+        request: WaitingFor,
+        response: WaitingFor,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
+        if request != WaitingFor::Client && response != WaitingFor::Client {
+            self.transfer.slow_client.end_wait();
+        } else if !self.track_client_wait(context) {
+            let kind = if self.has_sent_head {
+                ErrorType::WriteError
+            } else {
+                ErrorType::ReadTimedout
+            };
+            return Poll::Ready(Err(client_error(kind, io::ErrorKind::TimedOut.into())));
+        }
+        let timeouts = origin.route.timeouts;
+        let (reason, limit) = match (request, response) {
+            (_, WaitingFor::Client) => {
+                self.transfer.wait = None;
+                return Poll::Pending;
+            }
+            // The origin has answered, so the rest of the body has no timeout of its own.
+            (WaitingFor::Client, _) if self.has_sent_head => {
+                (WaitReason::OriginRead, timeouts.read)
+            }
+            (WaitingFor::Client, _) if self.continue_state == ContinueState::Expected => {
+                (WaitReason::Continue, CONTINUE_TIMEOUT)
+            }
+            (WaitingFor::Client, _) => (WaitReason::ClientBody, self.forwarder.stall),
+            (WaitingFor::Origin, _) => (WaitReason::OriginWrite, timeouts.write),
+            (WaitingFor::Nothing, _) => (WaitReason::OriginRead, timeouts.read),
+        };
+        let until = match self.transfer.wait {
+            Some((before, until)) if before == reason => until,
+            _ => Instant::now() + limit,
+        };
+        self.transfer.wait = Some((reason, until));
+        ready!(self.client.poll_elapsed(until, context));
+        Poll::Ready(Err(match reason {
+            WaitReason::Continue => {
+                // The next poll flushes it.
+                let lines = FieldLines::default();
+                self.client
+                    .send_informational(StatusCode::CONTINUE, "Continue", &lines);
+                self.continue_state = ContinueState::SentHere;
+                self.transfer.wait = None;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            WaitReason::OriginWrite => {
+                origin_error(ErrorType::WriteTimedout, "the origin takes nothing")
+            }
+            WaitReason::OriginRead => {
+                origin_error(ErrorType::ReadTimedout, "the origin sends nothing")
+            }
+            WaitReason::ClientBody => {
+                client_error(ErrorType::ReadTimedout, io::ErrorKind::TimedOut.into())
+            }
+        }))
+    }
+
+    /// Measures how long the request waits for its client. Returns whether it may go on.
+    fn track_client_wait(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(place) = self.attempts.releasable_place() else {
+            return true;
+        };
+        let client = &mut self.client;
+        self.transfer.slow_client.continue_wait(place, |moment| {
+            if client.poll_elapsed(moment, context).is_ready() {
+                context.waker().wake_by_ref();
+            }
+        })
+    }
+
+    /// Moves the request to the origin as far as possible. Waits for nothing when it is sent, or
+    /// when the origin takes no more (`write_error`). Fails if not even its first byte can be
+    /// written.
+    fn poll_request(
+        &mut self,
+        stream: &mut Stream,
+        context: &mut Context<'_>,
+    ) -> Result<WaitingFor> {
+        loop {
+            let has_read = self.read_client_body(context)?.is_ready();
+            if self.transfer.write_error.is_some() {
+                return Ok(WaitingFor::Nothing);
+            }
+            match self.poll_write(stream, context) {
+                Poll::Pending => return Ok(WaitingFor::Origin),
+                Poll::Ready(Ok(())) if self.request.is_complete => {
+                    self.ticket.release_body_space();
+                    return Ok(WaitingFor::Nothing);
+                }
+                Poll::Ready(Ok(())) if !has_read => return Ok(WaitingFor::Client),
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) if !self.request.is_partly_written => {
+                    return Err(origin_error_from(
+                        ErrorType::WriteError,
+                        "while sending the request",
+                        error,
+                    ));
+                }
+                Poll::Ready(Err(error)) => self.transfer.write_error = Some(error),
+            }
+        }
+    }
+
+    /// Reads the client's body while the request has capacity. Pending if nothing more has come;
+    /// ready if there is no capacity, the body is over, or the origin takes no more.
+    fn read_client_body(&mut self, context: &mut Context<'_>) -> Result<Poll<()>> {
+        while !self.request.is_complete
+            && self.request.has_capacity()
+            && self.transfer.write_error.is_none()
+        {
+            match self.client.poll_body(&mut self.request, context) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(Ok(is_over)) => {
+                    self.transfer.wait = None;
+                    self.count_body_bytes()?;
+                    if is_over {
+                        self.request.finish_body();
+                    }
+                }
+                Poll::Ready(Err(BodyError::ClientLeft(error))) => {
+                    return Err(client_error(ErrorType::ReadError, error));
+                }
+                Poll::Ready(Err(error @ BodyError::Malformed)) => {
+                    let error = Error::because(
+                        ErrorType::InvalidHTTPHeader,
+                        "while reading the request",
+                        error,
+                    );
+                    return Err(error.into_down());
+                }
+            }
+        }
+        Ok(Poll::Ready(()))
+    }
+
+    /// Counts the bytes of the body that were read. Fails if the body is too large or too slow. A
+    /// client that sends it does not wait for a 100.
+    fn count_body_bytes(&mut self) -> Result<()> {
+        let count = std::mem::take(&mut self.request.uncounted_body_bytes);
+        if count > 0 && self.continue_state == ContinueState::Expected {
+            self.continue_state = ContinueState::None;
+        }
+        self.transfer.slow_client.end_wait();
+        self.ticket.count_body_bytes(count).map_err(|error| {
+            Error::because(
+                ErrorType::HTTPStatus(error.status()),
+                "while reading the request",
+                error,
+            )
+            .into_down()
+        })
+    }
+
+    /// Writes and flushes the unwritten bytes of the request.
+    fn poll_write(
+        &mut self,
+        stream: &mut Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while !self.request.unwritten().is_empty() {
+            let count = ready!(origin_io::poll_write(
+                stream,
+                self.request.unwritten(),
+                context
+            ))?;
+            self.request.mark_written(count);
+            self.transfer.is_unflushed = true;
+            self.transfer.wait = None;
+        }
+        if self.transfer.is_unflushed {
+            ready!(Pin::new(stream).poll_flush(context))?;
+            self.transfer.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads from the origin and passes on, as long as bytes come and the client takes them.
+    fn poll_response(
+        &mut self,
+        stream: &mut Stream,
+        context: &mut Context<'_>,
+    ) -> Result<WaitingFor> {
+        loop {
+            let waiting_for = if self.response.is_before_body() {
+                self.relay_heads(context)?
+            } else {
+                self.relay_body(context)?
+            };
+            if waiting_for != WaitingFor::Origin {
+                return Ok(waiting_for);
+            }
+            if !self.response.is_before_body() {
+                match self.client.poll_capacity(context) {
+                    Poll::Pending => {
+                        self.response.shrink_buffer();
+                        return Ok(WaitingFor::Client);
+                    }
+                    Poll::Ready(capacity) => {
+                        capacity.map_err(|error| client_error(ErrorType::WriteError, error))?
+                    }
+                }
+            }
+            let read = origin_io::poll_read(stream, self.response.input_buffer(), context);
+            self.response.mark_read();
+            match read {
+                Poll::Pending => return Ok(WaitingFor::Origin),
+                Poll::Ready(Ok(1..)) => self.transfer.wait = None,
+                Poll::Ready(Ok(0)) => return self.handle_origin_close(),
+                Poll::Ready(Err(error)) => {
+                    return Err(origin_error_from(
+                        ErrorType::ReadError,
+                        "while reading the response",
+                        error,
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Called when the origin has closed. That ends a body without length and chunks. Otherwise it
+    /// is an error: that of writing the request, if there was one.
+    fn handle_origin_close(&mut self) -> Result<WaitingFor> {
+        if self.response.ends_by_close() {
+            self.client.end_body(&[]);
+            return Ok(WaitingFor::Nothing);
+        }
+        if let Some(error) = self.transfer.write_error.take() {
+            return Err(origin_error_from(
+                ErrorType::WriteError,
+                "while sending the request",
+                error,
+            ));
+        }
+        let what = if self.response.is_before_body() {
+            "the origin closed before the head of a response"
+        } else {
+            "the origin closed before the end of its response"
+        };
+        Err(origin_error(ErrorType::ConnectionClosed, what))
+    }
+}

@@ -1,0 +1,127 @@
+//! The names of the files in a case (an excerpt of evidence logs as one archive). A case of one log
+//! has its files at the top. A case of several logs has them below `logs/1/`, `logs/2/` and so on,
+//! each a complete case by itself, with one common report. [`join_logs`] puts several logs
+//! together, and [`read_logs`] takes them apart.
+
+use super::{CaseFiles, tar};
+use std::collections::BTreeMap;
+
+/// The report of a log, and the common one.
+pub const REPORT_FILE: &str = "report.html";
+
+/// Why a file is not a case.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum ArchiveError {
+    /// It is not an archive.
+    #[error("this is no archive as crawlgate writes it: its structure was changed")]
+    Malformed,
+    /// A file of the archive belongs to no log.
+    #[error("{0} belongs to no log of the case")]
+    UnknownFile(String),
+}
+
+impl ArchiveError {
+    pub fn id(&self) -> &'static str {
+        match self {
+            ArchiveError::Malformed => "no-archive",
+            ArchiveError::UnknownFile(_) => "stray-file",
+        }
+    }
+}
+
+/// `report` is used only for several logs.
+pub fn join_logs(logs: Vec<CaseFiles>, report: String) -> CaseFiles {
+    let mut logs = logs;
+    if logs.len() == 1 {
+        return logs.remove(0);
+    }
+    let mut all: CaseFiles = [(REPORT_FILE.to_owned(), report.into_bytes())].into();
+    for (number, files) in (1..).zip(logs) {
+        all.extend(
+            files
+                .into_iter()
+                .map(|(path, bytes)| (format!("logs/{number}/{path}"), bytes)),
+        );
+    }
+    all
+}
+
+/// The files of each log of a case.
+///
+/// # Errors
+/// The bytes are not an archive, a file belongs to no log, or a log is missing.
+pub fn read_logs(archive: &[u8]) -> Result<Vec<CaseFiles>, ArchiveError> {
+    split_logs(tar::read_archive(archive).ok_or(ArchiveError::Malformed)?)
+}
+
+/// Undoes [`join_logs`], without the common report.
+fn split_logs(files: CaseFiles) -> Result<Vec<CaseFiles>, ArchiveError> {
+    if !files.keys().any(|path| path.starts_with("logs/")) {
+        return Ok(vec![files]);
+    }
+    let mut logs: BTreeMap<usize, CaseFiles> = BTreeMap::new();
+    for (path, bytes) in files {
+        if path == REPORT_FILE {
+            continue;
+        }
+        let part = path
+            .strip_prefix("logs/")
+            .and_then(|rest| rest.split_once('/'));
+        let part =
+            part.and_then(|(number, file)| Some((number.parse::<usize>().ok()?, number, file)));
+        // No leading zeros.
+        match part.filter(|(number, text, _)| *number > 0 && number.to_string() == *text) {
+            Some((number, _, file)) => drop(
+                logs.entry(number)
+                    .or_default()
+                    .insert(file.to_owned(), bytes),
+            ),
+            None => return Err(ArchiveError::UnknownFile(path)),
+        }
+    }
+    match logs
+        .keys()
+        .zip(1..)
+        .find(|(number, expected)| **number != *expected)
+    {
+        Some((number, _)) => Err(ArchiveError::UnknownFile(format!("logs/{number}/"))),
+        None => Ok(logs.into_values().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log_files(name: &str) -> CaseFiles {
+        [("case.json".to_owned(), name.as_bytes().to_vec())].into()
+    }
+
+    #[test]
+    fn joined_logs_are_split_again() {
+        for logs in [
+            vec![log_files("a")],
+            vec![log_files("a"), log_files("b")],
+            (0..12).map(|_| log_files("a")).collect(),
+        ] {
+            assert_eq!(split_logs(join_logs(logs.clone(), "page".into())), Ok(logs));
+        }
+    }
+
+    #[test]
+    fn files_of_no_log_are_rejected() {
+        for path in [
+            "more.txt",
+            "logs/x/a",
+            "logs/02/a",
+            "logs/0/a",
+            "logs/4/a",
+            "logs/2",
+            "keys/1.note",
+        ] {
+            let mut files = join_logs(vec![log_files("a"), log_files("b")], String::new());
+            files.insert(path.to_owned(), Vec::new());
+            assert!(split_logs(files).is_err(), "{path}");
+        }
+    }
+}

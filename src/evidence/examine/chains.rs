@@ -1,0 +1,309 @@
+//! Checks the hash chains and the signed checkpoints of a case (an excerpt of the evidence log, as
+//! one file) against each other: each chain is complete since its beginning, and the last
+//! checkpoint covers its end.
+
+use crate::evidence::canonical::parse_canonical;
+use crate::evidence::entry::{parse_chain, parse_time};
+use crate::evidence::{
+    CHAIN_FILES, CaseFiles, CaseScope, ChainHead, ChainName, Checkpoint, EvidenceEntry, Hash,
+    HeadProof, LogFindings, LogKeys, VerifyKey, file_text, line_hash, merkle,
+};
+use crate::finding::Finding;
+
+/// A checkpoint of the case, with the heads that it proves.
+pub(super) struct ProvenCheckpoint {
+    pub(super) checkpoint: Checkpoint,
+    heads: Vec<ChainHead>,
+}
+
+impl ProvenCheckpoint {
+    fn head(&self, chain: &ChainName) -> Option<&ChainHead> {
+        self.heads.iter().find(|head| head.chain == *chain)
+    }
+}
+
+/// The entries of the three chains. A chain that is missing, has a fault or another name is empty,
+/// and a fault is added.
+pub(super) fn read_chains(
+    files: &CaseFiles,
+    names: &[ChainName; 3],
+    key: &VerifyKey,
+    findings: &mut LogFindings,
+) -> [Vec<EvidenceEntry>; 3] {
+    let mut chains = <[Vec<EvidenceEntry>; 3]>::default();
+    for ((file, name), chain) in CHAIN_FILES.iter().zip(names).zip(&mut chains) {
+        let Some(text) = file_text(files, file) else {
+            findings.add_fault("missing-file", format!("{file} is missing or no text"));
+            continue;
+        };
+        match parse_chain(text) {
+            Err(fault) => findings.add_file_fault(file, fault),
+            Ok(entries) => {
+                let first = entries.first();
+                if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name) {
+                    findings.add_fault(
+                        "other-chain",
+                        format!("{file} is the chain of something else"),
+                    );
+                } else {
+                    findings.add_check(
+                        "chain",
+                        format!(
+                            "{file}: {} entries, each with the hash of the one before it",
+                            entries.len()
+                        ),
+                    );
+                    *chain = entries;
+                }
+            }
+        }
+    }
+    chains
+}
+
+/// The valid checkpoints of the case, in their order. Adds a fault for each one that is invalid or
+/// does not follow the one before it, and if there is none. If they begin within the span, it is
+/// unknown whether earlier entries were back-dated.
+pub(super) fn read_checkpoints(
+    files: &CaseFiles,
+    names: &[ChainName; 3],
+    keys: &LogKeys,
+    findings: &mut LogFindings,
+) -> Vec<ProvenCheckpoint> {
+    let mut found: Vec<ProvenCheckpoint> = Vec::new();
+    let mut before: Option<(u64, Hash, String)> = None;
+    for file in files
+        .keys()
+        .filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note"))
+    {
+        match read_checkpoint(files, file, names, keys) {
+            Err(fault) => findings.add_file_fault(file, fault),
+            Ok((proven, hash)) => {
+                let Checkpoint {
+                    number,
+                    previous,
+                    time,
+                    ..
+                } = &proven.checkpoint;
+                if let Some((last, last_hash, last_time)) = &before
+                    && (last + 1 != *number || last_hash != previous || last_time > time)
+                {
+                    findings.add_fault(
+                        "checkpoint-order",
+                        format!("{file} does not follow the checkpoint before it"),
+                    );
+                }
+                before = Some((*number, hash, time.clone()));
+                found.push(proven);
+            }
+        }
+    }
+    if let Some(first) = found.first().map(|first| &first.checkpoint)
+        && first.number > 0
+        && first.time >= findings.from
+    {
+        findings.add_unknown(
+            "no-earlier-checkpoint",
+            format!(
+                "whether entries that are dated before {} were written before it: earlier checkpoints are not in the case",
+                first.time
+            ),
+        );
+    }
+    match found.last() {
+        None => {
+            findings.add_fault(
+                "no-checkpoint",
+                "there is no checkpoint that the key signed",
+            );
+        }
+        Some(last) => {
+            findings.add_check(
+                "checkpoints",
+                format!(
+                    "{} checkpoints are signed by the key and follow each other; the last one is of {}",
+                    found.len(),
+                    last.checkpoint.time
+                ),
+            );
+        }
+    }
+    found
+}
+
+/// Reads a checkpoint, and checks its signature, its name and the proofs of its heads. Returns it
+/// with the hash of its note, which the next checkpoint names.
+///
+/// # Errors
+/// The fault.
+fn read_checkpoint(
+    files: &CaseFiles,
+    file: &str,
+    names: &[ChainName; 3],
+    keys: &LogKeys,
+) -> Result<(ProvenCheckpoint, Hash), Finding> {
+    let note =
+        file_text(files, file).ok_or(Finding::new("checkpoint-no-text", "this is no text"))?;
+    let checkpoint = keys.verify_checkpoint(note).ok_or(Finding::new(
+        "checkpoint-unsigned",
+        "this is no checkpoint, or the key of its time did not sign it",
+    ))?;
+    if keys
+        .current()
+        .is_none_or(|key| checkpoint.origin != key.name)
+        || *file != format!("checkpoints/{:06}.note", checkpoint.number)
+    {
+        return Err(Finding::new("other-checkpoint", "it is another checkpoint"));
+    }
+    let proofs =
+        file_text(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
+    let proofs: Option<Vec<HeadProof>> = proofs.and_then(parse_canonical);
+    let mut heads = Vec::new();
+    let unread = Finding::new("unreadable-head-proofs", "its proofs cannot be read");
+    for HeadProof { head, place, path } in proofs.ok_or(unread)? {
+        if merkle::root_from_path(head.leaf_hash(), place, checkpoint.leaves, &path)
+            != Some(checkpoint.root)
+        {
+            let message = "a proof does not lead to its root";
+            return Err(Finding::new("head-proof-of-other-root", message));
+        }
+        if !names.contains(&head.chain)
+            || heads
+                .iter()
+                .any(|known: &ChainHead| known.chain == head.chain)
+        {
+            let message = "a proof is of another chain";
+            return Err(Finding::new("head-proof-of-other-chain", message));
+        }
+        heads.push(head);
+    }
+    Ok((ProvenCheckpoint { checkpoint, heads }, line_hash(note)))
+}
+
+/// Checks a chain against the checkpoints: it ends with the head in the last one, the heads in
+/// earlier ones are its entries, and entries that a checkpoint covers are not dated after it, nor
+/// others before it.
+pub(super) fn check_heads(
+    chain: &[EvidenceEntry],
+    name: &ChainName,
+    checkpoints: &[ProvenCheckpoint],
+    file: &str,
+    findings: &mut LogFindings,
+) {
+    let Some(last) = checkpoints.last() else {
+        return;
+    };
+    let end = chain.last().map(|entry| (entry.number + 1, entry.hash()));
+    if last.head(name).map(|head| (head.entries, head.hash)) != end {
+        findings.add_fault(
+            "shortened",
+            format!(
+                "{file} does not end with the entry that the last checkpoint names: it was shortened"
+            ),
+        );
+        return;
+    }
+    let mut proven_before = false;
+    for proven in checkpoints {
+        let head = proven.head(name);
+        let time = &proven.checkpoint.time;
+        // A checkpoint covers all chains that existed. Without the proof of one, nobody could say which
+        // of its entries were written later.
+        let is_older = chain.iter().any(|entry| entry.time < *time);
+        if head.is_none() && (proven_before || is_older) {
+            let number = proven.checkpoint.number;
+            findings.add_fault(
+                "checkpoint-without-proof",
+                format!("{file}: checkpoint {number} has no proof of it"),
+            );
+        }
+        proven_before |= head.is_some();
+        let covered = head.map_or(0, |head| head.entries);
+        for entry in chain {
+            if head
+                .is_some_and(|head| head.entries == entry.number + 1 && head.hash != entry.hash())
+            {
+                findings.add_fault(
+                    "other-entry",
+                    format!(
+                        "{file}: entry {} is not the one that a checkpoint names",
+                        entry.number
+                    ),
+                );
+            }
+            let is_before = entry.number < covered;
+            if (is_before && entry.time > *time)
+                || (!is_before && entry.time < *time && head.is_some())
+            {
+                findings.add_fault(
+                    "other-side-of-checkpoint",
+                    format!(
+                        "{file}: entry {} was dated to the other side of a checkpoint",
+                        entry.number
+                    ),
+                );
+            }
+        }
+    }
+    if !chain.is_empty() {
+        findings.add_check(
+            "covered",
+            format!("{file} ends with the entry that the last checkpoint covers"),
+        );
+    }
+}
+
+/// Checks that no chain was cut off at its beginning, where a publication may have allowed
+/// everything. It is no fault if the log says that it deleted old entries.
+pub(super) fn check_beginnings(
+    chains: &[Vec<EvidenceEntry>; 3],
+    names: &[ChainName; 3],
+    checkpoints: &[ProvenCheckpoint],
+    findings: &mut LogFindings,
+) {
+    let Some(beginnings) = parse_time(&findings.from).map(CaseScope::chain_starts) else {
+        return findings.add_fault("no-time", "case.json does not say from which time on");
+    };
+    let deleted_before = chains[2].iter().filter_map(deleted_before).max();
+    for (((chain, name), file), since) in chains.iter().zip(names).zip(CHAIN_FILES).zip(&beginnings)
+    {
+        let Some(first) = chain.first() else {
+            continue;
+        };
+        let is_covered = checkpoints.iter().any(|proven| {
+            let head = proven.head(name);
+            proven.checkpoint.time < *since && head.is_some_and(|head| head.entries >= first.number)
+        });
+        if first.number == 0 || first.time < *since || is_covered {
+            continue;
+        }
+        let missing = format!(
+            "{file} lacks {} entries from before {}",
+            first.number, first.time
+        );
+        match deleted_before {
+            Some(before) => {
+                findings.add_unknown(
+                    "deleted-for-age",
+                    format!(
+                        "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
+                    ),
+                );
+            }
+            None => {
+                findings.add_fault(
+                    "beginning-left-out",
+                    format!(
+                        "{missing}: entries since {since} were left out, and the log does not say that it deleted any"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// The time before which the log deleted entries, if this entry says so.
+fn deleted_before(entry: &EvidenceEntry) -> Option<&str> {
+    let is_deletion = entry.kind == "gap" && entry.data_text("reason") == Some("too_old");
+    entry.data_text("before").filter(|_| is_deletion)
+}

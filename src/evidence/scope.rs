@@ -1,0 +1,40 @@
+//! [`CaseScope`]: what a case (a part of the evidence log as one file) is about, which is one
+//! crawler on one site in a span of time. It says which hash chains belong to the case, and since
+//! when.
+
+use super::{ChainName, format_time};
+use std::time::{Duration, SystemTime};
+
+/// No crawler uses a copy for longer, so a case has the publications since then.
+const MAX_COPY: Duration = Duration::from_secs(32 * 86_400);
+
+/// What a case is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseScope {
+    /// The site.
+    pub site: String,
+    /// The crawler's label.
+    pub crawler: String,
+    /// The beginning of the span.
+    pub from: SystemTime,
+    /// The end of the span.
+    pub to: SystemTime,
+}
+
+impl CaseScope {
+    /// The names of the three chains, in the order of [`super::CHAIN_FILES`].
+    pub fn chain_names(site: &str, crawler: &str) -> [ChainName; 3] {
+        [
+            ChainName::of_crawler(site, crawler),
+            ChainName::of_site(site),
+            ChainName::of_log(),
+        ]
+    }
+
+    /// Since when a case has entries of each chain: of the crawler since `from`, of the others since
+    /// 32 days before.
+    pub fn chain_starts(from: SystemTime) -> [String; 3] {
+        let published_since = from.checked_sub(MAX_COPY).unwrap_or(SystemTime::UNIX_EPOCH);
+        [from, published_since, published_since].map(format_time)
+    }
+}

@@ -1,0 +1,212 @@
+//! [`SharedStore`]: the connection to the Redis or Valkey server that several crawlgate instances
+//! share; after an error it connects again. [`check_server`] rejects a server that crawlgate cannot
+//! use: an old version, a node of a cluster, a replica, one that evicts keys, or one with keys of
+//! another program.
+
+use super::errors::{from_redis_error, replica_error, unusable};
+use super::redis_connection::RedisConnection;
+use crate::exchange::{StoreDeadline, StoreError};
+use crate::settings::{StoreSettings, StoreUrl};
+use redis::{FromRedisValue, Pipeline, RedisResult, Value};
+use std::collections::HashMap;
+
+/// The first Redis with `ZADD GT` and exclusive ranges of streams. Valkey reports 7.2.
+const MIN_REDIS_VERSION: (u32, u32) = (6, 2);
+
+/// The prefix of the value of the key `epoch`, by which it is told from values of other programs.
+pub(super) const EPOCH_PREFIX: &str = "crawlgate ";
+
+/// The names of the keys and their types.
+pub(super) const KEYS: [(&str, &str); 6] = [
+    ("epoch", "string"),
+    ("served", "zset"),
+    ("clients", "zset"),
+    ("facts", "hash"),
+    ("members", "hash"),
+    ("log", "stream"),
+];
+
+/// The client of a Valkey or Redis server.
+pub struct SharedStore {
+    pub(super) settings: StoreSettings,
+    /// When waiting for answers ends, set by a stop.
+    deadline: StoreDeadline,
+    connected: Option<StoreConnection>,
+}
+
+/// A connection to a server that can be used.
+pub(super) struct StoreConnection {
+    pub(super) connection: RedisConnection,
+    /// `run_id` of `INFO server`.
+    pub(super) run_id: String,
+}
+
+impl StoreConnection {
+    /// Sends commands and reads their answers. Empty if a transaction was not executed.
+    pub(super) fn run(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+        Ok(run_pipeline(&mut self.connection, pipeline)?.unwrap_or_default())
+    }
+}
+
+impl SharedStore {
+    /// Creates a client without connecting. `deadline` limits all its calls.
+    pub fn new(settings: StoreSettings, deadline: StoreDeadline) -> SharedStore {
+        SharedStore {
+            settings,
+            deadline,
+            connected: None,
+        }
+    }
+
+    /// Returns the full name of a key, with the prefix of the settings.
+    pub(super) fn key_name(&self, name: &str) -> String {
+        format!("{}{name}", self.settings.prefix)
+    }
+
+    /// Calls `ask` with the connection, and connects first if there is none. An error closes the
+    /// connection, so that the rest of an answer is not taken for the next one.
+    pub(super) fn with_connection<T>(
+        &mut self,
+        ask: impl FnOnce(&mut StoreConnection) -> RedisResult<T>,
+    ) -> Result<T, StoreError> {
+        let mut connected = match self.connected.take() {
+            Some(connected) => connected,
+            None => self.connect()?,
+        };
+        connected.connection.begin_call();
+        let answer =
+            ask(&mut connected).map_err(|error| from_redis_error(&error, &self.settings.url))?;
+        self.connected = Some(connected);
+        Ok(answer)
+    }
+
+    fn connect(&self) -> Result<StoreConnection, StoreError> {
+        let mut connection = RedisConnection::open(&self.settings, &self.deadline)?;
+        let run_id = check_server(&mut connection, &self.settings)?;
+        Ok(StoreConnection { connection, run_id })
+    }
+}
+
+/// Sends commands and reads the answers, in the order of the commands. `None` if a transaction was
+/// not executed, because a watched key was written. Stops at the first error.
+pub(super) fn run_pipeline(
+    connection: &mut RedisConnection,
+    pipeline: &Pipeline,
+) -> RedisResult<Option<Vec<Value>>> {
+    connection.send(&pipeline.get_packed_pipeline())?;
+    // A transaction has one answer for its beginning and one for each queued command before the
+    // results.
+    let count = pipeline.len() + usize::from(pipeline.is_transaction());
+    let answers = (0..count)
+        .map(|_| connection.receive())
+        .collect::<RedisResult<_>>()?;
+    if pipeline.is_transaction() {
+        Ok(Option::from_redis_value(connection.receive()?)?)
+    } else {
+        Ok(Some(answers))
+    }
+}
+
+/// Removes the last answer and converts it.
+pub(super) fn pop_last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T> {
+    Ok(T::from_redis_value(answers.pop().unwrap_or(Value::Nil))?)
+}
+
+/// Checks that the server can be used (see the module). Returns its `run_id`.
+fn check_server(
+    connection: &mut RedisConnection,
+    settings: &StoreSettings,
+) -> Result<String, StoreError> {
+    let url = &settings.url;
+    let info: String = connection
+        .query(redis::cmd("INFO").arg("everything"))
+        .map_err(|error| from_redis_error(&error, url))?;
+    let info = parse_info(&info);
+    let said = |name: &str| info.get(name).copied().unwrap_or_default();
+    let version = said("redis_version");
+    if version_numbers(version) < MIN_REDIS_VERSION {
+        return Err(unusable(
+            "too-old",
+            format!(
+                "the store at {url} is Redis {version}; crawlgate does not use it. Install Redis 6.2 or later, or Valkey"
+            ),
+        ));
+    }
+    if said("redis_mode") == "cluster" || said("cluster_enabled") == "1" {
+        return Err(unusable(
+            "cluster",
+            format!(
+                "the store at {url} is a node of a cluster; crawlgate does not use it. Name one server, or the address of one \
+             with a replica that takes its place"
+            ),
+        ));
+    }
+    if said("role") == "slave" {
+        return Err(replica_error(url));
+    }
+    refuse_eviction(&info, url)?;
+    let foreign = find_foreign_key(connection, &settings.prefix);
+    if let Some(key) = foreign.map_err(|error| from_redis_error(&error, url))? {
+        return Err(unusable(
+            "foreign-key",
+            format!(
+                "the key `{key}` in the store at {url} is not crawlgate's; crawlgate does not use the store. Choose another \
+             `prefix` or another database for `store` in crawlgate.yaml"
+            ),
+        ));
+    }
+    Ok(said("run_id").to_owned())
+}
+
+/// Parses the answer of `INFO` into values by name.
+pub(super) fn parse_info(info: &str) -> HashMap<&str, &str> {
+    info.lines()
+        .filter_map(|line| line.trim_end().split_once(':'))
+        .collect()
+}
+
+/// Rejects a server that deletes keys when its memory is full.
+pub(super) fn refuse_eviction(
+    info: &HashMap<&str, &str>,
+    url: &StoreUrl,
+) -> Result<(), StoreError> {
+    match info.get("maxmemory_policy").copied().unwrap_or_default() {
+        "noeviction" => Ok(()),
+        policy => Err(StoreError::Evicts(format!(
+            "the store at {url} deletes keys when its memory is full (`maxmemory-policy {policy}`), and crawlgate would \
+             accuse crawlers of what it then does not know; crawlgate does not use it. Set `maxmemory-policy noeviction`"
+        ))),
+    }
+}
+
+/// Returns a key with one of crawlgate's names that another program made: its type differs, or the
+/// `epoch` does not begin with `EPOCH_PREFIX`.
+fn find_foreign_key(connection: &mut RedisConnection, prefix: &str) -> RedisResult<Option<String>> {
+    let mut types = redis::pipe();
+    for (name, _) in KEYS {
+        types.cmd("TYPE").arg(format!("{prefix}{name}"));
+    }
+    let types = run_pipeline(connection, &types)?
+        .unwrap_or_default()
+        .into_iter()
+        .map(String::from_redis_value);
+    let types = types.collect::<Result<Vec<String>, _>>()?;
+    let found = types
+        .iter()
+        .zip(KEYS)
+        .find(|(found, (_, wanted))| *found != "none" && found != wanted);
+    if let Some((_, (name, _))) = found {
+        return Ok(Some(format!("{prefix}{name}")));
+    }
+    let key = format!("{prefix}epoch");
+    let epoch: Option<Vec<u8>> = connection.query(redis::cmd("GET").arg(&key))?;
+    Ok(epoch
+        .filter(|epoch| !epoch.starts_with(EPOCH_PREFIX.as_bytes()))
+        .map(|_| key))
+}
+
+/// Parses the first two numbers of a version like `7.0.15`. A part that is no number is 0.
+fn version_numbers(version: &str) -> (u32, u32) {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}

@@ -1,0 +1,90 @@
+//! [`InstanceFacts`] implements [`LocalFacts`]: through it the exchange reads and changes the
+//! ledger, the marked clients and the pauses of this crawlgate instance. Pauses that peers report
+//! are only collected here. They are applied after the turn, because a turn holds the lock of the
+//! exchange and must not wait for the sites.
+
+use crate::clock::Moment;
+use crate::exchange::LocalFacts;
+use crate::facts::{AnyFact, Fact, PauseRecord};
+use crate::sites::run_time_pause_fact;
+use crate::upkeep::Instance;
+
+/// The facts of this instance during one turn.
+pub(super) struct InstanceFacts<'a> {
+    instance: &'a Instance,
+    moment: Moment,
+    /// Changes of pauses at peers, to be applied after the turn.
+    pub(super) pauses: Vec<Fact<PauseRecord>>,
+    /// Whether observation began anew in this turn.
+    pub(super) begins_anew: bool,
+}
+
+impl<'a> InstanceFacts<'a> {
+    pub(super) fn new(instance: &'a Instance) -> InstanceFacts<'a> {
+        InstanceFacts {
+            instance,
+            moment: instance.clock.moment(),
+            pauses: Vec::new(),
+            begins_anew: false,
+        }
+    }
+}
+
+impl LocalFacts for InstanceFacts<'_> {
+    /// Returns the served versions, the observed hosts, the marks of clients, and the pauses that
+    /// operators switched on. Releases are not among them.
+    fn all_facts(&self) -> Vec<Fact> {
+        let mut facts = self.instance.ledger.all_facts(self.moment.now);
+        let marks = self
+            .instance
+            .behaviours
+            .marked_clients
+            .active_marks(self.moment);
+        facts.extend(marks.into_iter().map(|mark| Fact::set(mark.since, mark)));
+        for entry in self.instance.sites.snapshot().sites() {
+            let pause = entry.pauses.iter().find(|pause| pause.at_run_time);
+            facts.extend(
+                pause.map(|pause| {
+                    Fact::set(pause.from, run_time_pause_fact(&entry.site.name, pause))
+                }),
+            );
+        }
+        facts
+    }
+
+    /// Passes a fact of a peer to the ledger or the marked clients. Pauses are collected.
+    fn apply(&mut self, fact: Fact) {
+        let now = self.moment.now;
+        let ledger = &self.instance.ledger;
+        let traps = &self.instance.behaviours.marked_clients;
+        match fact.fact {
+            AnyFact::ServedVersion(served) => ledger.record_peer_served(&served, fact.at, now),
+            AnyFact::HostObservation(observed) => ledger.record_peer_observation(&observed, now),
+            AnyFact::ClientMark(mark) => traps.add_peer_mark(mark, self.moment),
+            AnyFact::MarkRelease(release) => {
+                traps.apply_peer_release(release.network, fact.at, self.moment)
+            }
+            AnyFact::PauseRecord(pause) => {
+                // An order of this moment by a clock that is slightly ahead takes effect at once.
+                let at = fact.at.min(now);
+                let until = at.plus(pause.until.since(pause.since));
+                self.pauses.push(Fact {
+                    at,
+                    is_removal: fact.is_removal,
+                    fact: PauseRecord {
+                        since: at,
+                        until,
+                        ..pause
+                    },
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Restarts the observation of all hosts.
+    fn restart_observation(&mut self, is_anew: bool) {
+        self.instance.ledger.restart_observations(self.moment.now);
+        self.begins_anew |= is_anew;
+    }
+}

@@ -1,0 +1,93 @@
+//! [`OutageLog`] writes a log line when the store that crawlgate instances share cannot be used,
+//! and one when it can be used again. During an outage it also logs a changed error, at most once a
+//! minute, because a store may fail in another way at each attempt.
+
+use crate::exchange::{ExchangeStatus, StoreOutage};
+use crate::locks::lock;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The minimum time between two lines about one outage.
+const MIN_LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The outage as last logged, and when.
+#[derive(Default)]
+pub(super) struct OutageLog(Mutex<Option<(StoreOutage, Duration)>>);
+
+/// What is to be logged.
+#[derive(Debug, PartialEq, Eq)]
+enum OutageEvent {
+    Began(StoreOutage),
+    Ended(StoreOutage),
+}
+
+impl OutageLog {
+    /// Logs an outage or its end, if that is due.
+    pub(super) fn log_status(&self, status: &ExchangeStatus, monotonic: Duration) {
+        match self.next_event(status.away.as_ref(), monotonic) {
+            Some(OutageEvent::Began(StoreOutage { since, error, .. })) => tracing::error!(
+                "{error}; crawlgate goes on without the store (since {since}): it calls no request a violation, and {} until \
+                 the store can be used",
+                match status.withholds_robots_txt_since {
+                    Some(_) => "answers /robots.txt with 503",
+                    None => "keeps the robots.txt in force",
+                }
+            ),
+            Some(OutageEvent::Ended(StoreOutage { since, .. })) => {
+                tracing::info!("the store answers again; it was away since {since}");
+            }
+            None => {}
+        }
+    }
+
+    /// Returns the outage if it is new, or if its error changed and the last line is a minute old.
+    /// Returns the end of an outage once. Otherwise `None`.
+    fn next_event(&self, away: Option<&StoreOutage>, monotonic: Duration) -> Option<OutageEvent> {
+        let mut said = lock(&self.0);
+        let Some(away) = away else {
+            return said.take().map(|(away, _)| OutageEvent::Ended(away));
+        };
+        if let Some((known, at)) = &*said
+            && (known.error == away.error || monotonic.saturating_sub(*at) < MIN_LOG_INTERVAL)
+        {
+            return None;
+        }
+        *said = Some((away.clone(), monotonic));
+        Some(OutageEvent::Began(away.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn changed_error_is_logged_at_most_once_a_minute() {
+        let log = OutageLog::default();
+        let away = |error: &str| StoreOutage {
+            since: Timestamp(1),
+            error: error.into(),
+            is_refused: false,
+        };
+        let next =
+            |away: Option<&StoreOutage>, second| log.next_event(away, Duration::from_secs(second));
+        assert_eq!(next(None, 0), None);
+        let [refused, closed] = ["refused", "closed"].map(away);
+        let said = |away: &StoreOutage| Some(OutageEvent::Began(away.clone()));
+        assert_eq!(next(Some(&refused), 1), said(&refused));
+        // It changes at each attempt, and then stays another one.
+        let flaps = (2..61).filter_map(|second| {
+            next(
+                Some(if second % 2 == 0 { &closed } else { &refused }),
+                second,
+            )
+        });
+        assert_eq!(flaps.count(), 0);
+        assert_eq!(next(Some(&closed), 61), said(&closed));
+        assert_eq!(next(Some(&closed), 500), None, "the same reason");
+        assert_eq!(next(None, 501), Some(OutageEvent::Ended(closed)));
+        assert_eq!(next(None, 502), None);
+        assert_eq!(next(Some(&refused), 503), said(&refused), "another absence");
+    }
+}

@@ -1,0 +1,164 @@
+//! Explains why a client address is, or is not, verified as a crawler's.
+//! [`IdentityProofs::explain`] writes sentences for people. [`IdentityProofs::proof_basis`] returns
+//! the published lists and DNS answers themselves, for the evidence log.
+
+use super::{IdentityProofs, KnownList, ListIndex, ReverseDnsLookup};
+use crate::crawlers::{Claim, CrawlerIndex};
+use crate::time::Timestamp;
+use crate::verdict::{Identity, IdentityEvidence, ProofKind, is_public_address};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The lists and DNS answers that an identity finding rests on.
+#[derive(Clone, Debug, Default)]
+pub struct ProofBasis {
+    /// The lists that have the address; all lists of the crawler if none has it. For a signature,
+    /// the key directory.
+    pub lists: Vec<Arc<KnownList>>,
+    /// The forward-confirmed host name of the address, and the time of the DNS answer.
+    pub name: Option<(String, Timestamp)>,
+    /// The times of the first and the last DNS answer without such a name.
+    pub no_name: Option<(Timestamp, Timestamp)>,
+}
+
+impl IdentityProofs {
+    /// Explains in words what each list and reverse DNS say about the address now. Empty for a
+    /// crawler that crawlgate cannot prove.
+    pub fn explain(
+        &self,
+        crawler: CrawlerIndex,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Vec<IdentityEvidence> {
+        let Some(means) = self.means.get(crawler) else {
+            return Vec::new();
+        };
+        let mut evidence = Vec::new();
+        if self.methods.lists {
+            for list in &means.lists {
+                evidence.push(self.explain_list(*list, address, now));
+            }
+        }
+        if !is_public_address(address) {
+            evidence.push(IdentityEvidence::new(
+                "private-address",
+                format!("{address} is no address of the public network: it accuses nobody"),
+            ));
+        } else if self.uses_dns_for(means) {
+            evidence.push(explain_reverse_dns(self.names.look_up(means, address, now)));
+        } else if !means.hosts.is_empty() {
+            evidence.push(IdentityEvidence::new(
+                "dns-not-asked",
+                "reverse DNS: not asked, for `identity.outgoing` of the settings is no",
+            ));
+        }
+        evidence
+    }
+
+    /// What this list says about the address, and when it was checked.
+    fn explain_list(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> IdentityEvidence {
+        let url = self.lists.url(list);
+        let Some(known) = self.lists.get(list) else {
+            return IdentityEvidence::new("list-unknown", format!("{url}: not known yet"));
+        };
+        let checked = known.copy.checked;
+        if let Some(network) = known.table.network_of(address) {
+            let message = format!("{url}: inside {network} (checked {checked})");
+            return IdentityEvidence::new("list-inside", message);
+        }
+        let age = if known.is_fresh(now) {
+            ""
+        } else {
+            ", too old to accuse"
+        };
+        if known.table.has_family(address) {
+            let message = format!("{url}: outside (checked {checked}{age})");
+            IdentityEvidence::new("list-outside", message)
+        } else {
+            let message =
+                format!("{url}: it has no networks of this kind (checked {checked}{age})");
+            IdentityEvidence::new("list-other-kind", message)
+        }
+    }
+
+    /// What a finding rests on. `None` if the networks of a policy decided, if the claim is not a
+    /// crawler of the registry, or if the lists and DNS answers have changed since the finding.
+    pub fn proof_basis(
+        &self,
+        claim: Claim,
+        found: (Identity, ProofKind),
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Option<ProofBasis> {
+        let Claim::Known(crawler) = claim else {
+            return None;
+        };
+        let means = self.means.get(crawler)?;
+        let (identity, proof) = found;
+        let is_verified = identity == Identity::Verified;
+        let mut basis = ProofBasis::default();
+        if proof == ProofKind::Signature {
+            let directory = means.signer.as_ref()?.directory;
+            basis.lists.extend(self.lists.get(directory));
+            return Some(basis);
+        }
+        if matches!(proof, ProofKind::List | ProofKind::ListAndReverseDns) {
+            let known = means.lists.iter().filter_map(|list| self.lists.get(*list));
+            basis.lists = known
+                .filter(|list| list.table.contains(address) == is_verified)
+                .collect();
+            let needed = if is_verified { 1 } else { means.lists.len() };
+            if basis.lists.len() < needed || needed == 0 {
+                return None;
+            }
+        }
+        if matches!(proof, ProofKind::ReverseDns | ProofKind::ListAndReverseDns) {
+            match self.names.look_up(means, address, now) {
+                ReverseDnsLookup::Confirmed { name, at } if is_verified => {
+                    basis.name = Some((name, at))
+                }
+                ReverseDnsLookup::Refuted { first, last } if !is_verified => {
+                    basis.no_name = Some((first, last))
+                }
+                _ => return None,
+            }
+        }
+        let is_known = !basis.lists.is_empty() || basis.name.is_some() || basis.no_name.is_some();
+        is_known.then_some(basis)
+    }
+}
+
+/// What reverse DNS says about the address.
+fn explain_reverse_dns(lookup: ReverseDnsLookup) -> IdentityEvidence {
+    let (id, message) = match lookup {
+        ReverseDnsLookup::Confirmed { name, at } => (
+            "dns-confirmed",
+            format!("{name} leads back to the address ({at})"),
+        ),
+        ReverseDnsLookup::Refuted { first, last } => (
+            "dns-refuted",
+            format!("no name of the crawler, by two answers ({first} and {last})"),
+        ),
+        ReverseDnsLookup::RefutedOnce { at } => (
+            "dns-one-answer",
+            format!("no name of the crawler, by one answer ({at}); a second one decides"),
+        ),
+        ReverseDnsLookup::NoForward { name, at } => (
+            "dns-no-forward",
+            format!(
+                "{name} has no address ({at}), and its operator documents none: that decides nothing"
+            ),
+        ),
+        ReverseDnsLookup::Failed { at } => (
+            "dns-failed",
+            format!(
+                "no answer to the question of {at}; the next request after a minute asks again"
+            ),
+        ),
+        ReverseDnsLookup::Unknown => (
+            "dns-pending",
+            "no answer yet; a request from the address asks".to_owned(),
+        ),
+    };
+    IdentityEvidence::new(id, format!("reverse DNS: {message}"))
+}

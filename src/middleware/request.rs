@@ -1,0 +1,202 @@
+//! [`GateRequest`]: one request to an application behind the middleware. It lives from the
+//! request's arrival until its response is dropped. Then the request goes to metrics and logs.
+
+use super::pages::PageRewrite;
+use super::state::GateState;
+use crate::answers::Answer;
+use crate::forwarding::{Peer, is_trusted};
+use crate::heads::{X_ROBOTS_TAG, http_version};
+use crate::requests::{
+    ConnectionFacts, HeaderMapHead, NextStep, ResponseEnd, ResponseOutcome, Ticket,
+};
+use bytes::Bytes;
+use http::request::Parts;
+use http::response::Parts as ResponseParts;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// One request. Small, because it moves with the futures and bodies that it is in.
+pub struct GateRequest {
+    ticket: Option<Ticket>,
+    page: PageRewrite,
+    /// What was sent so far.
+    status: u16,
+    tags: Vec<HeaderValue>,
+    pub bytes: u64,
+    /// Whether the server has not taken crawlgate's own answer yet.
+    pub answer_pending: bool,
+}
+
+impl GateRequest {
+    /// Has a request judged. Returns crawlgate's own answer, if the request does not pass. The
+    /// address of the peer is found by the application's function, if it has set one.
+    pub fn new(shared: &GateState, head: &Parts) -> (GateRequest, Option<Answer>) {
+        let trusted = &shared.requests.settings().trusted_proxies;
+        let address = shared.peer.and_then(|peer| peer(&head.extensions));
+        let is_trusted = address.is_some_and(|peer| is_trusted(peer.to_canonical(), trusted));
+        let connection = ConnectionFacts::cleartext(Peer {
+            address,
+            is_trusted,
+            ..Peer::default()
+        });
+        let authority = head.uri.authority().map(Authority::as_str);
+        let request = HeaderMapHead::new(
+            &head.method,
+            origin_form_target(&head.uri),
+            authority,
+            &head.headers,
+        );
+        let request = request.prechecked(http_version(head.version));
+        let (ticket, next) =
+            shared
+                .requests
+                .receive(&request, &connection, shared.requests.arrival_now());
+        let answer = match next {
+            NextStep::Answer(answer) => Some(answer),
+            NextStep::Forward => None,
+        };
+        let call = GateRequest {
+            ticket: Some(ticket),
+            page: PageRewrite::default(),
+            status: 0,
+            tags: Vec::new(),
+            bytes: 0,
+            answer_pending: answer.is_some(),
+        };
+        (call, answer)
+    }
+
+    /// Prepares the request for the application: adds its id, removes conditions that would hide a
+    /// new tag from a crawler, and requests pages without coding, so that they can be rewritten.
+    pub fn prepare_request(&mut self, head: &mut Parts) {
+        if let Some(ticket) = &self.ticket {
+            if let Some((_, entry)) = ticket.judged() {
+                self.page.prepare_request(
+                    &mut head.headers,
+                    ticket.method(),
+                    ticket.target(),
+                    &entry.site,
+                );
+            }
+            ticket
+                .head_writer(ConnectionFacts::cleartext(Peer::default()))
+                .write_request_in_process(&mut head.headers);
+        }
+    }
+
+    /// Turns crawlgate's own answer into the head and body of a response, and keeps its status and
+    /// tags for the record. A gRPC call gets a `grpc-status`. The response is complete when the
+    /// body is taken, or at once if it is empty.
+    pub fn own_response(&mut self, answer: Answer, is_grpc: bool) -> (ResponseParts, Bytes) {
+        let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
+        if is_grpc {
+            head.headers.insert(GRPC_STATUS, grpc_status(head.status));
+        }
+        self.record_response_head(&head);
+        self.answer_pending = !body.is_empty();
+        (head, body)
+    }
+
+    /// Adds the policy's fields to the application's response, unless that is informational, and
+    /// keeps its status and tags for the record. Returns whether its body may be changed.
+    pub fn finish_response_head(&mut self, head: &mut ResponseParts) -> bool {
+        if head.status == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(ticket) = &mut self.ticket
+        {
+            ticket.switch_protocol();
+        }
+        if let Some(ticket) = self
+            .ticket
+            .as_ref()
+            .filter(|_| !head.status.is_informational())
+            && let Some((decision, entry)) = ticket.judged()
+        {
+            let end = self
+                .page
+                .adapt_head(&mut head.headers, head.status, decision, &entry.site);
+            ticket
+                .head_writer(ConnectionFacts::cleartext(Peer::default()))
+                .write_response(&mut head.headers, head.status, None);
+            self.page.start(&head.headers);
+            self.count_page(end);
+        }
+        self.record_response_head(head);
+        self.page.may_change_length()
+    }
+
+    /// Keeps the status and the tags of the response for the record.
+    fn record_response_head(&mut self, head: &ResponseParts) {
+        self.status = head.status.as_u16();
+        self.tags = head.headers.get_all(X_ROBOTS_TAG).iter().cloned().collect();
+    }
+
+    /// Rewrites a piece of a page; `None` is the end of the page. Returns the bytes that can be
+    /// sent now, if there are any.
+    pub fn rewrite_piece(&mut self, mut piece: Option<Bytes>) -> Option<Bytes> {
+        let is_end = piece.is_none();
+        let end = self.page.rewrite_chunk(&mut piece, is_end);
+        self.count_page(end);
+        piece
+    }
+
+    /// Ends a page that the application broke off. Returns the bytes of it that are not sent yet.
+    pub fn end_page_early(&mut self) -> Bytes {
+        let (unsent, end) = self.page.abort();
+        self.count_page(end);
+        unsent
+    }
+
+    fn count_page(&self, end: Option<&'static str>) {
+        if let (Some(end), Some(ticket)) = (end, &self.ticket) {
+            ticket.count_page_rewrite(end);
+        }
+    }
+}
+
+impl Drop for GateRequest {
+    /// Records the request. If no response was made, or crawlgate's own answer was not taken, the
+    /// client has left.
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else {
+            return;
+        };
+        ticket.finish(&ResponseOutcome {
+            status: self.status,
+            tags: self.tags.iter().map(HeaderValue::as_bytes).collect(),
+            bytes: self.bytes,
+            ended_by: if self.status == 0 || self.answer_pending {
+                ResponseEnd::Client
+            } else {
+                ResponseEnd::Complete
+            },
+        });
+    }
+}
+
+/// Whether the request is a gRPC call, whose client reads `grpc-status`.
+pub fn is_grpc(head: &Parts) -> bool {
+    head.headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// The gRPC status for an HTTP status (grpc/doc/http-grpc-status-mapping.md). Without it a client
+/// would read the body first.
+fn grpc_status(status: StatusCode) -> HeaderValue {
+    HeaderValue::from_static(match status.as_u16() {
+        401 => "16",
+        403 => "7",
+        404 => "12",
+        429 | 502..=504 => "14",
+        _ => "2",
+    })
+}
+
+/// Path and query, `/` if the URI has none; `*` stays what it is.
+fn origin_form_target(uri: &Uri) -> &[u8] {
+    uri.path_and_query()
+        .map_or("/", PathAndQuery::as_str)
+        .as_bytes()
+}

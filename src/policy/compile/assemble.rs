@@ -1,0 +1,179 @@
+//! [`assemble_groups`] is the last step of making a robots.txt: it puts the drafts of all groups
+//! into one document and renders it. It decides whether each user-agent token gets a group of its
+//! own, and writes comments about what was left out of the origin's file.
+
+use super::draft::{GroupDraft, ORIGIN_FILE, draft_size, first_equal_drafts};
+use super::merge::MAX_LISTED;
+use super::origin_rules::OriginRules;
+use super::signals::site_license_lines;
+use crate::policy::model::{OriginRobotsMode, Policy};
+use crate::policy::site::{DroppedAllow, RuleSource};
+use crate::robots::{RobotsDocument, RuleGroup, render_robots_txt};
+use crate::yaml::located_values;
+use std::collections::{BTreeMap, HashSet};
+
+/// In a larger file, tokens with identical rules share a group. In a smaller one each token has its
+/// own, which simple parsers read best.
+const SEPARATE_GROUPS_BYTES: usize = 64 * 1024;
+
+/// A robots.txt as data and as text, and where its lines come from.
+#[derive(Default)]
+pub struct ComposedRobots {
+    /// Tokens that the origin's file names.
+    pub origin_tokens: Vec<String>,
+    /// Allow lines of the origin that the merge left out, each once.
+    pub dropped_allows: Vec<DroppedAllow>,
+    /// Lines of the origin with a host that crawlers cannot reach.
+    pub unpublished_lines: Vec<usize>,
+    pub document: RobotsDocument,
+    pub body: String,
+    pub group_sources: Vec<RuleSource>,
+    pub rule_sources: Vec<Vec<RuleSource>>,
+}
+
+/// Makes the document of all drafts and renders it. Each token gets a group of its own, or, if the
+/// file would have more than 64 KiB, tokens with equal groups share one. The caller sets the fields
+/// about the origin.
+pub fn assemble_groups(
+    policy: &Policy,
+    drafts: Vec<GroupDraft>,
+    origin: &OriginRules,
+) -> ComposedRobots {
+    let size = drafts
+        .iter()
+        .map(|draft| draft_size(draft).saturating_mul(draft.agents.len().max(1)));
+    // Ten thousand tokens may share a group: it is not copied for each before its size is known.
+    if size.fold(0, usize::saturating_add) <= SEPARATE_GROUPS_BYTES {
+        let separate = render_groups(policy, split_by_agent(&drafts), origin);
+        if separate.body.len() <= SEPARATE_GROUPS_BYTES {
+            return separate;
+        }
+    }
+    let mut shared: BTreeMap<usize, GroupDraft> = BTreeMap::new();
+    for (first, draft) in first_equal_drafts(&drafts).into_iter().zip(drafts) {
+        match shared.get_mut(&first) {
+            Some(alike) => alike.agents.extend(draft.agents),
+            None => drop(shared.insert(first, draft)),
+        }
+    }
+    render_groups(policy, shared.into_values().collect(), origin)
+}
+
+/// One draft for each agent, in the order of [`GroupDraft::places`]; agents without a place come
+/// last.
+fn split_by_agent(drafts: &[GroupDraft]) -> Vec<GroupDraft> {
+    let mut agents: Vec<_> = drafts
+        .iter()
+        .flat_map(|draft| (0..draft.agents.len()).map(move |agent| (draft, agent)))
+        .collect();
+    agents.sort_by_key(|(draft, agent)| {
+        draft
+            .places
+            .get(*agent)
+            .map_or(usize::MAX, |(place, _)| *place)
+    });
+    agents
+        .into_iter()
+        .map(|(draft, agent)| GroupDraft {
+            agents: vec![draft.agents[agent].clone()],
+            places: Vec::new(),
+            source: draft
+                .places
+                .get(agent)
+                .map_or(&draft.source, |(_, source)| source)
+                .clone(),
+            dropped_allows: Vec::new(),
+            ..draft.clone()
+        })
+        .collect()
+}
+
+/// Adds a comment about each kind of lines of the origin's file that the served file does not have.
+/// Lines with unknown keys may be anything, and those with unreachable hosts are private: these are
+/// only counted.
+fn comment_omissions(origin: &OriginRules, comments: &mut Vec<String>) {
+    if !origin.omitted_keys.is_empty() {
+        let keys = origin.omitted_keys.join(", ");
+        comments.push(format!(
+            "Left out of {ORIGIN_FILE}, for the policy has its own: {keys}."
+        ));
+    }
+    if origin.unknown_lines > 0 {
+        let lines = origin.unknown_lines;
+        comments.push(format!(
+            "Left out of {ORIGIN_FILE}: lines with keys that no robots.txt has ({lines})."
+        ));
+    }
+    if !origin.unpublished_lines.is_empty() {
+        let lines = origin.unpublished_lines.len();
+        comments.push(format!(
+            "Left out of {ORIGIN_FILE}: lines with a host that crawlers cannot reach ({lines})."
+        ));
+    }
+    let relative = &origin.relative_sitemaps;
+    for sitemap in relative.iter().take(MAX_LISTED) {
+        let shown: String = sitemap.chars().take(200).collect();
+        comments.push(format!(
+            "Left out of {ORIGIN_FILE}: `Sitemap: {shown}`, which is no whole URL."
+        ));
+    }
+    if let more @ 1.. = relative.len().saturating_sub(MAX_LISTED) {
+        comments.push(format!(
+            "Left out of {ORIGIN_FILE}, for the same reason: {more} more sitemaps."
+        ));
+    }
+}
+
+/// Renders these groups with the comments, lines and sitemaps of the whole file. Of consecutive
+/// groups with the same comments only the first has them.
+fn render_groups(policy: &Policy, drafts: Vec<GroupDraft>, origin: &OriginRules) -> ComposedRobots {
+    let mut sitemaps = located_values(&policy.robots.sitemaps);
+    sitemaps.extend(origin.sitemaps.iter().cloned());
+    let mut seen = HashSet::new();
+    sitemaps.retain(|sitemap| seen.insert(sitemap.clone()));
+    let mut document = RobotsDocument {
+        comments: vec![match policy.robots.origin {
+            OriginRobotsMode::Only if policy.reads_origin() => {
+                "Written by crawlgate from the origin's robots.txt.".into()
+            }
+            _ => "Written by crawlgate from the site's policy.".into(),
+        }],
+        groups: Vec::with_capacity(drafts.len()),
+        extensions: site_license_lines(policy)
+            .into_iter()
+            .chain(origin.extensions.iter().cloned())
+            .collect(),
+        sitemaps,
+    };
+    comment_omissions(origin, &mut document.comments);
+    let mut group_sources = Vec::new();
+    let mut rule_sources = Vec::new();
+    let mut last_comments = Vec::new();
+    for draft in drafts {
+        let all = draft.comments();
+        let comments = if all == last_comments {
+            Vec::new()
+        } else {
+            all.clone()
+        };
+        last_comments = all;
+        let (rules, sources) = draft.rules.into_iter().unzip();
+        document.groups.push(RuleGroup {
+            comments,
+            agents: draft.agents,
+            rules,
+            crawl_delay: draft.crawl_delay,
+            extensions: draft.extensions,
+        });
+        group_sources.push(draft.source);
+        rule_sources.push(sources);
+    }
+    let body = render_robots_txt(&document);
+    ComposedRobots {
+        document,
+        body,
+        group_sources,
+        rule_sources,
+        ..ComposedRobots::default()
+    }
+}

@@ -1,0 +1,202 @@
+//! [`compile`] turns a decoded [`Policy`] into a [`Site`]. [`compile_with_origin`] also merges it
+//! with the robots.txt of the origin (the web server behind crawlgate). The served robots.txt is
+//! rendered from the same document by which requests are judged, so the two cannot differ.
+
+mod allow_conflicts;
+mod assemble;
+mod budget;
+mod compose;
+mod crawler_rules;
+mod draft;
+mod merge;
+mod origin_rules;
+mod registry_overrides;
+pub(super) mod signals;
+mod tags;
+mod url_rewriter;
+
+pub(super) use origin_rules::lines_with_unknown_keys;
+
+use super::model::{BehindCache, Policy, PreviousRobots};
+use super::origin::{OriginAvailability, OriginRobotsTxt};
+use super::site::{
+    FrontPageStatus, HtmlRules, PreviousRobotsTxt, RobotsTxt, RobotsVersion, Site, SitePages,
+};
+use crate::crawlers::Registry;
+use crate::robots::{GroupMatcher, MAX_ROBOTS_BYTES, Rule, RuleSet};
+use crate::time::Timestamp;
+use crate::yaml::{Diagnostic, Diagnostics};
+use std::sync::Arc;
+
+/// The error for a policy that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+#[error("the policy cannot be compiled")]
+pub struct CompileError {
+    /// Why.
+    pub diagnostics: Diagnostics,
+}
+
+impl From<Diagnostic> for CompileError {
+    fn from(mistake: Diagnostic) -> CompileError {
+        let items = vec![mistake];
+        CompileError {
+            diagnostics: Diagnostics { items },
+        }
+    }
+}
+
+/// Compiles a policy without the origin's file, as it is before any retirement begins.
+///
+/// # Errors
+/// See [`compile_with_origin`].
+pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, CompileError> {
+    compile_with_origin(
+        policy,
+        &OriginAvailability::Missing,
+        registry,
+        Timestamp(i64::MIN),
+    )
+}
+
+/// Compiles a policy as it is at `at`, with the origin's own robots.txt if the policy uses it. The
+/// result holds until [`Site::next_switch`]. Neither the policy's tests nor the lints run here.
+///
+/// # Errors
+/// When the robots.txt would exceed 500 KiB, which is all that a crawler must read (RFC 9309
+/// section
+/// 2.5), or the origin's file is too large to be merged.
+pub fn compile_with_origin(
+    policy: Arc<Policy>,
+    origin: &OriginAvailability,
+    registry: &Registry,
+    at: Timestamp,
+) -> Result<Site, CompileError> {
+    let origin_file = origin.file().filter(|_| policy.reads_origin());
+    let file = origin_file.map(Arc::as_ref);
+
+    let assemble::ComposedRobots {
+        document,
+        body,
+        group_sources,
+        rule_sources,
+        origin_tokens,
+        dropped_allows,
+        unpublished_lines,
+    } = compose::compose(&policy, file, registry, at)
+        .map_err(|too_much| merge_too_large_error(file, too_much))?;
+    if body.len() > MAX_ROBOTS_BYTES {
+        return Err(too_large_error(&policy, file, body.len()).into());
+    }
+    let matcher = GroupMatcher::new(&document);
+    let mut unlisted = crawler_rules::policy_only_tokens(&policy, registry);
+    crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
+    let tokens = registry_overrides::site_markers(&policy, registry, unlisted);
+    let crawler_rules::CompiledCrawlerRules {
+        crawler_rules,
+        answers,
+        google_rules,
+    } = crawler_rules::compile_crawler_rules(&policy, registry, &document, &matcher, &tokens);
+    let traps = policy.enforcement.traps.iter();
+    let traps = traps.map(|trap| Rule::new(false, trap)).collect();
+    let signals = signals::signal_plan(&policy, &document);
+    Ok(Site {
+        name: policy.name.clone(),
+        robots_txt: robots_txt(&policy, origin, body),
+        origin: origin_file.cloned(),
+        dropped_allows,
+        unpublished_lines,
+        document,
+        matcher,
+        google_rules,
+        rule_sources,
+        group_sources,
+        answers,
+        pages: SitePages::new(&policy.answers),
+        previous: declared_previous(&policy, file),
+        signals,
+        tags: tags::tag_plan(&policy, at),
+        at,
+        next_switch: policy.next_switch(at),
+        front_page: FrontPageStatus::default(),
+        origin_tags: policy.origin_tags,
+        html: HtmlRules::new(&policy.html),
+        grace: policy.enforcement.grace.value,
+        behind_cache: match policy.enforcement.behind_cache {
+            None | Some(BehindCache::No) => None,
+            Some(BehindCache::AsLongAsMaxAge) => Some(policy.robots.max_age.value),
+            Some(BehindCache::For(kept)) => Some(kept),
+        },
+        perhaps_behind_cache: policy.enforcement.behind_cache.is_none(),
+        traps: RuleSet::new(traps),
+        networks: registry_overrides::crawler_networks(&policy, registry, &tokens),
+        tokens,
+        crawler_rules,
+        policy,
+    })
+}
+
+fn declared_previous(
+    policy: &Policy,
+    origin: Option<&OriginRobotsTxt>,
+) -> Option<PreviousRobotsTxt> {
+    match policy.robots.previous.as_ref()? {
+        PreviousRobots::File(file) => file.bytes.clone().map(PreviousRobotsTxt::File),
+        PreviousRobots::Origin(_) => Some(PreviousRobotsTxt::Origin(
+            origin.map(|origin| origin.file.bytes().clone()),
+        )),
+    }
+}
+
+/// The served file with its version, ETag and Cache-Control.
+fn robots_txt(policy: &Policy, origin: &OriginAvailability, body: String) -> RobotsTxt {
+    let version = RobotsVersion::from_body(body.as_bytes());
+    RobotsTxt {
+        body: body.into_bytes().into(),
+        version,
+        etag: format!("\"{version}\""),
+        cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
+        awaits_origin_until: match origin {
+            OriginAvailability::Awaited { until } if policy.reads_origin() => Some(*until),
+            _ => None,
+        },
+    }
+}
+
+/// The error for a file of `size` bytes, which is too large. It is about the origin's file if there
+/// is one, because the policy adds little to it; otherwise about the section `robots`.
+fn too_large_error(policy: &Policy, origin: Option<&OriginRobotsTxt>, size: usize) -> Diagnostic {
+    match origin.filter(|origin| !origin.file.bytes().is_empty()) {
+        Some(origin) => {
+            let theirs = origin.file.bytes().len();
+            let message = format!(
+                "with the origin's robots.txt, {} ({theirs} bytes), this robots.txt would have {size} bytes: more than the \
+                 500 KiB ({MAX_ROBOTS_BYTES} bytes) that crawlers read",
+                origin.location
+            );
+            Diagnostic::whole_file("robots-txt-too-large", message).help(FEWER_RULES)
+        }
+        None => Diagnostic::error(
+            "robots-txt-too-large",
+            policy.robots.span.unwrap_or_default(),
+            format!(
+                "this robots.txt would have {size} bytes: more than 500 KiB ({MAX_ROBOTS_BYTES} bytes)"
+            ),
+        )
+        .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns"),
+    }
+}
+
+const FEWER_RULES: &str = "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
+
+/// The error for an origin's file that is too large to be merged.
+fn merge_too_large_error(
+    origin: Option<&OriginRobotsTxt>,
+    budget::MergeTooLarge { rules, crawlers }: budget::MergeTooLarge,
+) -> Diagnostic {
+    let place = origin.map_or_else(String::new, |origin| format!(", {},", origin.location));
+    Diagnostic::whole_file(
+        "robots-txt-too-large",
+        format!("the origin's robots.txt{place} has more rules ({rules}) and tokens ({crawlers}) than can be merged"),
+    )
+    .help(FEWER_RULES)
+}

@@ -1,0 +1,332 @@
+//! Compiles what a policy says about the use of the site's content, for example for AI training.
+//! [`signal_plan`] makes header lines and `/.well-known/tdmrep.json`; [`site_license_lines`] and
+//! [`group_signal_lines`] make lines of robots.txt, unless the policy says `signals: headers_only`.
+//!
+//! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`),
+//! draft-ietf-aipref-attach-05 and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0
+//! (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C Community Group Final Report of 2024-05-10.
+
+use crate::policy::decode::url_mistake;
+use crate::policy::model::{
+    ContentSignal, ContentUsageRule, GroupPolicy, Policy, SignalPlacement, patterns,
+};
+use crate::policy::signal_lines::yes_or_no;
+use crate::policy::site::{License, RobotsVersion, ServedFile, SignalPlan, TdmStatement};
+use crate::printable::join;
+use crate::robots::{
+    ExtensionLine, PathPattern, RobotsDocument, Rule, RuleSet, TargetScratch, without_query,
+};
+use crate::yaml::{Located, SourceSpan};
+
+/// Keys of lines about the use of the content.
+pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
+
+/// The keys of the policy's statements for the whole site, in robots.txt or in headers. A licence
+/// for some paths does not count: for the others the origin's stays.
+pub fn site_signal_keys(policy: &Policy) -> Vec<&'static str> {
+    let site = &policy.robots.signals;
+    let license = site
+        .licenses
+        .iter()
+        .any(|license| covers_whole_site(&license.paths));
+    present_keys(
+        site.content_signal.is_some(),
+        !site.content_usage.is_empty(),
+        license,
+    )
+}
+
+/// Whether paths cover the whole site.
+pub fn covers_whole_site(paths: &[Located<String>]) -> bool {
+    paths.is_empty()
+        || paths
+            .iter()
+            .any(|path| matches!(path.as_str(), "/" | "*" | "/*"))
+}
+
+/// The keys of the statements of a group of the policy, or of a group that it extends.
+pub fn group_signal_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
+    let chain = extends_chain(policy, index);
+    let signals = chain.iter().map(|group| &group.signals);
+    present_keys(
+        signals
+            .clone()
+            .any(|signals| signals.content_signal.is_some()),
+        signals
+            .clone()
+            .any(|signals| !signals.content_usage.is_empty()),
+        signals.clone().any(|signals| !signals.licenses.is_empty()),
+    )
+}
+
+/// The keys of [`KEYS`] whose argument is true.
+fn present_keys(signal: bool, usage: bool, license: bool) -> Vec<&'static str> {
+    KEYS.into_iter()
+        .zip([signal, usage, license])
+        .filter_map(|(key, is_present)| is_present.then_some(key))
+        .collect()
+}
+
+/// Lines of robots.txt for the whole file: one `License` for each licence of the site.
+pub fn site_license_lines(policy: &Policy) -> Vec<ExtensionLine> {
+    let lines = policy
+        .robots
+        .signals
+        .licenses
+        .iter()
+        .map(|license| new_line("License", license.url.value.clone()));
+    drop_if_headers_only(policy, lines.collect())
+}
+
+/// Lines about the use of content for a group of the policy. Content-Signal is the group's, else
+/// that of a group that it extends, else the site's; Content-Usage likewise, for each path by
+/// itself. `License` is never the site's.
+pub fn group_signal_lines(policy: &Policy, index: usize) -> Vec<ExtensionLine> {
+    let chain = extends_chain(policy, index);
+    let signals = chain.iter().map(|group| &group.signals);
+    let signal = signals
+        .clone()
+        .find_map(|signals| signals.content_signal.as_ref());
+    let usage = signals.clone().flat_map(|signals| &signals.content_usage);
+    let licenses = signals
+        .clone()
+        .map(|signals| &signals.licenses)
+        .find(|licenses| !licenses.is_empty());
+    signal_lines(policy, signal, usage, licenses.map_or(&[], Vec::as_slice))
+}
+
+/// The group with this index, then the one that it extends, and so on. Decoding rejects circles;
+/// even in a circle the chain would end.
+pub fn extends_chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
+    let groups = &policy.robots.groups;
+    let mut chain = vec![&groups[index]];
+    while let Some(extends) = chain.last().and_then(|group| group.extends.as_ref()) {
+        match groups.iter().find(|group| group.is_for(extends)) {
+            Some(group) if chain.len() <= groups.len() => chain.push(group),
+            _ => break,
+        }
+    }
+    chain
+}
+
+/// The site's Content-Signal and Content-Usage, for a group that the policy does not write.
+pub fn default_signal_lines(policy: &Policy) -> Vec<ExtensionLine> {
+    signal_lines(policy, None, std::iter::empty(), &[])
+}
+
+/// The place of a Content-Signal or Content-Usage of the site that needs a group for `*`, if the
+/// policy has no such group.
+pub fn missing_star_group(policy: &Policy) -> Option<SourceSpan> {
+    let signals = &policy.robots.signals;
+    let span = match (&signals.content_signal, signals.content_usage.first()) {
+        (Some(signal), _) => signal.span,
+        (None, Some(usage)) => usage.span,
+        (None, None) => return None,
+    };
+    let star = policy.robots.groups.iter().any(|group| group.is_for("*"));
+    (!star && signals.placement == SignalPlacement::All).then_some(span)
+}
+
+/// Lines of one group: `signal`, else the site's; `usage`, then the site's, of which the first for
+/// a path counts; `licenses`.
+fn signal_lines<'p>(
+    policy: &'p Policy,
+    signal: Option<&ContentSignal>,
+    usage: impl Iterator<Item = &'p ContentUsageRule>,
+    licenses: &[Located<String>],
+) -> Vec<ExtensionLine> {
+    let site = &policy.robots.signals;
+    let mut lines = Vec::new();
+    if let Some(signal) = signal.or(site.content_signal.as_ref()) {
+        lines.push(new_line("Content-Signal", signal_value(signal)));
+    }
+    let mut written: Vec<Option<PathPattern>> = Vec::new();
+    for rule in usage.chain(&site.content_usage) {
+        for path in patterns_or_whole(&rule.paths) {
+            if !written.contains(&path) {
+                let place = path
+                    .as_ref()
+                    .map(|path| format!("{} ", path.as_str()))
+                    .unwrap_or_default();
+                lines.push(new_line("Content-Usage", place + &usage_value(rule)));
+                written.push(path);
+            }
+        }
+    }
+    lines.extend(
+        licenses
+            .iter()
+            .map(|url| new_line("License", url.value.clone())),
+    );
+    drop_if_headers_only(policy, lines)
+}
+
+/// The lines, or none if signals are only in headers.
+fn drop_if_headers_only(policy: &Policy, lines: Vec<ExtensionLine>) -> Vec<ExtensionLine> {
+    if policy.robots.signals.placement == SignalPlacement::All {
+        lines
+    } else {
+        Vec::new()
+    }
+}
+
+fn new_line(key: &str, value: String) -> ExtensionLine {
+    ExtensionLine {
+        key: key.to_owned(),
+        value,
+    }
+}
+
+/// The URLs of the licences of the site and of its groups.
+pub fn license_urls(policy: &Policy) -> impl Iterator<Item = &Located<String>> {
+    let of_groups = policy
+        .robots
+        .groups
+        .iter()
+        .flat_map(|group| &group.signals.licenses);
+    policy
+        .robots
+        .signals
+        .licenses
+        .iter()
+        .map(|license| &license.url)
+        .chain(of_groups)
+}
+
+/// `search=yes, ai-train=no`.
+fn signal_value(signal: &ContentSignal) -> String {
+    let values = signal.values.iter();
+    let values =
+        values.map(|(category, value)| format!("{}={}", category.name(), yes_or_no(value.value)));
+    let extent = signal.extent.iter().map(|word| format!("use={word}"));
+    join(values.chain(extent), ", ")
+}
+
+/// A dictionary of RFC 9651: `train-ai=n, search=y`.
+fn usage_value(rule: &ContentUsageRule) -> String {
+    let values = rule
+        .values
+        .iter()
+        .map(|(category, value)| format!("{}={}", category.value, if *value { "y" } else { "n" }));
+    join(values, ", ")
+}
+
+/// The patterns of a rule. A rule without paths has `None`, the whole site.
+fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<PathPattern>> {
+    if paths.is_empty() {
+        vec![None]
+    } else {
+        patterns(paths).into_iter().map(Some).collect()
+    }
+}
+
+/// Compiles the statements of a policy into headers and tdmrep.json. `document` is the served
+/// robots.txt, whose groups may name licences. Content-Signal is a header only if it is not in
+/// robots.txt.
+pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> SignalPlan {
+    let signals = &policy.robots.signals;
+    let headers_only = signals.placement == SignalPlacement::HeadersOnly;
+    let of_all = signals
+        .content_usage
+        .iter()
+        .find(|rule| rule.paths.is_empty());
+    let by_path = signals
+        .content_usage
+        .iter()
+        .flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
+    let (usage_paths, usage) = by_path
+        .map(|(path, rule)| (Rule::new(true, path), usage_value(rule)))
+        .unzip();
+    let mut scratch = TargetScratch::default();
+    let urls = license_urls(policy)
+        .chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()))
+        .map(|url| url.as_str());
+    let groups = document.groups.iter();
+    let group_licenses: Vec<_> = groups
+        .map(|group| named_licenses(&group.extensions).next())
+        .map(|url| url.map(|url| License::new(url, Vec::new())))
+        .collect();
+    let own = &signals.licenses;
+    let origin_license = named_licenses(&document.extensions)
+        .find(|url| own.iter().all(|license| license.url.value != *url))
+        .map(|url| License::new(url, Vec::new()));
+    let other_urls = group_licenses
+        .iter()
+        .flatten()
+        .chain(&origin_license)
+        .map(|license| license.url.as_str());
+    let terms = urls
+        .chain(other_urls)
+        .map(|url| without_query(scratch.normalise(url.as_bytes()).sent).into())
+        .collect();
+    let licenses = signals
+        .licenses
+        .iter()
+        .map(|license| License::new(&license.url, patterns(&license.paths)));
+    let tdm = policy.tdm.iter().map(|rule| TdmStatement {
+        paths: patterns(&rule.paths),
+        reserved: rule.reserved,
+        policy: rule.policy.as_ref().map(|url| url.value.clone()),
+    });
+    SignalPlan {
+        content_signal: signals
+            .content_signal
+            .as_ref()
+            .filter(|_| headers_only)
+            .map(signal_value),
+        usage,
+        usage_paths: RuleSet::new(usage_paths),
+        default_usage: of_all.map(usage_value),
+        licenses: licenses.collect(),
+        group_licenses,
+        origin_license,
+        tdm: tdm.collect(),
+        tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep_file(policy)),
+        terms,
+    }
+}
+
+impl License {
+    fn new(url: &str, paths: Vec<PathPattern>) -> License {
+        let link = format!("<{url}>; rel=\"license\"; type=\"application/rsl+xml\"");
+        License {
+            paths,
+            url: url.to_owned(),
+            link,
+        }
+    }
+}
+
+/// The licences that lines name. Lines of the origin are not checked, so invalid URLs are skipped.
+fn named_licenses(lines: &[ExtensionLine]) -> impl Iterator<Item = &str> {
+    let lines = lines
+        .iter()
+        .filter(|line| line.key.eq_ignore_ascii_case("License"));
+    lines
+        .map(|line| line.value.trim())
+        .filter(|url| url_mistake(url).is_none())
+}
+
+/// The file `/.well-known/tdmrep.json`: one object for each path, in the order of the policy.
+fn tdmrep_file(policy: &Policy) -> ServedFile {
+    let mut objects = Vec::new();
+    for rule in &policy.tdm {
+        for path in patterns_or_whole(&rule.paths) {
+            let location = path.as_ref().map_or("/", PathPattern::as_str);
+            let mut object = serde_json::json!({ "location": location, "tdm-reservation": u8::from(rule.reserved) });
+            if let Some(url) = &rule.policy {
+                object["tdm-policy"] = url.as_str().into();
+            }
+            objects.push(format!("  {object}"));
+        }
+    }
+    let body = format!("[\n{}\n]\n", objects.join(",\n"));
+    ServedFile {
+        etag: format!("\"{}\"", RobotsVersion::from_body(body.as_bytes())),
+        body: body.into_bytes().into(),
+        cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

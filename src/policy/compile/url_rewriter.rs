@@ -1,0 +1,126 @@
+//! [`UrlRewriter`] replaces the origin's own host in URLs of its robots.txt by the site's host, and
+//! finds lines that must not be published. An origin that does not know its public name writes the
+//! host by which crawlgate reaches it, which may be an internal address.
+
+use crate::crawlers::is_public_address;
+use crate::policy::model::Policy;
+use crate::policy::origin::{HostOverride, InternalAuthorities};
+use crate::robots::{AbsoluteUrl, Authority, RobotsKey};
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// Domains of internal names (RFC 6761, RFC 6762, RFC 8375; ICANN reserved `internal`).
+const INTERNAL_DOMAINS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
+
+/// Rewrites URLs of the origin's file for one site.
+pub struct UrlRewriter<'a> {
+    pub policy: &'a Policy,
+    pub internal: &'a InternalAuthorities,
+}
+
+impl UrlRewriter<'_> {
+    /// The value of a line as it is published; `None` if the line must be left out, because it
+    /// names a host that crawlers cannot reach, or one of several words would have to change. A
+    /// value of Host, Sitemap or License may be a host without a scheme.
+    pub fn rewrite_value<'v>(&self, key: RobotsKey, value: &'v str) -> Option<Cow<'v, str>> {
+        if !matches!(
+            key,
+            RobotsKey::Host | RobotsKey::Sitemap | RobotsKey::License
+        ) && value.contains(char::is_whitespace)
+        {
+            // A URL may be one of several words (`Clean-param: a http://...`).
+            let mut words = value.split_whitespace();
+            let is_publishable = words.all(|word| self.rewrite_url(word).as_deref() == Some(word));
+            return is_publishable.then_some(Cow::Borrowed(value));
+        }
+        if !matches!(
+            key,
+            RobotsKey::Host | RobotsKey::Sitemap | RobotsKey::License
+        ) || value.contains("//")
+        {
+            return self.rewrite_url(value);
+        }
+        let url = format!("//{value}");
+        let published = self.rewrite_url(&url)?;
+        Some(Cow::Owned(published.strip_prefix("//")?.to_owned()))
+    }
+
+    /// A URL as it is published. Text that is no absolute URL, and URLs of the site, stay. The Host
+    /// value of the site's own origin becomes the site's first host. `None` for hosts of other
+    /// origins, servers and internal names.
+    fn rewrite_url<'v>(&self, url: &'v str) -> Option<Cow<'v, str>> {
+        let Some(read) = AbsoluteUrl::parse(url.as_bytes()) else {
+            return Some(Cow::Borrowed(url));
+        };
+        let default_port = read.default_port().unwrap_or_default();
+        let ports: &[&[u8]] = if read.scheme.is_empty() {
+            &[b"80", b"443"]
+        } else {
+            &[default_port]
+        };
+        let is_named_by = |other: &String| {
+            let other = Authority::parse(other.as_bytes());
+            ports
+                .iter()
+                .any(|port| read.authority.is_same_as(&other, port))
+        };
+        if self.policy.has_host(&read.authority, default_port) {
+            return Some(Cow::Borrowed(url));
+        }
+        let mut wanted = self
+            .internal
+            .hosts
+            .iter()
+            .filter(|wanted| is_named_by(&wanted.host))
+            .peekable();
+        if wanted.peek().is_some() {
+            if !wanted.any(|wanted| self.is_own_origin(wanted)) {
+                return None;
+            }
+            let host = &self
+                .policy
+                .hosts
+                .iter()
+                .find(|host| !host.value.wildcard)?
+                .value;
+            let colon = if read.scheme.is_empty() { "" } else { ":" };
+            let scheme = String::from_utf8_lossy(read.scheme);
+            let rest = String::from_utf8_lossy(read.rest);
+            return Some(Cow::Owned(format!("{scheme}{colon}//{host}{rest}")));
+        }
+        let is_unreachable =
+            is_internal_host(read.authority.name) && !self.policy.has_name(read.authority.name);
+        (!is_unreachable && !self.internal.servers.iter().any(is_named_by))
+            .then_some(Cow::Borrowed(url))
+    }
+
+    /// Whether the origin with this Host value is the site's.
+    fn is_own_origin(&self, wanted: &HostOverride) -> bool {
+        let hosts = &wanted.origin_hosts;
+        hosts.is_empty()
+            || self
+                .policy
+                .hosts
+                .iter()
+                .any(|own| hosts.contains(&own.to_string()))
+    }
+}
+
+/// Whether a host is not reachable from the Internet: a private address, a single label and so on.
+fn is_internal_host(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    match name.parse::<IpAddr>() {
+        Ok(address) => !is_public_address(address),
+        // Clients read `127.1` and `0x7f.0.0.1` as addresses, and decode escapes (WHATWG URL).
+        Err(_) if name.contains('%') || ends_in_number(&name) => true,
+        Err(_) => {
+            !name.contains('.') || INTERNAL_DOMAINS.iter().any(|domain| name.ends_with(domain))
+        }
+    }
+}
+
+/// Whether the last label of a name has only digits (or is empty), or begins with `0x`.
+fn ends_in_number(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
+}

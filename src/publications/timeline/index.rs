@@ -1,0 +1,200 @@
+//! [`LogIndex`]: an index of the publication log by host pattern. It finds which sites had the
+//! hosts of a pattern and what these sites published at that time. From both it makes
+//! [`TimelineSpan`]s: spans of time in which one publication counted for a host.
+
+use super::TimelineSpan;
+use crate::policy::model::HostPattern;
+use crate::publications::{Publication, PublicationLog, Tenure};
+use std::collections::{BTreeSet, HashMap};
+
+/// The tenures that may count for a host, by pattern, the closest pattern first. The tenures of one
+/// pattern do not overlap.
+pub(super) type TenureLevels<'a> = Vec<&'a [&'a Tenure]>;
+
+/// Identifies a tenure: its level, its site, and the numbers of its first and last change.
+pub(super) type TenureKey<'a> = (usize, &'a str, u64, u64);
+
+/// The tenures of one pattern; `None` stands for every other host.
+type PatternTenures<'a> = (Option<&'a HostPattern>, Vec<&'a Tenure>);
+
+/// A log, by the names of patterns and of sites. The name is empty for every other host.
+#[derive(Default)]
+pub(super) struct LogIndex<'a> {
+    tenures: HashMap<&'a str, Vec<PatternTenures<'a>>>,
+    publications: HashMap<&'a str, Vec<&'a Publication>>,
+}
+
+impl<'a> LogIndex<'a> {
+    pub(super) fn new(log: &'a PublicationLog) -> LogIndex<'a> {
+        let mut index = LogIndex::default();
+        for tenure in &log.tenures {
+            let pattern = tenure.pattern.as_ref();
+            let named = index
+                .tenures
+                .entry(pattern.map_or("", |pattern| &pattern.name))
+                .or_default();
+            match named.iter_mut().find(|(known, _)| *known == pattern) {
+                Some((_, tenures)) => tenures.push(tenure),
+                None => named.push((pattern, vec![tenure])),
+            }
+        }
+        for publication in &log.publications {
+            index
+                .publications
+                .entry(&publication.site)
+                .or_default()
+                .push(publication);
+        }
+        index
+    }
+
+    /// The tenures of all patterns that cover the hosts of `pattern`, the closest pattern first: the
+    /// name itself, wildcards above it from the longest to the shortest, and every other host. For
+    /// each name the pattern with the port comes before the one for any port.
+    pub(super) fn tenure_levels(&self, pattern: Option<&HostPattern>) -> TenureLevels<'_> {
+        let mut levels = TenureLevels::new();
+        if let Some(pattern) = pattern {
+            let mut name = pattern.name.as_str();
+            self.add_levels(&mut levels, name, pattern.wildcard, pattern.port);
+            while let Some((_, parent)) = name.split_once('.') {
+                self.add_levels(&mut levels, parent, true, pattern.port);
+                name = parent;
+            }
+        }
+        let every_other = self.tenures.get("").and_then(|named| named.first());
+        levels.extend(every_other.map(|(_, tenures)| tenures.as_slice()));
+        levels
+    }
+
+    /// Adds the tenures of the patterns with this name: first with this port, then for any port.
+    fn add_levels<'s>(
+        &'s self,
+        levels: &mut TenureLevels<'s>,
+        name: &str,
+        wildcard: bool,
+        port: Option<u16>,
+    ) {
+        let named = self.tenures.get(name).map_or(&[][..], Vec::as_slice);
+        for wanted in port.map(Some).into_iter().chain([None]) {
+            let found = named.iter().find(|(known, _)| {
+                known.is_some_and(|known| known.wildcard == wildcard && known.port == wanted)
+            });
+            levels.extend(found.map(|(_, tenures)| tenures.as_slice()));
+        }
+    }
+
+    /// A key for these levels. Levels with the same key have the same spans, so their patterns can
+    /// share a history.
+    pub(super) fn levels_key(&self, levels: &TenureLevels<'a>) -> Vec<TenureKey<'a>> {
+        let mut key = Vec::new();
+        for (level, tenures) in levels.iter().enumerate() {
+            for tenure in *tenures {
+                let site = tenure.site.as_str();
+                // The time before the first recorded publication makes no difference.
+                let first = self.publications.get(site).and_then(|known| known.first());
+                let first = first.map_or(0, |first| first.span.since.number);
+                let since = tenure.span.since.number.max(first);
+                key.push((level, site, since, tenure.span.end()));
+            }
+        }
+        key
+    }
+
+    /// What was published for these levels, the oldest first, without overlaps. A tenure of a wider
+    /// pattern counts only where none of a closer one does.
+    pub(super) fn spans(&self, levels: &TenureLevels<'a>) -> Vec<TimelineSpan<'a>> {
+        let mut spans: Vec<TimelineSpan<'a>> = Vec::new();
+        for tenures in levels {
+            let level = tenures.iter().flat_map(|tenure| {
+                let known = self
+                    .publications
+                    .get(tenure.site.as_str())
+                    .map_or(&[][..], Vec::as_slice);
+                known
+                    .iter()
+                    .filter_map(|publication| overlapping_span(tenure, publication))
+            });
+            let mut gaps: Vec<TimelineSpan<'a>> = level
+                .flat_map(|span| uncovered_parts(span, &spans))
+                .collect();
+            spans.append(&mut gaps);
+            spans.sort_by_key(|span| span.since.number);
+        }
+        spans
+    }
+}
+
+/// All patterns that need a history of their own: each name with each port, because a wider pattern
+/// may name another port, and every other host (`None`).
+pub(super) fn distinct_patterns(indexes: &[LogIndex<'_>]) -> Vec<Option<HostPattern>> {
+    let mut ports: BTreeSet<Option<u16>> = BTreeSet::from([None]);
+    let mut names: BTreeSet<(bool, &str)> = BTreeSet::new();
+    for index in indexes {
+        let named = index.tenures.values().flatten();
+        for pattern in named.filter_map(|(pattern, _)| *pattern) {
+            ports.insert(pattern.port);
+            names.insert((pattern.wildcard, &pattern.name));
+        }
+    }
+    let mut patterns = Vec::new();
+    for (wildcard, name) in names {
+        for port in &ports {
+            patterns.push(Some(HostPattern {
+                wildcard,
+                name: name.to_owned(),
+                port: *port,
+            }));
+        }
+    }
+    patterns.push(None);
+    patterns
+}
+
+/// The time in which a publication counted for the hosts of a tenure; `None` if they do not overlap.
+fn overlapping_span<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<TimelineSpan<'a>> {
+    let since = [tenure.span.since, publication.span.since]
+        .into_iter()
+        .max_by_key(|change| change.number)?;
+    let until = tenure
+        .span
+        .until
+        .into_iter()
+        .chain(publication.span.until)
+        .min_by_key(|change| change.number);
+    let span = TimelineSpan {
+        publication,
+        since,
+        until,
+    };
+    (since.number < span.end()).then_some(span)
+}
+
+/// The parts of a span that no other span covers. The others are sorted and do not overlap.
+fn uncovered_parts<'a>(
+    span: TimelineSpan<'a>,
+    covered: &[TimelineSpan<'a>],
+) -> Vec<TimelineSpan<'a>> {
+    let mut parts = Vec::new();
+    let mut since = Some(span.since);
+    let first = covered.partition_point(|other| other.end() <= span.since.number);
+    for other in &covered[first..] {
+        let Some(begin) = since.filter(|_| other.since.number < span.end()) else {
+            break;
+        };
+        if begin.number < other.since.number {
+            parts.push(TimelineSpan {
+                since: begin,
+                until: Some(other.since),
+                ..span
+            });
+        }
+        since = other.until;
+    }
+    if let Some(begin) = since.filter(|begin| begin.number < span.end()) {
+        parts.push(TimelineSpan {
+            since: begin,
+            ..span
+        });
+    }
+    parts
+}

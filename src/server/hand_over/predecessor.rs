@@ -1,0 +1,137 @@
+//! After an upgrade, the new process (this one) follows the previous process, which still answers
+//! its last requests, until it ends. Meanwhile this process records which robots.txt the previous
+//! one serves to crawlers, so that both count.
+
+use super::{UpgradeRefusal, Upgrades};
+use crate::facts::{AnyFact, Fact};
+use crate::locks::lock;
+use crate::server::ServerError;
+use crate::server::service_manager::notify_ready;
+use crate::threads::spawn;
+use crate::upgrade::{Predecessor, Successor, SuccessorMessage};
+use crate::upkeep::Instance;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// The limit for the previous process to end when it is asked to.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Upgrades {
+    /// Makes sure that the previous process has ended. With `may_end_it`, asks it to end and waits
+    /// at most `END_TIMEOUT`. Refuses if it still runs.
+    pub(super) fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
+        let predecessor = lock(&self.predecessor);
+        let Some(channel) = &*predecessor else {
+            return Ok(());
+        };
+        if !may_end_it {
+            return Err(UpgradeRefusal::Draining);
+        }
+        // An error means that it has just ended, which is noticed soon.
+        let _ = channel.send(&SuccessorMessage::EndNow, &[]);
+        let waited = self
+            .has_ended
+            .wait_timeout_while(predecessor, END_TIMEOUT, |left| left.is_some());
+        let (predecessor, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if predecessor.is_some() {
+            Err(UpgradeRefusal::Draining)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Notifies the previous process, if there is one, that the logs were rotated, because it writes
+    /// to them, too.
+    pub fn notify_log_rotation(&self) {
+        if let Some(channel) = &*lock(&self.predecessor) {
+            // An error means that it has ended and writes nothing more.
+            let _ = channel.send(&SuccessorMessage::LogsRotated, &[]);
+        }
+    }
+
+    /// Follows the previous process to its end, in a thread of its own: the ledger records which
+    /// robots.txt that process serves, and how it ended. When that process accepts no connections
+    /// any more, this one takes over its control socket (`control_lock`). Call it before any
+    /// listener accepts connections.
+    pub fn follow_predecessor(
+        self: &Arc<Upgrades>,
+        successor: Successor,
+        control_lock: Option<OwnedFd>,
+    ) -> Result<(), ServerError> {
+        let predecessor = successor.wait_to_serve()?;
+        self.services.store.commit_take_over()?;
+        let channel = predecessor.channel.try_clone();
+        let channel =
+            channel.map_err(ServerError::from_io("cannot speak with the process before"))?;
+        *lock(&self.predecessor) = Some(channel);
+        self.shares_listeners.store(true, Ordering::Release);
+        let upgrades = self.clone();
+        let started = spawn("predecessor", move || {
+            upgrades.follow_to_end(predecessor, control_lock);
+        });
+        started.map(drop).map_err(ServerError::from_io(
+            "cannot start the thread for the process before",
+        ))
+    }
+
+    /// Handles the messages of the previous process, which still answers its last requests: serves
+    /// alone after the first one, and records the copies of robots.txt that it served. Returns when
+    /// it says farewell, or when its channel ends: then every crawler counts as served with every
+    /// version that was published meanwhile.
+    fn follow_to_end(
+        self: &Arc<Upgrades>,
+        predecessor: Predecessor,
+        control_lock: Option<OwnedFd>,
+    ) {
+        let Instance {
+            ledger,
+            behaviours,
+            sites,
+            clock,
+            ..
+        } = &*self.services.instance;
+        let cut_off = predecessor.follow(
+            || {
+                self.shares_listeners.store(false, Ordering::Release);
+                notify_ready();
+                self.control.take_over(control_lock, self.commands());
+                if let Some(channel) = &*lock(&self.predecessor) {
+                    // The previous process waits for this message.
+                    let _ = channel.send(&SuccessorMessage::CommandsAnswered, &[]);
+                }
+            },
+            |Fact { at, fact, .. }| match fact {
+                AnyFact::ServedVersion(served) => {
+                    ledger.record_predecessor_served(&sites.snapshot(), &served, at)
+                }
+                AnyFact::ClientMark(mark) => behaviours
+                    .marked_clients
+                    .add_peer_mark(mark, clock.moment()),
+                _ => {}
+            },
+        );
+        ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
+        match cut_off {
+            Some(0) => {
+                tracing::info!(
+                    predecessor = "answered",
+                    "upgrade: the process before has answered its last request"
+                )
+            }
+            Some(connections) => tracing::info!(
+                predecessor = "cut_off",
+                connections,
+                "upgrade: the process before has cut off its last connections"
+            ),
+            None => tracing::warn!(
+                predecessor = "lost",
+                "upgrade: the process before ended without a farewell; every crawler counts as served what was \
+                 published meanwhile"
+            ),
+        }
+        *lock(&self.predecessor) = None;
+        self.has_ended.notify_all();
+    }
+}

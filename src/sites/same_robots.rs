@@ -1,0 +1,47 @@
+//! [`has_same_robots`]: whether a change of a site leaves its robots.txt as it is, so that nothing is
+//! to be published. [`identity_digest`] stands for the names by which a site tells crawlers apart.
+
+use crate::crawlers::Registry;
+use crate::policy::{Site, SiteEntry};
+use sha2::{Digest, Sha256};
+
+/// Whether two entries of a site publish the same robots.txt, are both or neither 503, and tell
+/// crawlers apart by the same names.
+pub fn has_same_robots(before: &SiteEntry, new: &SiteEntry) -> bool {
+    before.site.robots_txt.version == new.site.robots_txt.version
+        && before.robots_txt.is_unavailable() == new.robots_txt.is_unavailable()
+        && identity_digest(&before.site) == identity_digest(&new.site)
+}
+
+/// A digest of the names by which crawlers are told apart on a site: those of the registry, the
+/// site's tokens, and the crawlers of its policy. If it changes, copies that were served before may
+/// be recorded under another name.
+pub fn identity_digest(site: &Site) -> u64 {
+    let mut digest = Sha256::new();
+    for crawler in Registry::builtin().crawlers() {
+        for text in crawler
+            .markers
+            .iter()
+            .chain([&crawler.id])
+            .chain(&crawler.shares_cache)
+        {
+            digest.update(text.as_bytes());
+            digest.update([0]);
+        }
+    }
+    for token in site.tokens.tokens() {
+        digest.update(token.as_bytes());
+        digest.update([1]);
+    }
+    for own in &site.policy.crawlers {
+        for text in own.user_agent.iter().chain([&own.token]) {
+            digest.update(text.value.as_bytes());
+            digest.update([2]);
+        }
+    }
+    digest
+        .finalize()
+        .iter()
+        .take(8)
+        .fold(0, |all, byte| all << 8 | u64::from(*byte))
+}

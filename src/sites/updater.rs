@@ -1,0 +1,288 @@
+//! [`SiteUpdater`] reloads the policies: it reads the policy directory, applies what changed to the
+//! [`SiteCatalog`], and publishes the result, so that requests are judged by it. The
+//! [`SiteManager`](super::SiteManager) calls it under a lock.
+
+use super::catalog::SiteCatalog;
+use super::default_sites::DefaultSite;
+use super::origins::{InitialOrigins, OriginFiles};
+use super::plan::{plan_changes, plan_default_sites};
+use super::policy_directory::{self, PolicyText, UnreadableFile, UnreadableReason, policy_path};
+use super::policy_file::{ReloadOutcome, RemoveError, SiteCompiler, SiteReload};
+use super::publisher::Publisher;
+use super::status::SitesStatus;
+use super::stored_state::StoredSiteState;
+use super::{SiteOptions, StartError};
+use crate::facts::{FactSubscribers, diff_facts};
+use crate::finding::Finding;
+use crate::policy::Snapshot;
+use crate::state::{RestoredState, StateStore};
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The state that only a change of the sites reads or writes.
+pub(super) struct SiteUpdater {
+    policies: PathBuf,
+    may_be_missing: bool,
+    pub(super) catalog: SiteCatalog,
+    pub(super) publisher: Publisher,
+    /// The stored state of the catalog as the store last got it.
+    last_stored: StoredSiteState,
+    last_reload: Timestamp,
+    /// The problem with the directory itself.
+    problem: Option<Finding>,
+    /// Snapshots that requests may still use. They are freed here, so that no request spends time on
+    /// it.
+    pub(super) former_snapshots: Vec<Arc<Snapshot>>,
+}
+
+impl SiteUpdater {
+    /// The state before the first load, with the stored state of an earlier process. It has no
+    /// policy file and no site yet. Without listed default sites there is one for every host.
+    pub(super) fn new(
+        options: &SiteOptions,
+        store: &StateStore,
+        restored: &RestoredState,
+        compiler: SiteCompiler,
+        now: Timestamp,
+    ) -> SiteUpdater {
+        let InitialOrigins {
+            copies,
+            default_sites,
+            for_every_site,
+            ..
+        } = options.origins.clone();
+        let stored_state = StoredSiteState::from_facts(&restored.facts);
+        SiteUpdater {
+            policies: options.policies.clone(),
+            may_be_missing: options.may_be_missing,
+            publisher: Publisher::new(store.clone(), restored, now),
+            last_stored: stored_state.clone(),
+            catalog: SiteCatalog {
+                compiler,
+                files: BTreeMap::new(),
+                default_sites: BTreeMap::new(),
+                listed_default_sites: if default_sites.is_empty() {
+                    vec![DefaultSite::catch_all()]
+                } else {
+                    default_sites
+                },
+                origins: OriginFiles {
+                    by_site: copies,
+                    for_every_site,
+                },
+                stored_state,
+            },
+            last_reload: now,
+            problem: None,
+            former_snapshots: Vec::new(),
+        }
+    }
+
+    /// Reads the policy directory and applies what changed, then what is due by the clock, then the
+    /// default sites. Returns the outcome and the findings of each file, and whether requests need a
+    /// new snapshot.
+    ///
+    /// # Errors
+    /// The directory cannot be read: nothing changes, and the problem is kept for the status.
+    pub(super) fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), StartError> {
+        self.last_reload = now;
+        let found = self.read_directory();
+        self.problem = found.as_ref().err().map(StartError::finding);
+        let found = self.add_missing_files(found?);
+        let files = policy_directory::read_included_files(&self.policies);
+        let included_files_changed = files != self.catalog.compiler.files;
+        self.catalog.compiler.files = files;
+        let changes = plan_changes(
+            found,
+            included_files_changed,
+            &self.catalog,
+            &self.publisher.log,
+            now,
+        );
+        let mut outcomes: BTreeMap<String, ReloadOutcome> = self
+            .catalog
+            .files
+            .iter()
+            .map(|(name, file)| (name.clone(), file.unchanged_outcome()))
+            .collect();
+        let mut has_changed = false;
+        // Sites that end come first in a plan, so that their hosts are free.
+        for change in changes {
+            let name = change.site.clone();
+            let had = self.catalog.site(&name).cloned();
+            let outcome = self.catalog.apply(change, now);
+            let has = self.catalog.site(&name);
+            has_changed |= match (&had, has) {
+                (Some(had), Some(has)) => !Arc::ptr_eq(had, has),
+                (had, has) => had.is_some() != has.is_some(),
+            };
+            outcomes.insert(name, outcome);
+        }
+        has_changed |= !self.catalog.recompile_due_sites(now).is_empty();
+        if let Some(change) = plan_default_sites(&self.catalog, &self.publisher.log, now) {
+            self.catalog.apply_default_sites(change, now);
+            has_changed = true;
+        }
+        has_changed |= self.publisher.is_due(now);
+        let mut reports = Vec::new();
+        for (site, outcome) in outcomes {
+            let file = self.catalog.files.get(&site);
+            reports.push(SiteReload {
+                findings: file.map(|file| file.findings.clone()).unwrap_or_default(),
+                site,
+                outcome,
+            });
+        }
+        Ok((reports, has_changed))
+    }
+
+    /// The policy files by site. A missing directory counts as empty if it may be missing.
+    fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, StartError> {
+        match policy_directory::read_policies(&self.policies) {
+            Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(BTreeMap::new())
+            }
+            // The sites in force stay if the directory cannot be read.
+            Err(source) => Err(StartError::Directory {
+                directory: self.policies.clone(),
+                source,
+            }),
+            Ok(found) => Ok(found),
+        }
+    }
+
+    /// Adds an entry "removed" for each site with a last good policy and no file, because its policy
+    /// stays in force.
+    fn add_missing_files(
+        &self,
+        mut found: BTreeMap<String, PolicyText>,
+    ) -> BTreeMap<String, PolicyText> {
+        for site in self.catalog.stored_state.last_good.keys() {
+            if found.contains_key(site) {
+                continue;
+            }
+            let path = match self.catalog.files.get(site) {
+                Some(known) => policy_path(&known.text),
+                None => self
+                    .policies
+                    .join(format!("{site}.yaml"))
+                    .display()
+                    .to_string(),
+            };
+            let why = UnreadableReason::Removed(site.clone());
+            found.insert(site.clone(), Err(UnreadableFile { path, why }));
+        }
+        found
+    }
+
+    /// Removes the last good policies of these sites, whose files are gone, and loads what changed.
+    /// Returns the same as `load`.
+    ///
+    /// # Errors
+    /// A site has a file, or is not known, or the directory cannot be read.
+    pub(super) fn remove_sites(
+        &mut self,
+        sites: &[String],
+        now: Timestamp,
+    ) -> Result<(Vec<SiteReload>, bool), RemoveError> {
+        let found = self
+            .read_directory()
+            .map_err(|error| RemoveError::Directory(error.to_string()))?;
+        for site in sites {
+            if let Some(text) = found.get(site) {
+                return Err(RemoveError::FileExists {
+                    site: site.clone(),
+                    path: policy_path(text),
+                });
+            }
+            if !self.catalog.stored_state.last_good.contains_key(site)
+                && !self.catalog.files.contains_key(site)
+            {
+                let sites = self.catalog.files.keys().cloned().collect();
+                return Err(RemoveError::UnknownSite {
+                    site: site.clone(),
+                    sites,
+                });
+            }
+        }
+        for site in sites {
+            self.catalog.stored_state.last_good.remove(site);
+        }
+        self.load(now)
+            .map_err(|error| RemoveError::Directory(error.to_string()))
+    }
+
+    /// Fails a start with the findings of all files that have a mistake and no last good policy in
+    /// force; with `strict`, of all files that are not in force as they are, also missing ones. Logs
+    /// the other files that are not in force.
+    pub(super) fn check_broken_files(&self, strict: bool) -> Result<(), StartError> {
+        let mut broken = String::new();
+        for (name, file) in &self.catalog.files {
+            if file.is_active() {
+                continue;
+            }
+            if (file.active.is_none() && !file.is_missing()) || strict {
+                broken.push_str(&file.rendered);
+                broken.push('\n');
+            } else {
+                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; the last good policy is, if there is one");
+            }
+        }
+        if broken.is_empty() {
+            Ok(())
+        } else {
+            Err(StartError::Policies(broken))
+        }
+    }
+
+    /// Prunes the catalog, and publishes its sites with their present pauses. Stores the changes of
+    /// the catalog's state with the same publication. Returns the new snapshot, in which a deferred
+    /// change is not in force.
+    pub(super) fn publish(&mut self, now: Timestamp) -> Snapshot {
+        self.catalog.prune(&self.publisher.log, now);
+        let pauses = &self.catalog.stored_state.pauses;
+        let sites = self
+            .catalog
+            .entries()
+            .map(|entry| {
+                entry
+                    .clone()
+                    .with_pauses(pauses.for_site(&entry.site, now), now)
+            })
+            .collect();
+        let others = diff_facts(
+            self.last_stored.to_facts(),
+            self.catalog.stored_state.to_facts(),
+            now,
+        );
+        self.last_stored = self.catalog.stored_state.clone();
+        self.publisher.publish(sites, pauses, others, now)
+    }
+
+    /// Notifies subscribers that an operator began or ended the pauses of a site, or of all sites.
+    pub(super) fn notify_pauses(
+        &self,
+        subscribers: &FactSubscribers,
+        site: Option<&str>,
+        now: Timestamp,
+    ) {
+        for entry in self.catalog.entries() {
+            let name = &entry.site.name;
+            if site.is_none_or(|site| site == name) {
+                subscribers.notify(|| self.catalog.stored_state.pauses.run_time_fact(name, now));
+            }
+        }
+    }
+
+    /// The status without what the snapshot adds.
+    pub(super) fn file_status(&self) -> SitesStatus {
+        SitesStatus {
+            last_reload: self.last_reload,
+            sites: self.catalog.file_status(self.problem.is_none()),
+            warnings: self.problem.iter().cloned().collect(),
+            ..SitesStatus::default()
+        }
+    }
+}

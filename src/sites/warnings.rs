@@ -1,0 +1,84 @@
+//! The warnings of a [`SiteManager`] to operators: that a change of a policy is not in force yet,
+//! and that the stored state is missing, unreadable, or cannot be written.
+
+use super::SiteManager;
+use super::publisher::Deferral;
+use crate::finding::Finding;
+use crate::state::StoreHealth;
+
+impl SiteManager {
+    /// Why a change that was just made is not in force yet, or would be lost with the process.
+    pub fn persistence_problems(&self) -> Vec<Finding> {
+        self.deferral_finding()
+            .into_iter()
+            .chain(self.store_health_finding())
+            .collect()
+    }
+
+    /// The problem of the state store. `None` if it is healthy, or if the settings name no directory.
+    fn store_health_finding(&self) -> Option<Finding> {
+        match self.store.health() {
+            StoreHealth::Healthy | StoreHealth::NoDirectory => None,
+            health => Some(Finding::new("state-directory", health.to_string())),
+        }
+    }
+
+    /// Warnings about stored state: an unhealthy store, a state of the previous run that could not
+    /// be read and was set aside, and `robots.previous` without a state directory.
+    pub(super) fn store_warnings(&self) -> impl Iterator<Item = Finding> {
+        let set_aside = self.set_aside.as_ref().map(|file| {
+            Finding::new(
+                "state-set-aside",
+                format!(
+                    "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
+                     one. Check pauses, and remove the file when it is of no more use.",
+                    file.display()
+                ),
+            )
+        });
+        self.store_health_finding()
+            .into_iter()
+            .chain(set_aside)
+            .chain(self.ignored_previous_warning())
+    }
+
+    /// A warning that names the sites whose policies have `robots.previous`, if the state is in
+    /// memory only: then every start looks like the first one.
+    fn ignored_previous_warning(&self) -> Option<Finding> {
+        let snapshot = self.snapshot.load();
+        let sites: Vec<&str> = snapshot
+            .sites()
+            .iter()
+            .filter(|entry| entry.site.policy.robots.previous.is_some())
+            .map(|entry| entry.site.name.as_str())
+            .collect();
+        if sites.is_empty() || !self.store.health().is_in_memory() {
+            return None;
+        }
+        Some(Finding::new(
+            "previous-without-state",
+            format!(
+                "`robots.previous` has no effect ({}): crawlgate keeps no state, so every start looks like the first one. Set \
+                 `state` to a directory that outlasts a restart.",
+                sites.join(", ")
+            ),
+        ))
+    }
+
+    /// Why new sites are not in force yet; `None` if nothing is deferred.
+    pub(super) fn deferral_finding(&self) -> Option<Finding> {
+        Some(match &*self.deferral.load_full()? {
+            Deferral::Uncommitted(_) => Finding::new(
+                "waits-for-state",
+                "new policies and pauses of robots.txt wait, because the state directory cannot be written and a crash now \
+                 would mislead the next start; they come into force after some 20 seconds at most",
+            ),
+            Deferral::Unannounced(_) => Finding::new(
+                "waits-for-store",
+                "a new robots.txt, or a pause of one, waits, because the other instances cannot be told of it in the store and \
+                 would call crawlers violators that obey what is new; it comes into force once the store takes it. Modes, tags \
+                 and pauses of pages are in force",
+            ),
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! [`PeriodCounts`]: the requests that one instance of crawlgate counted in one hour, day or week.
+//! Instances in front of the same sites exchange these counts as [`PeerCounts`], so that each
+//! dashboard can show the sums.
+
+use crate::record::RequestCounts;
+use crate::time::Timestamp;
+use crate::verdict::IdentityStatus;
+use std::collections::BTreeMap;
+
+/// The most rows of one period. Rows with fewer requests are added up over all sites.
+pub const MAX_PEER_ROWS: usize = 1_000;
+
+/// Site, crawler, identity and counts. Visitors have no identity.
+pub type PeriodCountsRow = (String, String, Option<IdentityStatus>, RequestCounts);
+
+/// The counts of one instance in one period.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PeriodCounts {
+    /// When the counts were read, in seconds since 1970.
+    pub at: i64,
+    /// An empty site stands for several.
+    pub(super) rows: Vec<PeriodCountsRow>,
+}
+
+/// The counts of a peer in one period.
+#[derive(Clone, Debug)]
+pub struct PeerCounts {
+    /// The id of the peer.
+    pub instance: String,
+    /// The beginning of the period.
+    pub start: Timestamp,
+    /// Its counts.
+    pub counted: PeriodCounts,
+}
+
+impl PeriodCounts {
+    /// Keeps the `MAX_PEER_ROWS` rows with the most requests. The others are added up for each
+    /// crawler and identity, with an empty site. `at` is when they were read.
+    pub(super) fn from_rows(mut rows: Vec<PeriodCountsRow>, at: Timestamp) -> PeriodCounts {
+        rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
+        let rest = rows.split_off(rows.len().min(MAX_PEER_ROWS));
+        let mut of_several: BTreeMap<(String, Option<IdentityStatus>), RequestCounts> =
+            BTreeMap::new();
+        for (_, crawler, identity, counts) in rest {
+            of_several
+                .entry((crawler, identity))
+                .or_default()
+                .add_all(&counts);
+        }
+        rows.extend(
+            of_several
+                .into_iter()
+                .map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
+        );
+        PeriodCounts { at: at.0, rows }
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}

@@ -1,0 +1,237 @@
+//! Adds up the request counts of several instances of crawlgate. [`HistoryReader::period_counts`]
+//! returns the counts of this instance for its peers (the other instances), and
+//! [`HistoryReader::with_peers`] adds those of the peers to its own.
+
+use super::PeriodLength;
+use super::peer_counts::{PeerCounts, PeriodCounts, PeriodCountsRow};
+use super::read::{HistoryError, HistoryMemory, HistoryReader, read_counts, read_identity};
+use super::tables::{
+    add_to_row, add_with_sums, count_columns, counts_table, prepare_add, query_rows,
+};
+use crate::time::Timestamp;
+
+impl HistoryReader {
+    /// The counts of this instance, until `now`, in the period of length `step` that begins exactly
+    /// at `start`: a row for each site, crawler and identity, without the sums. Empty if `start`
+    /// begins no period.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn period_counts(
+        &self,
+        step: PeriodLength,
+        start: Timestamp,
+        now: Timestamp,
+    ) -> Result<PeriodCounts, HistoryError> {
+        let counted = self.query(|connection| {
+            let table = counts_table(step);
+            let columns = count_columns(str::to_owned);
+            let sql = format!(
+                "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
+                 (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
+            );
+            query_rows(connection, &sql, [start], |row| {
+                Ok((
+                    row.get(0)?,
+                    row.get(1)?,
+                    read_identity(row, 2)?,
+                    read_counts(row, 3)?,
+                ))
+            })
+        })?;
+        Ok(PeriodCounts::from_rows(counted, now))
+    }
+
+    /// A reader of the added counts of this instance and its peers, for periods of length `step`:
+    /// its own since `from`, and all of `peers`. Counts of other lengths are empty, and everything
+    /// but counts is of this instance. Returns a reader of this instance alone if SQLite has no
+    /// memory.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn with_peers(
+        &self,
+        step: PeriodLength,
+        from: Timestamp,
+        peers: &[PeerCounts],
+    ) -> Result<HistoryReader, HistoryError> {
+        let Some(sum) = HistoryMemory::new() else {
+            return Ok(self.clone());
+        };
+        let own: Vec<(Timestamp, PeriodCountsRow)> = self.query(|connection| {
+            let table = counts_table(step);
+            let columns = count_columns(str::to_owned);
+            let sql = format!(
+                "SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1"
+            );
+            query_rows(connection, &sql, [from], |row| {
+                let counted = (
+                    row.get(0)?,
+                    row.get(2)?,
+                    read_identity(row, 3)?,
+                    read_counts(row, 4)?,
+                );
+                Ok((row.get(1)?, counted))
+            })
+        })?;
+        sum.query(|connection| {
+            connection.execute_batch("BEGIN")?;
+            let mut statement = prepare_add(connection, step)?;
+            for (start, (site, crawler, identity, counts)) in &own {
+                add_to_row(&mut statement, *start, site, crawler, *identity, counts)?;
+            }
+            for PeerCounts { start, counted, .. } in peers {
+                for (site, crawler, identity, counts) in &counted.rows {
+                    add_with_sums(&mut statement, *start, site, crawler, *identity, counts)?;
+                }
+            }
+            connection.execute_batch("COMMIT")
+        })?;
+        Ok(HistoryReader::from_sum(sum, self.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PeerCounts, PeriodCounts};
+    use crate::record::{CountedAction, RequestCounts};
+    use crate::state::history::peer_counts::MAX_PEER_ROWS;
+    use crate::state::history::read::HistoryMemory;
+    use crate::state::history::{HOUR, HistoryBatch, HistoryReader, PeriodLength};
+    use crate::time::Timestamp;
+    use crate::verdict::{IdentityStatus, Kind};
+    use std::sync::Arc;
+
+    const NOW: Timestamp = Timestamp(1_795_305_600);
+
+    fn read_counts(requests: u64) -> RequestCounts {
+        let mut counts = RequestCounts::default();
+        counts.add(Kind::Violation, CountedAction::WouldBlock, requests);
+        counts.set_older_until(Kind::Unproven, Timestamp(requests as i64));
+        counts
+    }
+
+    /// A history with requests on sites, by crawlers, some hours ago.
+    fn history(requests: &[(&str, &str, i64, u64)]) -> HistoryReader {
+        let memory = HistoryMemory::new().expect("memory");
+        for (site, crawler, hours, count) in requests {
+            let mut batch = HistoryBatch::default();
+            batch.add_requests(
+                Timestamp(NOW.0 - hours * HOUR),
+                site,
+                crawler,
+                (*crawler != "none").then_some(IdentityStatus::Unverified),
+                &read_counts(*count),
+            );
+            memory.add(&batch, NOW);
+        }
+        HistoryReader::from_memory(Some(Arc::new(memory)))
+    }
+
+    fn peer_counts(history: &HistoryReader, instance: &str, hours: i64) -> PeerCounts {
+        let start = PeriodLength::Hour.start_of(Timestamp(NOW.0 - hours * HOUR));
+        let counted = history
+            .period_counts(PeriodLength::Hour, start, NOW)
+            .expect("read");
+        let written = serde_json::to_string(&counted).expect("written");
+        assert_eq!(
+            serde_json::from_str::<PeriodCounts>(&written).expect("read"),
+            counted
+        );
+        PeerCounts {
+            instance: instance.into(),
+            start,
+            counted,
+        }
+    }
+
+    /// The requests of each hour.
+    fn requests(history: &HistoryReader, site: &str, crawler: &str) -> Vec<u64> {
+        let series = history
+            .counts_over_time(site, crawler, Timestamp(0), PeriodLength::Hour)
+            .expect("read");
+        series
+            .iter()
+            .map(|(_, counts)| counts.total().requests())
+            .collect()
+    }
+
+    #[test]
+    fn sum_of_histories_has_the_counts_of_each() {
+        let own = history(&[
+            ("shop", "gptbot", 0, 2),
+            ("shop", "gptbot", 1, 3),
+            ("shop", "none", 0, 9),
+        ]);
+        let other = history(&[
+            ("shop", "gptbot", 0, 5),
+            ("blog", "bingbot", 0, 7),
+            ("shop", "none", 0, 1),
+        ]);
+        let sum = own
+            .with_peers(
+                PeriodLength::Hour,
+                Timestamp(0),
+                &[peer_counts(&other, "b", 0)],
+            )
+            .expect("a sum");
+        assert_eq!(requests(&sum, "shop", "gptbot"), [3, 7]);
+        assert_eq!(
+            (
+                requests(&sum, "", "gptbot"),
+                requests(&sum, "blog", "bingbot")
+            ),
+            (vec![3, 7], vec![7])
+        );
+        assert_eq!(
+            (requests(&sum, "", ""), requests(&sum, "shop", "")),
+            (vec![3, 14], vec![3, 7])
+        );
+        assert_eq!(
+            (requests(&sum, "", "none"), requests(&sum, "shop", "none")),
+            (vec![10], vec![10])
+        );
+        let sites = sum
+            .counts_by_site("", Timestamp(0), PeriodLength::Hour)
+            .expect("read");
+        assert_eq!(sites.len(), 2);
+        assert_eq!(requests(&own, "", ""), [3, 2], "it is unchanged");
+        let of_gptbot = sum.counts_by_site("gptbot", Timestamp(0), PeriodLength::Hour);
+        let [(_, counts)] = &of_gptbot.expect("read")[..] else {
+            panic!("one site");
+        };
+        let counts = counts.total();
+        let latest = Some(Timestamp(5));
+        assert_eq!(
+            (counts.requests(), counts.older_until(Kind::Unproven)),
+            (10, latest)
+        );
+    }
+
+    #[test]
+    fn counts_of_very_many_sites_are_only_in_the_sums() {
+        let many: Vec<String> = (0..MAX_PEER_ROWS + 50)
+            .map(|number| format!("site{number}"))
+            .collect();
+        let visits: Vec<(&str, &str, i64, u64)> = many
+            .iter()
+            .map(|site| (site.as_str(), "gptbot", 0, 2))
+            .collect();
+        let counts = peer_counts(&history(&visits), "b", 0);
+        assert_eq!(counts.counted.rows.len(), MAX_PEER_ROWS + 1);
+        let sum = history(&[])
+            .with_peers(PeriodLength::Hour, Timestamp(0), &[counts])
+            .expect("a sum");
+        let all = 2 * many.len() as u64;
+        assert_eq!(
+            (requests(&sum, "", "gptbot"), requests(&sum, "", "")),
+            (vec![all], vec![all])
+        );
+        assert_eq!(
+            sum.counts_by_site("gptbot", Timestamp(0), PeriodLength::Hour)
+                .expect("read")
+                .len(),
+            MAX_PEER_ROWS
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! [`LogFile`]: a log file that is appended in whole lines. If it was renamed, removed or replaced,
+//! it is created again under its path. If that fails, lines go into the old file, and
+//! [`LogFile::reopen_problem`] says why. A line that was written in part, for example on a full
+//! disk, is ended before the next one, and every lost line is counted.
+
+use crate::files::open_nonblocking;
+use crate::locks::lock;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Held while a log is written to standard output, so that two logs do not mix their lines.
+static STDOUT_LOCK: Mutex<()> = Mutex::new(());
+
+/// The open file of a log.
+pub struct LogFile {
+    /// The name of the log in messages.
+    name: String,
+    file: File,
+    /// `None` for standard output.
+    path: Option<PathBuf>,
+    /// Whether the file ends with a part of a line.
+    torn: bool,
+    /// Why the file could not be created again the last time that lines were written.
+    reopen_problem: Option<String>,
+}
+
+/// The error of a write, with the number of lines that are not in the file.
+#[derive(Debug)]
+pub struct LostLines {
+    pub lines: u64,
+    pub error: io::Error,
+}
+
+impl LogFile {
+    /// Opens the file for appending, and creates it if it does not exist. `name` is for messages,
+    /// which add the path.
+    pub fn open(name: &str, path: &Path) -> io::Result<LogFile> {
+        let (file, torn) = open_for_append(path)?;
+        let name = format!("{name} {}", path.display());
+        Ok(LogFile {
+            name,
+            file,
+            path: Some(path.to_owned()),
+            torn,
+            reopen_problem: None,
+        })
+    }
+
+    /// Standard output, with a descriptor of its own. A pipe that nothing reads blocks the writer,
+    /// and `std::io::Stdout` would stay locked, so that the end of the process could not flush it.
+    pub fn stdout(name: &str) -> io::Result<LogFile> {
+        let file = io::stdout().as_fd().try_clone_to_owned()?.into();
+        Ok(LogFile {
+            name: name.to_owned(),
+            file,
+            path: None,
+            torn: false,
+            reopen_problem: None,
+        })
+    }
+
+    /// Appends whole lines to the file at the log's path, which is created again if it was renamed
+    /// or removed. If that fails, the lines go into the renamed file (see
+    /// [`LogFile::reopen_problem`]).
+    pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), LostLines> {
+        let _alone = self.path.is_none().then(|| lock(&STDOUT_LOCK));
+        let was_logged = self.reopen_problem.take().is_some();
+        if let Err(error) = self.reopen_if_moved() {
+            self.continue_with_renamed(error, was_logged)
+                .map_err(|error| LostLines {
+                    lines: count_lines(lines),
+                    error,
+                })?;
+        }
+        self.append_lines(lines)
+    }
+
+    /// Appends whole lines to the open file.
+    fn append_lines(&mut self, lines: &[u8]) -> Result<(), LostLines> {
+        self.end_torn_line().map_err(|error| LostLines {
+            lines: count_lines(lines),
+            error,
+        })?;
+        self.append(lines).map_err(|(written, error)| {
+            let unwritten = &lines[written..];
+            // A line without its line end is not lost: the line end is written before the next
+            // line.
+            let ended = u64::from(self.torn && unwritten.first() == Some(&b'\n'));
+            LostLines {
+                lines: count_lines(unwritten) - ended,
+                error,
+            }
+        })
+    }
+
+    /// Why the last lines went into a file that no longer has the log's path; `None` if they did
+    /// not.
+    pub fn reopen_problem(&self) -> Option<&str> {
+        self.reopen_problem.as_deref()
+    }
+
+    /// Continues with the open file, after its path could not be opened again because of `error`.
+    /// Keeps the error as the `reopen_problem`, and logs it unless `was_logged`. Returns the error
+    /// if the open file has no path left, because lines in it would be lost.
+    fn continue_with_renamed(&mut self, error: io::Error, was_logged: bool) -> io::Result<()> {
+        if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
+            return Err(error);
+        }
+        if !was_logged {
+            tracing::error!(%error, "cannot create the {} again; crawlgate goes on with the renamed file", self.name);
+        }
+        self.reopen_problem = Some(error.to_string());
+        Ok(())
+    }
+
+    /// Reopens the file if its path does not exist or leads to another file, and logs that. Does
+    /// nothing for standard output.
+    fn reopen_if_moved(&mut self) -> io::Result<()> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        let open = self.file.metadata()?;
+        match std::fs::metadata(path) {
+            Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => return Ok(()),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => self.reopen()?,
+        }
+        tracing::warn!(
+            "the {} was removed or renamed; crawlgate created it again",
+            self.name
+        );
+        Ok(())
+    }
+
+    /// Ends a line that was written in part.
+    fn end_torn_line(&mut self) -> io::Result<()> {
+        if self.torn {
+            self.append(b"\n").map_err(|(_, error)| error)?;
+        }
+        Ok(())
+    }
+
+    /// Appends all bytes, and updates `torn`. An error comes with the number of bytes that were
+    /// written before it.
+    fn append(&mut self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
+        let mut written = 0;
+        while let rest @ [_, ..] = &bytes[written..] {
+            match self.file.write(rest) {
+                Ok(0) => return Err((written, ErrorKind::WriteZero.into())),
+                Ok(more) => {
+                    written += more;
+                    self.torn = bytes[written - 1] != b'\n';
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err((written, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a torn line in the old file, then opens (or creates) the file at the log's path. After
+    /// an error the old file stays open. Does nothing for standard output.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        let Some(path) = self.path.clone() else {
+            return Ok(());
+        };
+        // Two lines must not be joined when the old and the new file are read as one.
+        let _ = self.end_torn_line();
+        (self.file, self.torn) = open_for_append(&path)?;
+        Ok(())
+    }
+}
+
+/// Opens or creates a file for appending. Returns whether it ends with a part of a line.
+fn open_for_append(path: &Path) -> io::Result<(File, bool)> {
+    let file = open_nonblocking(OpenOptions::new().create(true).append(true), path)?;
+    let metadata = file.metadata()?;
+    // A file that cannot be read counts as one that ends with a whole line.
+    let torn =
+        metadata.is_file() && metadata.len() > 0 && last_byte(path).is_ok_and(|last| last != b'\n');
+    Ok((file, torn))
+}
+
+fn last_byte(path: &Path) -> io::Result<u8> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last[0])
+}
+
+fn count_lines(lines: &[u8]) -> u64 {
+    lines.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+#[cfg(test)]
+mod tests;
