@@ -62,7 +62,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
         for site in 0..sites {
             for crawler in 0..CRAWLERS {
                 let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
-                batch.requests(
+                batch.add_requests(
                     Timestamp(NOW.0 - day * 86_400),
                     &site,
                     &crawler,
@@ -72,7 +72,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
             }
         }
         (0..SAMPLES_A_DAY).for_each(|number| {
-            batch.sample(sample(Timestamp(NOW.0 - day * 86_400), number, sites))
+            batch.add_sample(sample(Timestamp(NOW.0 - day * 86_400), number, sites))
         });
         store.put_history(batch, NOW);
         store.commit(Vec::new()).expect("committed");
@@ -91,7 +91,7 @@ fn overview(criterion: &mut Criterion) {
             let period = ReportPeriod::last_days(period, NOW);
             criterion.bench_function(&name, |bencher| {
                 bencher.iter(|| {
-                    let report = Report::from_history(&history, period, "").expect("a report");
+                    let report = Report::from_history(&history, period, "", "").expect("a report");
                     black_box(render_html(&report).expect("a page"))
                 });
             });

@@ -19,7 +19,7 @@ open!(html);
 #[cfg(feature = "gate")]
 open!(clock facts forwarding hash heads identity judge ledger record requests settings sites state telemetry upkeep);
 #[cfg(feature = "proxy")]
-open!(admin edge evidence exchange export origin report server upstreams);
+open!(admin edge evidence exchange export origin report server sitemap upstreams);
 
 pub mod crawlers {
     pub use crate::crawlers::identify::SiteMarkers;

@@ -115,6 +115,8 @@ mod numbers;
 pub mod robots;
 #[cfg(feature = "gate")]
 mod scheduler;
+#[cfg(feature = "gate")]
+mod sketch;
 pub mod yaml;
 
 // Layer: recognition.
@@ -124,6 +126,8 @@ pub mod crawlers;
 mod heads;
 #[cfg(feature = "html")]
 mod html;
+#[cfg(feature = "gate")]
+mod referrals;
 
 // Layer: language.
 
@@ -219,6 +223,8 @@ mod exchange;
 mod export;
 #[cfg(feature = "tower")]
 pub mod middleware;
+#[cfg(feature = "proxy")]
+mod sitemap;
 #[cfg(feature = "proxy")]
 mod upgrade;
 

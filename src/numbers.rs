@@ -1,5 +1,5 @@
 //! Formats numbers for people: [`plural`] (`2 lines`), [`thousands`] (`1,234`), [`byte_size`]
-//! (`1.4 GiB`) and [`duration`] (`1 h 9 min`).
+//! (`1.4 GiB`), [`percent`] (`38 %`) and [`duration`] (`1 h 9 min`).
 
 use std::fmt::Display;
 
@@ -44,6 +44,16 @@ pub fn byte_size(bytes: u64) -> String {
     format!("{number:.1} TiB")
 }
 
+/// A part of all in whole percent: `38 %`, `<1 %`.
+pub fn percent(part: u64, all: u64) -> String {
+    let percent = 100.0 * part as f64 / all.max(1) as f64;
+    if part > 0 && percent < 1.0 {
+        "<1 %".to_owned()
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
 /// A span of time, in its largest units: `12 s`, `9 min`, `1 h 9 min`, `3 d 4 h`.
 pub fn duration(seconds: u64) -> String {
     match seconds {
@@ -56,7 +66,7 @@ pub fn duration(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{byte_size, duration, thousands};
+    use super::{byte_size, duration, percent, thousands};
 
     #[test]
     fn numbers_are_formatted_for_people() {
@@ -67,6 +77,10 @@ mod tests {
         assert_eq!(
             [1_023, 1_536, 5 << 40].map(byte_size),
             ["1023 B", "1.5 KiB", "5.0 TiB"]
+        );
+        assert_eq!(
+            [(0, 0), (1, 101), (1, 100), (3, 8), (7, 7)].map(|(part, all)| percent(part, all)),
+            ["0 %", "<1 %", "1 %", "38 %", "100 %"]
         );
         assert_eq!(
             [59, 60, 4_199, 90_000].map(duration),

@@ -8,7 +8,7 @@
 use crawlgate::crawlers::{Claim, Registry};
 use crawlgate::indexing::{TagScope, parse_lines};
 use crawlgate::internals::crawlers::{SiteMarkers, parse_network_list};
-use crawlgate::internals::logs::{LineFormat, LogFormatString, LogLine};
+use crawlgate::internals::logs::{ColumnHeader, LineFormat, LineReader, LogFormatString, LogLine};
 use crawlgate::internals::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::internals::robots::{LITERAL_STAR, RuleSet, TargetScratch, url_path};
 use crawlgate::internals::verdict::{
@@ -692,14 +692,14 @@ pub fn html(data: &[u8]) {
     }
 }
 
-/// A format in the first line, then a line of an access log: what is read of it stands in it, and
-/// what is written as Combined again says the same.
+/// A format or a header in the first line, then a line of an access log: what is read of it stands in
+/// it, and what is written as Combined again says the same.
 pub fn log_line(data: &[u8]) {
-    let (format, line) = match data.iter().position(|byte| *byte == b'\n') {
+    let (first, line) = match data.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&data[..end], &data[end + 1..]),
         None => (b"".as_slice(), data),
     };
-    let pattern = std::str::from_utf8(format)
+    let pattern = std::str::from_utf8(first)
         .ok()
         .and_then(|format| LogFormatString::parse(format).ok());
     for format in [
@@ -709,7 +709,9 @@ pub fn log_line(data: &[u8]) {
     .into_iter()
     .flatten()
     {
-        let Ok(LogLine::Request(record)) = format.parse(line) else {
+        let mut reader = LineReader::new(&format, ColumnHeader::default());
+        let _ = reader.parse(first);
+        let Ok(LogLine::Request(record)) = reader.parse(line) else {
             continue;
         };
         assert!(!record.target.is_empty() && record.time.within_rfc3339().is_some());
@@ -1237,6 +1239,31 @@ pub fn origin_response(data: &[u8]) {
 const CASE: &[u8] = include_bytes!("../seeds/evidence_case/whole.tar");
 #[cfg(feature = "proxy")]
 const CASE_KEY: &str = include_str!("../evidence.vkey");
+
+/// Any bytes as a sitemap: its URLs stand in the text one after the other, and are read again from
+/// a list of them.
+#[cfg(feature = "proxy")]
+pub fn sitemap(data: &[u8]) {
+    let Ok(sitemap) = crawlgate::internals::sitemap::Sitemap::parse(data) else {
+        return;
+    };
+    let mut end = 0;
+    for listed in &sitemap.urls {
+        assert!(end <= listed.range.start && sitemap.text.get(listed.range.clone()).is_some());
+        end = listed.range.end;
+    }
+    let urls: Vec<String> = sitemap.urls.into_iter().map(|listed| listed.url).collect();
+    if urls.is_empty()
+        || urls
+            .iter()
+            .any(|url| !url.starts_with("http") || url.contains('\n'))
+    {
+        return;
+    }
+    let again = crawlgate::internals::sitemap::Sitemap::parse(urls.join("\n").as_bytes());
+    let again = again.expect("a list of URLs").urls.into_iter();
+    assert_eq!(again.map(|listed| listed.url).collect::<Vec<_>>(), urls);
+}
 
 /// The path of a file of a known case in the first line, then other bytes for it; or a whole
 /// archive: every change is noticed, and in files that the chains cover without the manifest too.

@@ -1,10 +1,13 @@
-//! Reads the access logs of an audit from files or standard input. [`LogInput`] names a log,
-//! [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by line.
-//! Logs may be compressed with gzip or zstd; their first bytes show it.
+//! Reads the access logs of an audit from files, directories or standard input. [`LogInput`] names a
+//! log, [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by
+//! line. Logs may be compressed with gzip or zstd; their first bytes show it. [`sort_by_time`] puts
+//! logs into an order that does not depend on their names.
 
+use crate::logs::{ColumnHeader, LineFormat, LineReader, LogLine};
+use crate::time::Timestamp;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +21,7 @@ const MAX_CHUNKS_PER_LINE: usize = 16;
 const MAGIC_BYTES: usize = 6;
 
 /// An access log that can be opened.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogInput {
     /// Standard input.
     Stdin,
@@ -77,11 +80,74 @@ impl LogInput {
         let reader = decompress(counting, self.has_compressed_extension())?;
         Ok(LogReader {
             reader,
-            partial_lineial_line: Vec::new(),
+            partial_line: Vec::new(),
+            header: ColumnHeader::default(),
             read_error: None,
             is_finished: false,
             chunks_in_line: 0,
         })
+    }
+
+    /// The time of the first request in the first chunk. `None` if it has none or cannot be read, and
+    /// for what can be read only once.
+    fn first_time(&self, format: &LineFormat) -> Option<Timestamp> {
+        if !matches!(self.stored_bytes(), Ok(Some(_))) {
+            return None;
+        }
+        let chunk = self.open(Arc::default()).ok()?.next_chunk()?;
+        let mut lines = LineReader::new(format, chunk.header);
+        let mut texts = chunk.bytes.split(|byte| *byte == b'\n');
+        texts.find_map(|text| match lines.parse(without_return(text)) {
+            Ok(LogLine::Request(record)) => Some(record.time),
+            _ => None,
+        })
+    }
+}
+
+/// What editors and transfers leave beside logs.
+const LEFTOVER_ENDINGS: [&str; 6] = ["~", ".swp", ".swo", ".tmp", ".part", ".lock"];
+
+/// The logs at a path: standard input for `-`, the regular files of a directory by name, or the file
+/// itself. Hidden files and what editors and transfers leave behind are no logs.
+///
+/// # Errors
+/// The directory cannot be read, or has no log.
+pub fn logs_at(path: &Path) -> io::Result<Vec<LogInput>> {
+    if path.as_os_str() == "-" {
+        return Ok(vec![LogInput::Stdin]);
+    }
+    if !path.is_dir() {
+        return Ok(vec![LogInput::File(path.to_owned())]);
+    }
+    let mut logs = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_leftover = LEFTOVER_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        if !name.starts_with('.') && !is_leftover && entry.path().is_file() {
+            logs.push(LogInput::File(entry.path()));
+        }
+    }
+    logs.sort();
+    if logs.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "is a directory without logs",
+        ));
+    }
+    Ok(logs)
+}
+
+/// Sorts logs by the time of their first request, and leaves out a file that is named twice. Logs
+/// without a known time come last, by name.
+pub fn sort_by_time(logs: &mut Vec<LogInput>, format: &LineFormat) {
+    if logs.len() > 1 {
+        logs.sort_by_cached_key(|log| {
+            let time = log.first_time(format);
+            (time.is_none(), time, log.clone())
+        });
+        logs.dedup();
     }
 }
 
@@ -92,12 +158,16 @@ impl LogInput {
 pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> io::Result<()> {
     let mut reader = input.open(Arc::default())?;
     while let Some(chunk) = reader.next_chunk() {
-        let chunk = chunk.strip_suffix(b"\n").unwrap_or(&chunk);
-        chunk
+        let lines = chunk.bytes.strip_suffix(b"\n").unwrap_or(&chunk.bytes);
+        lines
             .split(|byte| *byte == b'\n')
-            .for_each(|line| on_line(line.strip_suffix(b"\r").unwrap_or(line)));
+            .for_each(|line| on_line(without_return(line)));
     }
     reader.read_error.map_or(Ok(()), Err)
+}
+
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 struct CountingReader {
@@ -168,11 +238,21 @@ fn unsupported_compression(packer: &str, command: &str) -> io::Error {
     ))
 }
 
+/// Whole lines of a log.
+pub struct LineChunk {
+    /// What the lines before them say about their columns.
+    pub header: ColumnHeader,
+    /// The lines.
+    pub bytes: Vec<u8>,
+}
+
 /// Reads a log in chunks of whole lines.
 pub struct LogReader {
     reader: Box<dyn Read>,
     /// The beginning of a line whose end was not read yet.
-    partial_lineial_line: Vec<u8>,
+    partial_line: Vec<u8>,
+    /// The columns of the next chunk.
+    header: ColumnHeader,
     /// Why the log could not be read to its end.
     pub read_error: Option<io::Error>,
     is_finished: bool,
@@ -184,12 +264,12 @@ impl LogReader {
     /// Reads the next chunk of at most 1 MiB. It ends with a whole line, except at the end of the
     /// log or in a longer line. `None` after the end. If the log is damaged or has a line of more
     /// than 16 MiB, the bytes before are returned, and [`LogReader::read_error`] has the error.
-    pub fn next_chunk(&mut self) -> Option<Vec<u8>> {
+    pub fn next_chunk(&mut self) -> Option<LineChunk> {
         if self.is_finished {
             return None;
         }
         let mut bytes = Vec::with_capacity(CHUNK_BYTES);
-        bytes.append(&mut self.partial_lineial_line);
+        bytes.append(&mut self.partial_line);
         let missing = CHUNK_BYTES - bytes.len();
         match self
             .reader
@@ -205,8 +285,7 @@ impl LogReader {
         }
         match memchr::memrchr(b'\n', &bytes) {
             Some(end) if !self.is_finished => {
-                self.partial_lineial_line
-                    .extend_from_slice(&bytes[end + 1..]);
+                self.partial_line.extend_from_slice(&bytes[end + 1..]);
                 bytes.truncate(end + 1);
                 self.chunks_in_line = 0;
             }
@@ -220,19 +299,26 @@ impl LogReader {
             self.is_finished = true;
             return None;
         }
-        (!bytes.is_empty()).then_some(bytes)
+        let header = self.header.clone();
+        self.header.update(&bytes);
+        (!bytes.is_empty()).then_some(LineChunk { header, bytes })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK_BYTES, LogInput, LogReader};
-    use std::io::Read;
+    use super::{
+        Arc, CHUNK_BYTES, ColumnHeader, LineFormat, LineReader, LogInput, LogLine, LogReader,
+        logs_at, sort_by_time,
+    };
+    use std::fs;
+    use std::io::{self, Read, Write};
 
     fn log_reader(reader: impl Read + 'static) -> LogReader {
         LogReader {
             reader: Box::new(reader),
-            partial_lineial_line: Vec::new(),
+            partial_line: Vec::new(),
+            header: ColumnHeader::default(),
             read_error: None,
             is_finished: false,
             chunks_in_line: 0,
@@ -243,15 +329,41 @@ mod tests {
     fn chunks_end_with_lines_and_lose_nothing() {
         let line = [b"x".repeat(99), b"\n".to_vec()].concat();
         let text = [line.repeat(25_000), b"last".to_vec()].concat();
-        let (mut opened, mut together) =
-            (log_reader(std::io::Cursor::new(text.clone())), Vec::new());
+        let mut opened = log_reader(io::Cursor::new(text.clone()));
+        let mut together = Vec::new();
         while let Some(chunk) = opened.next_chunk() {
+            let chunk = chunk.bytes;
             assert!(
                 chunk.len() <= CHUNK_BYTES && (chunk.ends_with(b"\n") || chunk.ends_with(b"last"))
             );
             together.extend(chunk);
         }
         assert!(together == text && opened.read_error.is_none());
+    }
+
+    #[test]
+    fn each_chunk_has_the_header_before_it() {
+        const NARROW: &str = "#Fields: date time cs-uri-stem\n";
+        const WIDE: &str = "#Fields: date time sc-status cs-uri-stem\n";
+        let narrow = "2026-11-22 10:00:00 /a\n".repeat(100_000);
+        let wide = "2026-11-22 10:00:00 200 /b\n".repeat(100_000);
+        let text = [NARROW, &narrow, WIDE, &wide, NARROW, &narrow].concat();
+        let mut opened = log_reader(io::Cursor::new(text));
+        let mut chunks: Vec<_> = std::iter::from_fn(|| opened.next_chunk()).collect();
+        assert!(chunks.len() > 5);
+        // Each chunk is read alone, in another order than that of the log.
+        chunks.reverse();
+        let format = LineFormat::Detect;
+        let mut targets = [0, 0];
+        for chunk in chunks {
+            let mut lines = LineReader::new(&format, chunk.header);
+            for line in chunk.bytes.split(|byte| *byte == b'\n') {
+                if let Ok(LogLine::Request(record)) = lines.parse(line) {
+                    targets[usize::from(*record.target == *b"/b")] += 1;
+                }
+            }
+        }
+        assert_eq!(targets, [200_000, 100_000]);
     }
 
     #[test]
@@ -262,17 +374,71 @@ mod tests {
 
     #[test]
     fn line_longer_than_chunk_is_cut() {
-        let mut opened = log_reader(std::io::repeat(b'x').take(3 * CHUNK_BYTES as u64));
+        let mut opened = log_reader(io::repeat(b'x').take(3 * CHUNK_BYTES as u64));
         let lengths: Vec<usize> = std::iter::from_fn(|| opened.next_chunk())
-            .map(|chunk| chunk.len())
+            .map(|chunk| chunk.bytes.len())
             .collect();
         assert_eq!(lengths, [CHUNK_BYTES; 3]);
     }
 
     #[test]
     fn endless_line_ends_reading() {
-        let mut opened = log_reader(std::io::repeat(0));
+        let mut opened = log_reader(io::repeat(0));
         assert!(std::iter::from_fn(|| opened.next_chunk()).count() <= super::MAX_CHUNKS_PER_LINE);
         assert!(opened.read_error.is_some());
+    }
+
+    #[test]
+    fn packed_bomb_is_read_in_chunks() {
+        // 64 MiB of one line and of empty lines.
+        for (byte, ends_early) in [(b'x', true), (b'\n', false)] {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut content = io::repeat(byte).take(64 << 20);
+            io::copy(&mut content, &mut gzip).expect("room");
+            let zstd = zstd::encode_all(io::repeat(byte).take(64 << 20), 1).expect("room");
+            for packed in [gzip.finish().expect("room"), zstd] {
+                assert!(packed.len() < 1 << 20, "{}", packed.len());
+                let directory = tempfile::tempdir().expect("a directory");
+                let path = directory.path().join("bomb");
+                fs::write(&path, packed).expect("a file");
+                let mut opened = LogInput::File(path).open(Arc::default()).expect("a log");
+                let mut chunks = 0;
+                while let Some(chunk) = opened.next_chunk() {
+                    assert!(chunk.bytes.capacity() <= CHUNK_BYTES + 1);
+                    chunks += 1;
+                }
+                assert_eq!(opened.read_error.is_some(), ends_early);
+                assert_eq!(chunks <= super::MAX_CHUNKS_PER_LINE, ends_early);
+            }
+        }
+    }
+
+    #[test]
+    fn directory_gives_its_logs_in_order_of_time() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, day: u32| {
+            let line =
+                format!(r#"192.0.2.7 - - [{day}/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#);
+            let path = directory.path().join(name);
+            let mut file = fs::File::create(&path).expect("a file");
+            writeln!(file, "junk\n{line}").expect("room");
+            path
+        };
+        let newest = write("a.log", 24);
+        let oldest = write("b.log.gz.log", 22);
+        let middle = write("c.log", 23);
+        for leftover in ["a.log.swp", ".hidden", "d.log~", "e.part"] {
+            write(leftover, 21);
+        }
+        fs::create_dir(directory.path().join("z")).expect("a directory");
+        assert!(logs_at(&directory.path().join("z")).is_err());
+        let unknown = directory.path().join("0.log");
+        fs::write(&unknown, "junk\n").expect("a file");
+        let mut logs = logs_at(directory.path()).expect("logs");
+        assert_eq!(logs.len(), 4);
+        logs.push(LogInput::File(middle.clone()));
+        logs.reverse();
+        sort_by_time(&mut logs, &LineFormat::Detect);
+        assert_eq!(logs, [oldest, middle, newest, unknown].map(LogInput::File));
     }
 }

@@ -101,7 +101,12 @@ pub fn audit_logs(
     });
     let damaged = read?;
     let networks = options.networks.as_ref();
-    Ok(build_report(tally, rules, networks, inputs, damaged))
+    let mut report = build_report(tally, rules, networks, inputs, damaged);
+    if options.crawler.is_some() {
+        // Without the others there are no shares.
+        report.traffic = None;
+    }
+    Ok(report)
 }
 
 /// Reads logs and sends their chunks to the workers.
@@ -124,12 +129,12 @@ impl ChunkProducer<'_> {
         let opened = input.open(self.bytes_read.clone());
         let mut reader = opened.map_err(|error| AuditError::new(input, error))?;
         let mut first_line = 1;
-        while let Some(bytes) = reader.next_chunk() {
-            let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        while let Some(lines_of_chunk) = reader.next_chunk() {
+            let lines = memchr::memchr_iter(b'\n', &lines_of_chunk.bytes).count() as u64;
             let chunk = LogChunk {
                 input: index,
                 first_line,
-                bytes,
+                lines: lines_of_chunk,
             };
             if self.sender.send(chunk).is_err() {
                 // The workers end early only when one of them panics.

@@ -4,7 +4,6 @@
 
 use super::input::LogInput;
 use super::rules::AuditRules;
-use super::sketch::TopKSketch;
 use super::tally::{AuditTally, DayTally, IdentityTally, RuleKey};
 use super::worker::PublishedNetworks;
 use crate::policy::Site;
@@ -12,9 +11,10 @@ use crate::printable::printable;
 use crate::report::charts::PeriodBar;
 use crate::report::{
     ClientIdentity, CrawlerRow, DamagedLog, LogFacts, Report, ReportPeriod, ReportSource,
-    RuleCount, TopEntry, UnreadableLine, ViolationExample, join_first,
+    RuleCount, TopEntry, Traffic, UnreadableLine, ViolationExample, join_first,
 };
-use crate::state::history::{DAY, PeriodLength};
+use crate::sketch::TopKSketch;
+use crate::state::history::{DAY, PeriodLength, ServiceVisits};
 use crate::time::Timestamp;
 use crate::verdict::source_location;
 use std::cmp::Reverse;
@@ -34,7 +34,7 @@ const MAX_AGE_DAYS: i64 = 4_000;
 
 /// Makes the report of the counts of `inputs`, some of which may be `damaged`.
 pub(super) fn build_report(
-    mut tally: AuditTally,
+    tally: AuditTally,
     rules: &AuditRules,
     networks: Option<&PublishedNetworks>,
     inputs: &[LogInput],
@@ -52,7 +52,7 @@ pub(super) fn build_report(
     }
     let mut rule_counts = rule_counts(by_rule, &sites);
     rule_counts.truncate(MAX_TOP_ENTRIES);
-    let report = Report {
+    let mut report = Report {
         from: tally.span.first,
         to: tally.span.last,
         source: if rules.is_from_policies() {
@@ -61,24 +61,42 @@ pub(super) fn build_report(
             ReportSource::Logs
         },
         crawlers,
-        unknown_bots: top_entries(std::mem::take(&mut tally.unknown_bots)),
+        unknown_bots: top_entries(&tally.unknown_bots),
         visitors: tally.visitors,
         periods: period_bars(&tally.days, end),
         rules: rule_counts,
-        urls: top_entries(std::mem::take(&mut tally.urls)),
+        urls: top_entries(&tally.urls),
         log: Some(LogFacts {
             damaged,
             lists: networks.map(PublishedNetworks::usage),
             policy_networks: sites.iter().any(|site| !site.networks.is_empty()),
-            ..log_facts(tally, inputs)
+            ..log_facts(&tally, inputs)
         }),
         ..Report::default()
-    };
-    report.finish(end)
+    }
+    .finish(end);
+    report.traffic = Some(traffic(&report, &tally));
+    report
+}
+
+/// What crawlers read and take, and who comes back.
+fn traffic(report: &Report, tally: &AuditTally) -> Traffic {
+    let mut traffic = Traffic::new(report, tally.visitors_bytes);
+    if tally.has_referers {
+        let visits = tally.visits.iter().map(|(service, visits)| ServiceVisits {
+            service: (*service).to_owned(),
+            visits: *visits,
+        });
+        let mut visits: Vec<ServiceVisits> = visits.collect();
+        // Stable: equal numbers stay in the order of the ids.
+        visits.sort_by_key(|sent| Reverse(sent.visits));
+        traffic.set_visits(visits, report.pages_by_crawler());
+    }
+    traffic
 }
 
 /// What was read of the logs, and what could not be judged.
-fn log_facts(tally: AuditTally, inputs: &[LogInput]) -> LogFacts {
+fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
     let name = |input: usize| {
         inputs
             .get(input)
@@ -99,12 +117,12 @@ fn log_facts(tally: AuditTally, inputs: &[LogInput]) -> LogFacts {
         without_user_agents: without.map(|(input, _)| name(*input)).collect(),
         examples: tally
             .examples
-            .into_iter()
+            .iter()
             .map(|example| UnreadableLine {
                 file: name(example.input),
                 line: example.line,
                 reason: example.reason.id().to_owned(),
-                text: example.text,
+                text: example.text.clone(),
             })
             .collect(),
         no_request: tally.no_request,
@@ -112,6 +130,7 @@ fn log_facts(tally: AuditTally, inputs: &[LogInput]) -> LogFacts {
         no_user_agent: tally.no_user_agent,
         no_host: tally.no_host,
         other_hosts: tally.other_hosts,
+        before_period: tally.before_period,
         disallowed: tally.disallowed,
         visitors_bytes: tally.visitors_bytes,
         ..LogFacts::default()
@@ -136,6 +155,7 @@ fn crawler_row(
         last: row.violation_times.last,
         disallowed_bytes: row.disallowed_bytes,
         rules: rule_counts(hits.map(|(key, hits)| (*key, hits.disallowed)), sites),
+        paths: top_entries(&row.paths),
         example: worst.and_then(|(key, _)| rule_example(sites, *key)),
         ..CrawlerRow::new(label, identity, row.counts.totals_at(end))
     }
@@ -231,7 +251,7 @@ fn rule_location(sites: &[&Site], key: RuleKey) -> Option<String> {
 }
 
 /// The most frequent keys of a sketch, the most frequent first.
-fn top_entries(sketch: TopKSketch) -> Vec<TopEntry> {
+fn top_entries(sketch: &TopKSketch) -> Vec<TopEntry> {
     let entries = sketch
         .top(MAX_TOP_ENTRIES)
         .into_iter()

@@ -142,6 +142,11 @@ impl AuditRules {
         self.entries.iter().map(|in_force| &in_force.entry)
     }
 
+    /// The index of the policy with this name. `None` with files, whose rules are for every host.
+    pub(super) fn site_index(&self, name: &str) -> Option<usize> {
+        self.snapshot.as_ref()?.site_index(name)
+    }
+
     /// The site for a request. With files it depends on the time alone. With policies it depends on
     /// the host alone; a request without a host is for the only policy. `None` if no policy has the
     /// host, or there is no host and several policies.
@@ -159,7 +164,7 @@ impl AuditRules {
     }
 
     /// The site at an index; `None` beyond the last.
-    fn get_site(&self, index: usize) -> Option<MatchedSite<'_>> {
+    pub(super) fn get_site(&self, index: usize) -> Option<MatchedSite<'_>> {
         Some(MatchedSite {
             index,
             entry: &self.entries.get(index)?.entry,

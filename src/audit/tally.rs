@@ -4,10 +4,10 @@
 //! robots.txt. The end of the log decides that, so [`LogCounts`] keeps such requests apart until
 //! then.
 
-use super::sketch::TopKSketch;
 use crate::logs::UnreadableReason;
 use crate::record::{CountedAction, RequestCounts};
 use crate::report::ClientIdentity;
+use crate::sketch::TopKSketch;
 use crate::state::history::DAY;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
@@ -56,6 +56,8 @@ pub struct JudgedRequest<'a> {
     pub older_until: Option<Timestamp>,
     /// When it came.
     pub time: Timestamp,
+    /// The status that was sent; 0 if the log does not have it.
+    pub status: u16,
     /// The bytes that were sent.
     pub bytes: u64,
 }
@@ -130,6 +132,10 @@ impl LogCounts {
         };
         counts.add(request.decision.kind, request.action_if_enforced(), 1);
         counts.add_bytes(request.bytes);
+        // As crawlgate counts: statuses of robots.txt are no statuses of pages.
+        if !request.decision.robots_txt {
+            counts.add_status(request.status);
+        }
     }
 
     fn merge(&mut self, other: &LogCounts) {
@@ -181,6 +187,8 @@ pub struct IdentityTally {
     pub rules: AHashMap<RuleKey, RuleHits>,
     /// When requests against the rules came.
     pub violation_times: TimeRange,
+    /// The requested paths.
+    pub paths: TopKSketch,
 }
 
 /// The requests under one crawler's name, by identity.
@@ -245,11 +253,16 @@ pub struct AuditTally {
     pub no_user_agent: u64,
     pub no_host: u64,
     pub other_hosts: u64,
+    pub before_period: u64,
     /// Whether any request has a user agent, by the index of the input. Without an entry, the
     /// format has no user agents.
     pub has_user_agents: BTreeMap<usize, bool>,
     pub visitors: u64,
     pub visitors_bytes: u64,
+    /// Visits by the id of the service that sent them.
+    pub visits: BTreeMap<&'static str, u64>,
+    /// Whether any request has a referrer: a log without them has no visits.
+    pub has_referers: bool,
     /// Requests that were disallowed when they came.
     pub disallowed: u64,
     /// The times of all requests for a judged host.
@@ -296,6 +309,7 @@ impl IdentityTally {
         self.counts.merge(&other.counts);
         self.disallowed_bytes += other.disallowed_bytes;
         self.violation_times.add(other.violation_times);
+        self.paths.merge(other.paths);
         for (rule, hits) in other.rules {
             *self.rules.entry(rule).or_default() += hits;
         }
@@ -351,11 +365,16 @@ impl AuditTally {
         self.no_user_agent += other.no_user_agent;
         self.no_host += other.no_host;
         self.other_hosts += other.other_hosts;
+        self.before_period += other.before_period;
         for (input, has_one) in other.has_user_agents {
             *self.has_user_agents.entry(input).or_default() |= has_one;
         }
         self.visitors += other.visitors;
         self.visitors_bytes += other.visitors_bytes;
+        for (service, visits) in other.visits {
+            *self.visits.entry(service).or_default() += visits;
+        }
+        self.has_referers |= other.has_referers;
         self.disallowed += other.disallowed;
         self.span.add(other.span);
         for (day, counts) in other.days {

@@ -4,13 +4,16 @@
 //! networks. Otherwise it is at most a suspected impostor, because an audit does not ask reverse
 //! DNS, and the lists may be newer than the log.
 
+use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
 use super::tally::{AuditTally, CrawlerTally, JudgedRequest, TimeRange};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
 use crate::identity::{KnownList, ListLookup, PublishedLists, RegistryMeans, is_directory};
-use crate::logs::{LineFormat, LogLine, LogRecord};
+use crate::logs::{LineFormat, LineReader, LogLine, LogRecord};
 use crate::policy::site::split_host_port;
 use crate::policy::{HostHistory, Site};
+use crate::record::{is_visit, printable_path};
+use crate::referrals::Services;
 use crate::report::{ClientIdentity, ListUsage};
 use crate::time::Timestamp;
 use crate::verdict::{
@@ -28,8 +31,13 @@ use std::time::Duration;
 pub struct AuditOptions {
     /// The format of the lines.
     pub format: LineFormat,
-    /// Judge only requests to this host. Lines without a host are taken to be for it.
-    pub host: Option<String>,
+    /// Judge only requests to this host, or to the site of this name. Lines without a host are taken
+    /// to be for it.
+    pub site: Option<String>,
+    /// Count only requests since then.
+    pub since: Option<Timestamp>,
+    /// Count only requests under this label.
+    pub crawler: Option<String>,
     /// Proxies whose addresses in a list are not the client's.
     pub trusted_proxies: Vec<IpNet>,
     /// The published networks, where they are known.
@@ -52,7 +60,7 @@ pub struct LogChunk {
     /// Number of the first line.
     pub first_line: u64,
     /// The lines.
-    pub bytes: Vec<u8>,
+    pub lines: LineChunk,
 }
 
 /// Judges and counts the requests of chunks.
@@ -60,6 +68,8 @@ pub struct AuditWorker<'a> {
     rules: &'a AuditRules,
     registry: &'static Registry,
     options: &'a AuditOptions,
+    /// The site that the options name.
+    wanted_site: Option<usize>,
     /// By site and user agent: a log has few different user agents.
     claim_cache: Vec<AHashMap<Box<[u8]>, Claim>>,
     cached_claims: usize,
@@ -80,6 +90,10 @@ impl<'a> AuditWorker<'a> {
             rules,
             registry,
             options,
+            wanted_site: options
+                .site
+                .as_deref()
+                .and_then(|name| rules.site_index(name)),
             claim_cache: rules.site_entries().map(|_| AHashMap::new()).collect(),
             cached_claims: 0,
             scratch: DecisionScratch::default(),
@@ -90,7 +104,9 @@ impl<'a> AuditWorker<'a> {
 
     /// Counts the lines of a chunk and judges their requests. Empty lines do not count.
     pub fn count_chunk(&mut self, chunk: &LogChunk) {
-        let bytes = chunk.bytes.strip_suffix(b"\n").unwrap_or(&chunk.bytes);
+        let bytes = &chunk.lines.bytes;
+        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let mut reader = LineReader::new(&self.options.format, chunk.lines.header.clone());
         let mut start = 0;
         let mut has_user_agent: Option<bool> = None;
         let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
@@ -102,7 +118,7 @@ impl<'a> AuditWorker<'a> {
                 continue;
             }
             self.tally.lines += 1;
-            match self.options.format.parse(text) {
+            match reader.parse(text) {
                 Ok(LogLine::Request(record)) => {
                     let user_agent = record.user_agent.as_deref();
                     has_user_agent =
@@ -119,20 +135,39 @@ impl<'a> AuditWorker<'a> {
         }
     }
 
-    /// Counts a request under what it is: for another host, without a host or user agent, by a
-    /// visitor, or by a crawler. A request without a host is taken to be for the host of the
-    /// options. Requests for challenge files of certificate authorities count as visitors'.
-    fn count_request(&mut self, record: &LogRecord<'_>) {
-        let rules = self.rules;
-        let wanted = self.options.host.as_deref().map(str::as_bytes);
-        let host = record.host.as_deref().or(wanted);
-        let named = record.host.as_deref().zip(wanted);
+    /// Finds the site that judges a request, unless the options ask for another one. A request
+    /// without a host is taken to be for the site or host of the options.
+    fn find_wanted_site(&self, record: &LogRecord<'_>) -> Option<MatchedSite<'a>> {
+        let host = record.host.as_deref();
+        if let Some(index) = self.wanted_site {
+            return match host {
+                None => self.rules.get_site(index),
+                Some(_) => self
+                    .rules
+                    .find_site(host, record.time)
+                    .filter(|found| found.index == index),
+            };
+        }
+        let wanted = self.options.site.as_deref().map(str::as_bytes);
+        let named = host.zip(wanted);
         let is_wanted =
             named.is_none_or(|(host, wanted)| split_host_port(host).0.eq_ignore_ascii_case(wanted));
-        let Some(found) = is_wanted
-            .then(|| rules.find_site(host, record.time))
+        is_wanted
+            .then(|| self.rules.find_site(host.or(wanted), record.time))
             .flatten()
-        else {
+    }
+
+    /// Counts a request under what it is: before the period, for another host, without a host or user
+    /// agent, by a visitor, or by a crawler. Requests for challenge files of certificate authorities
+    /// count as visitors'.
+    fn count_request(&mut self, record: &LogRecord<'_>) {
+        if self.options.since.is_some_and(|since| record.time < since) {
+            self.tally.before_period += 1;
+            return;
+        }
+        let wanted = self.options.site.as_deref().map(str::as_bytes);
+        let host = record.host.as_deref().or(wanted);
+        let Some(found) = self.find_wanted_site(record) else {
             let count = if host.is_some() {
                 &mut self.tally.other_hosts
             } else {
@@ -142,17 +177,39 @@ impl<'a> AuditWorker<'a> {
             return;
         };
         self.tally.span.add(TimeRange::from_instant(record.time));
+        self.tally.has_referers |= record.referer.is_some();
         let Some(user_agent) = record.user_agent.as_deref() else {
             self.tally.no_user_agent += 1;
             return;
         };
         let is_challenge = is_challenge(&record.method, &record.target);
-        match self.identify_claim(&found, user_agent) {
+        let claim = self.identify_claim(&found, user_agent);
+        if let Some(wanted) = &self.options.crawler {
+            let label = claim_label(claim, self.registry, Some(&found.entry.site));
+            if is_challenge || !label.is_some_and(|label| label.eq_ignore_ascii_case(wanted)) {
+                return;
+            }
+        }
+        match claim {
             claim if is_challenge || claim == Claim::Visitor => {
                 self.tally.visitors += 1;
                 self.tally.visitors_bytes += record.bytes;
+                if !is_challenge {
+                    self.count_visit(record, host.unwrap_or_default());
+                }
             }
             claim => self.count_crawler_request(record, &found, user_agent, claim),
+        }
+    }
+
+    /// Counts a request of a visitor by the service that it came from, if it is a visit.
+    fn count_visit(&mut self, record: &LogRecord<'_>, host: &[u8]) {
+        let referer = record.referer.as_deref();
+        let service = Services::builtin().referring(host, referer, &record.target);
+        if let Some(service) = service
+            && is_visit(&record.method, record.status, &record.target)
+        {
+            *self.tally.visits.entry(&service.id).or_default() += 1;
         }
     }
 
@@ -177,8 +234,9 @@ impl<'a> AuditWorker<'a> {
         claim
     }
 
-    /// Judges a request of a crawler or tool. Counts it by label and identity, by day, and, if it is
-    /// disallowed, by URL. An unknown bot is also counted by the name that it gives itself.
+    /// Judges a request of a crawler or tool. Counts it by label and identity, by day, a crawler's
+    /// by path, and a disallowed one by URL. An unknown bot is also counted by the name that it
+    /// gives itself.
     fn count_crawler_request(
         &mut self,
         record: &LogRecord<'_>,
@@ -204,12 +262,7 @@ impl<'a> AuditWorker<'a> {
             history,
             claim,
         };
-        let cache_time = match claim {
-            Claim::Known(crawler) => self.registry.robots_cache(crawler).1,
-            Claim::Visitor | Claim::PolicyToken(_) | Claim::UnknownBot | Claim::Tool => {
-                Duration::ZERO
-            }
-        };
+        let cache_time = documented_cache_time(claim, self.registry);
         let cached_versions = self
             .rules
             .cached_versions(found.index, record.time, cache_time);
@@ -238,9 +291,14 @@ impl<'a> AuditWorker<'a> {
             decision: &decision,
             older_until: older_until.filter(|_| decision.is_in_doubt()),
             time: record.time,
+            status: record.status,
             bytes: record.bytes,
         };
-        rows.get_mut(identity).add(&judged);
+        let row = rows.get_mut(identity);
+        row.add(&judged);
+        if decision.kind != Kind::NotACrawler {
+            row.paths.add(&printable_path(&record.target), true);
+        }
         if let Some(day) = self.tally.day_mut(record.time) {
             day.add(identity, &judged);
         }
@@ -252,7 +310,7 @@ impl<'a> AuditWorker<'a> {
             let name = self_given_name(user_agent)
                 .unwrap_or("(no name)")
                 .as_bytes();
-            self.tally.unknown_bots.add(name);
+            self.tally.unknown_bots.add(name, true);
         }
     }
 
@@ -269,7 +327,16 @@ impl<'a> AuditWorker<'a> {
         self.url_buffer
             .extend_from_slice(&path[..path.len().min(MAX_URL_BYTES)]);
         self.url_buffer.extend_from_slice(query);
-        self.tally.urls.add(&self.url_buffer);
+        self.tally.urls.add(&self.url_buffer, true);
+    }
+}
+
+/// How long the operator of a crawler documents that it uses a copy of robots.txt; zero if nothing is
+/// documented.
+fn documented_cache_time(claim: Claim, registry: &Registry) -> Duration {
+    match claim {
+        Claim::Known(crawler) => registry.robots_cache(crawler).1,
+        Claim::Visitor | Claim::PolicyToken(_) | Claim::UnknownBot | Claim::Tool => Duration::ZERO,
     }
 }
 

@@ -5,17 +5,17 @@
 use super::origin_copy::OriginFlags;
 use super::report::ReportFlags;
 use super::tester::NamedRobotsTxt;
-use super::{Failure, Result, default_paths, now, policies, print_message, tester};
+use super::{Failure, Result, default_paths, file_failure, now, policies, print_message, tester};
 use crate::audit::{
     self, AuditOptions, AuditProgress, AuditRules, DatedRobotsTxt, LogInput, PublishedNetworks,
 };
-use crate::crawlers::Registry;
+use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
 use crate::identity::refresh::{ListUpdate, UpdateResult, list_file_name, update_lists};
 use crate::identity::{ListIndex, PublishedLists, RegistryMeans, is_directory};
-use crate::logs::{LineFormat, LogFormatString};
+use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
-use crate::report::{ClientIdentity, CrawlerRow, LogFacts, Report};
+use crate::report::{ClientIdentity, CrawlerRow, LogFacts, Report, ReportPeriod};
 use crate::settings::ListSource;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
@@ -27,7 +27,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Access logs in any order, plain, gzip or zstd; `-` for standard input
+    /// Access logs, or directories of them, in any order, plain, gzip or zstd; `-` for standard input
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
     /// A robots.txt (a file, or an http(s) URL) and since when it was in force; may be repeated
@@ -39,12 +39,21 @@ pub struct Arguments {
     /// How long a crawler may use a copy of a robots.txt
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     grace: Duration,
-    /// Judge only requests to this host; lines without a host are taken to be for it
-    #[arg(long)]
-    host: Option<String>,
-    /// The form of the lines, as in nginx's log_format
+    /// How far back at least, as for `report` [default: all requests]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    since: Option<Duration>,
+    /// Only this site: a host, or the name of a policy; lines without a host are taken to be for it
+    #[arg(long, value_name = "SITE", alias = "host")]
+    site: Option<String>,
+    /// Only this crawler, by its id or token; `other` for unknown bots
+    #[arg(long, value_name = "CRAWLER")]
+    crawler: Option<String>,
+    /// The form of the lines: the name of a format, or one as in nginx's log_format
     #[arg(long, value_name = "LOG_FORMAT")]
     log_format: Option<String>,
+    /// The keys of JSON lines, like user_agent=ua,path=http.url
+    #[arg(long, value_name = "FIELD=KEY,...", conflicts_with = "log_format", value_parser = KeyMap::parse)]
+    map: Option<KeyMap>,
     /// A network of proxies whose addresses in a list (as in X-Forwarded-For) are not the client's;
     /// may be repeated
     #[arg(long, value_name = "CIDR", value_parser = super::run::parse_network)]
@@ -77,6 +86,8 @@ Examples:
   crawlgate audit --robots robots.txt access.log access.log.*.gz
   crawlgate audit --robots old.txt --robots robots.txt@2026-11-01T12:00:00Z access.log --html report.html
   crawlgate audit --policies policies --fail-on violation access.log
+  crawlgate audit --robots robots.txt --since 7d --crawler gptbot /var/log/nginx
+  crawlgate audit --robots robots.txt --map user_agent=ua,path=http.url app.jsonl
   zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
 
 Exit codes: 0 fine, 1 what --fail-on names was found, 2 wrong usage, 3 a file or too many lines could not be read.";
@@ -89,19 +100,13 @@ const NO_RULES_HELP: &str = "crawlgate audit needs the rules that the requests a
 /// finds something.
 pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
-    let format = parse_log_format(arguments.log_format.as_deref())?;
+    let format = parse_log_format(arguments.log_format.as_deref(), arguments.map.as_ref())?;
     let rules = load_rules(arguments, registry)?;
-    let inputs: Vec<LogInput> = arguments.logs.iter().map(|log| log_input(log)).collect();
-    if inputs
-        .iter()
-        .filter(|input| **input == LogInput::Stdin)
-        .count()
-        > 1
-    {
-        return Err(Failure::Usage(
-            "`-` is given twice; standard input can be read once".into(),
-        ));
-    }
+    let crawler = arguments.crawler.as_deref();
+    let crawler = crawler
+        .map(|name| crawler_label(name, &rules, registry))
+        .transpose()?;
+    let inputs = find_logs(&arguments.logs, &format)?;
     let networks = load_networks(
         arguments.lists.as_ref(),
         arguments.origin.state.as_deref(),
@@ -109,7 +114,11 @@ pub fn run(arguments: &Arguments) -> Result {
     )?;
     let options = AuditOptions {
         format,
-        host: arguments.host.clone(),
+        site: arguments.site.clone(),
+        since: arguments
+            .since
+            .map(|since| ReportPeriod::last_duration(since, now()).from),
+        crawler,
         trusted_proxies: arguments.trusted_proxy.clone(),
         networks,
     };
@@ -126,6 +135,39 @@ pub fn run(arguments: &Arguments) -> Result {
     }
 }
 
+/// The logs of these files and directories, in the order of time.
+pub fn find_logs(paths: &[PathBuf], format: &LineFormat) -> Result<Vec<LogInput>> {
+    let mut inputs = Vec::new();
+    for path in paths {
+        inputs.extend(audit::logs_at(path).map_err(file_failure("read", path))?);
+    }
+    let stdin = inputs.iter().filter(|input| **input == LogInput::Stdin);
+    if stdin.count() > 1 {
+        return Err(Failure::Usage(
+            "`-` is given twice; standard input can be read once".into(),
+        ));
+    }
+    audit::sort_by_time(&mut inputs, format);
+    Ok(inputs)
+}
+
+/// The label of the crawler with this id, name or token. Fails if neither the registry nor the rules
+/// know it.
+fn crawler_label(name: &str, rules: &AuditRules, registry: &Registry) -> Result<String> {
+    if let Some(crawler) = registry.find(name) {
+        return Ok(registry.get(crawler).id.clone());
+    }
+    let mut sites = rules.site_entries().map(|entry| &entry.site);
+    let is_known = ["other", "tool"].contains(&name)
+        || sites.any(|site| matches!(site.claim_of(name, registry), Claim::PolicyToken(_)));
+    if is_known {
+        return Ok(name.to_owned());
+    }
+    Err(Failure::Usage(format!(
+        "--crawler {name}: no crawler has this id or token; `crawlgate crawlers` lists them"
+    )))
+}
+
 /// The default of --max-unreadable: rotation cuts a line here and there.
 const MAX_UNREADABLE: f64 = 0.1;
 
@@ -139,6 +181,14 @@ fn check_outcome(report: &Report, log: &LogFacts, arguments: &Arguments) -> Resu
         )));
     }
     if log.unreadable > 0 && log.unreadable >= log.lines - log.server_messages {
+        if log
+            .unreadable_reasons
+            .contains_key(UnreadableReason::Utf16.id())
+        {
+            return Err(Failure::Runtime(
+                "the log is in UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 LOG".into(),
+            ));
+        }
         return all_unreadable();
     }
     check_readable(
@@ -191,11 +241,12 @@ fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Resu
     )?;
     let rows = report.crawlers.iter();
     let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
-    if judged == 0 && (log.other_hosts > 0 || log.server_messages > 0) {
+    let left_out = log.other_hosts + log.before_period;
+    if judged == 0 && (left_out > 0 || log.server_messages > 0) {
         return Err(Failure::Runtime(format!(
-            "no request was judged: {} are to other hosts, and {} are messages of servers. Compare the hosts of the log \
-             with --host or the policies, and give the access log",
-            plural(thousands(log.other_hosts), "request"),
+            "no request was judged: {} are to other hosts or before --since, and {} are messages of servers. Compare the \
+             hosts of the log with --site or the policies, and give the access log",
+            plural(thousands(left_out), "request"),
             plural(thousands(log.server_messages), "line"),
         )));
     }
@@ -231,25 +282,27 @@ fn check_fail_on(report: &Report, log: &LogFacts, fail_on: FailOn) -> Result {
 
 /// The failure if no line of the logs could be read.
 pub fn all_unreadable() -> Result {
-    let problem =
-        "none of the lines could be read; describe them with --log-format, like nginx's log_format";
+    let problem = "none of the lines could be read; describe them with --log-format, or with --map if they are JSON";
     Err(Failure::Runtime(problem.into()))
 }
 
-/// Standard input for `-`, else the file of this name.
-pub fn log_input(log: &Path) -> LogInput {
-    if log.as_os_str() == "-" {
-        LogInput::Stdin
-    } else {
-        LogInput::File(log.to_owned())
+/// The format of `--map` or `--log-format`. Without the flags it is detected.
+pub fn parse_log_format(format: Option<&str>, map: Option<&KeyMap>) -> Result<LineFormat> {
+    if let Some(map) = map {
+        return Ok(LineFormat::Mapped(map.clone()));
     }
-}
-
-/// Parses `--log-format`. Without the flag the format is detected.
-pub fn parse_log_format(format: Option<&str>) -> Result<LineFormat> {
     let Some(format) = format else {
         return Ok(LineFormat::Detect);
     };
+    if let Some(known) = KnownFormat::find(format) {
+        return Ok(LineFormat::Known(known));
+    }
+    if !format.contains('$') {
+        return Err(Failure::Usage(format!(
+            "--log-format: there is no format `{format}`; the formats are {}, or write one as for nginx's log_format",
+            KnownFormat::names()
+        )));
+    }
     let pattern = LogFormatString::parse(format)
         .map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
     Ok(LineFormat::FormatString(pattern))

@@ -6,10 +6,10 @@ use super::{
     Failure, Result, audit, file_failure, findings_unless, policies, print_message, print_result,
     tester,
 };
-use crate::audit::{AuditRules, DatedRobotsTxt, for_each_line};
+use crate::audit::{AuditRules, DatedRobotsTxt, LogInput, for_each_line};
 use crate::crawlers::Registry;
 use crate::diff::{Comparison, ComparisonBasis, Difference, RuleSet, render_markdown, render_text};
-use crate::logs::LogLine;
+use crate::logs::{ColumnHeader, KeyMap, LineReader, LogLine};
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::printable::printable_path;
 use crate::sites::policy_directory;
@@ -31,9 +31,12 @@ pub struct Arguments {
     /// Compare on the requests of an access log; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     log: Vec<PathBuf>,
-    /// The form of the log's lines, as in nginx's log_format
+    /// The form of the log's lines: the name of a format, or one as in nginx's log_format
     #[arg(long, value_name = "LOG_FORMAT", requires = "log")]
     log_format: Option<String>,
+    /// The keys of JSON lines in the log, like user_agent=ua,path=http.url
+    #[arg(long, value_name = "FIELD=KEY,...", requires = "log", conflicts_with = "log_format", value_parser = KeyMap::parse)]
+    map: Option<KeyMap>,
     /// How the changes are printed
     #[arg(long, value_enum, default_value_t)]
     format: DiffFormat,
@@ -153,7 +156,11 @@ fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<RuleSet> {
 fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     let mut wrong = None;
     let mut number = 0_u64;
-    let read = for_each_line(&audit::log_input(path), |line| {
+    let input = match path.to_str() {
+        Some("-") => LogInput::Stdin,
+        _ => LogInput::File(path.to_owned()),
+    };
+    let read = for_each_line(&input, |line| {
         number += 1;
         let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
         let line = line.split('#').next().unwrap_or_default();
@@ -186,12 +193,13 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
 /// Compares on the requests of the logs. Prints how many lines are unreadable or have no user agent.
 /// Fails if no line could be read.
 fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
-    let format = audit::parse_log_format(arguments.log_format.as_deref())?;
+    let format = audit::parse_log_format(arguments.log_format.as_deref(), arguments.map.as_ref())?;
     let mut read = 0_u64;
     let mut unreadable = 0_u64;
     let mut without_agent = 0_u64;
-    for path in &arguments.log {
-        let lines = for_each_line(&audit::log_input(path), |line| match format.parse(line) {
+    for input in audit::find_logs(&arguments.log, &format)? {
+        let mut reader = LineReader::new(&format, ColumnHeader::default());
+        let lines = for_each_line(&input, |line| match reader.parse(line) {
             _ if line.is_empty() => {}
             Ok(LogLine::Request(record)) => {
                 read += 1;
@@ -203,7 +211,9 @@ fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Resul
             Ok(LogLine::NoRequest | LogLine::ServerMessage) => {}
             Err(_) => unreadable += 1,
         });
-        lines.map_err(file_failure("read", path))?;
+        lines.map_err(|error| {
+            Failure::Runtime(format!("cannot read {}: {error}", input.display_name()))
+        })?;
     }
     if unreadable > 0 && read == 0 {
         return audit::all_unreadable();

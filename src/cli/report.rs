@@ -4,10 +4,12 @@
 use super::default_paths::StateFlag;
 use super::{Failure, Result, control, file_failure, now, print_message, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
+use crate::crawlers::Registry;
 use crate::report::{
-    Report, ReportPeriod, render_html, render_markdown, render_table, render_text,
+    Report, ReportPeriod, render_csv, render_html, render_markdown, render_table, render_text,
 };
 use crate::state::history::HistoryReader;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +24,9 @@ pub struct Arguments {
     /// Only this site
     #[arg(long, value_name = "SITE")]
     site: Option<String>,
+    /// Only this crawler, by its id or token; `other` for unknown bots
+    #[arg(long, value_name = "CRAWLER")]
+    crawler: Option<String>,
     #[command(flatten)]
     output: ReportFlags,
     #[command(flatten)]
@@ -42,8 +47,11 @@ pub struct ReportFlags {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Add every crawler with all its counts
+    /// Print CSV: a row for each crawler and identity
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    csv: bool,
+    /// Add every crawler with all its counts
+    #[arg(long, conflicts_with_all = ["json", "markdown", "csv"])]
     table: bool,
 }
 
@@ -52,6 +60,10 @@ impl ReportFlags {
     pub fn print(&self, report: &Report) -> Result {
         if let Some(path) = &self.html {
             std::fs::write(path, render_html(report)?).map_err(file_failure("write", path))?;
+        }
+        if self.csv {
+            // A printer for people would replace the CR of its lines.
+            return Ok(io::stdout().write_all(render_csv(report).as_bytes())?);
         }
         let printed = if self.markdown {
             render_markdown(report)?
@@ -68,6 +80,7 @@ const EXAMPLES: &str = "\
 Examples:
   crawlgate report
   crawlgate report --since 12h --site shop
+  crawlgate report --since 7d --crawler gptbot
   crawlgate report --since 30d --html report.html
   crawlgate report --state /var/lib/crawlgate --json
 
@@ -89,23 +102,30 @@ pub fn run(arguments: &Arguments) -> Result {
         )));
     }
     let site = arguments.site.as_deref().unwrap_or_default();
+    let crawler = arguments.crawler.as_deref().unwrap_or_default();
+    let registry = Registry::builtin();
+    let crawler = match registry.find(crawler) {
+        Some(known) => &registry.get(known).id,
+        None => crawler,
+    };
     let answer = match arguments.state.flag() {
         Some(_) => None,
         None => arguments.control.send_if_running(&ControlRequest::Report {
             since: arguments.since.map(|since| since.as_secs()),
             site: site.to_owned(),
+            crawler: crawler.to_owned(),
         })?,
     };
     let report = match answer {
         Some(ControlResponse::Report(report)) => *report,
         Some(_) => return control::unexpected_response(),
-        None => report_from_state(arguments, site)?,
+        None => report_from_state(arguments, site, crawler)?,
     };
     arguments.output.print(&report)
 }
 
 /// Makes the report from a state directory.
-fn report_from_state(arguments: &Arguments, site: &str) -> Result<Report> {
+fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result<Report> {
     let directory = arguments.state.path_or_default()?;
     if arguments.state.flag().is_none() {
         let directory = directory.display();
@@ -118,5 +138,5 @@ fn report_from_state(arguments: &Arguments, site: &str) -> Result<Report> {
         Some(since) => ReportPeriod::last_duration(since, now()),
         None => ReportPeriod::since_first_day(history.first_day()?, now()),
     };
-    Ok(Report::from_history(&history, period, site)?)
+    Ok(Report::from_history(&history, period, site, crawler)?)
 }

@@ -34,7 +34,7 @@ pub enum Claim {
     Visitor,
     /// A crawler or tool of the registry.
     Known(CrawlerIndex),
-    /// A token that only the site's policy names, by its index in [`SiteMarkers`].
+    /// A token that only the site's policy names, by its index in `SiteMarkers`.
     PolicyToken(u16),
     /// An unlisted program that says that it is a bot.
     UnknownBot,

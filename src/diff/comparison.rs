@@ -17,12 +17,11 @@ use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_content_type;
 use crate::logs::LogRecord;
 use crate::policy::site::split_host_port;
-use crate::policy::{HostHistory, Site, SiteEntry};
+use crate::policy::{Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, CachedVersions, Claimant, Decision, DecisionScratch, HistoryBasis, Identity,
-    RequestFacts, RequestToJudge, Verdict, action_report, claim_label, decide_for, is_challenge,
-    load_site, rule_location,
+    Action, Behaviour, Decision, DecisionScratch, RequestToJudge, Verdict, action_report,
+    claim_label, decide_for, load_site, rule_location,
 };
 use crate::yaml::SourceFile;
 use std::cmp::Reverse;
@@ -242,38 +241,7 @@ impl ComparedSide {
     /// Decides about a GET of this target by a verified crawler that has the newest robots.txt. For
     /// the challenge of a certificate authority the claim is ignored.
     fn decide_get(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
-        let claim = if is_challenge(b"GET", target) {
-            Claim::Visitor
-        } else {
-            claim
-        };
-        let facts = RequestFacts {
-            host: b"",
-            target,
-            method: b"GET",
-            user_agent: b"",
-            client: None,
-            identity: Identity::Verified,
-            now: Timestamp(0),
-        };
-        let claimant = Claimant {
-            site: 0,
-            entry: &self.entry,
-            history: HostHistory::empty(),
-            claim,
-        };
-        let cached_versions = CachedVersions {
-            was_served: true,
-            has_version_in_force: true,
-            basis: HistoryBasis::Declared,
-            ..CachedVersions::default()
-        };
-        let case = RequestToJudge {
-            registry,
-            facts,
-            claimant,
-            cached_versions,
-        };
+        let case = RequestToJudge::verified_get(registry, &self.entry, claim, target);
         decide_for(&case, Behaviour::default(), &mut self.scratch)
     }
 

@@ -27,17 +27,20 @@ pub struct RequestLogs {
     pub events: EventLog,
     /// The other sinks.
     pub sinks: Vec<Arc<dyn Sink>>,
+    /// Whether the history keeps the paths that crawlers request.
+    pub keeps_paths: bool,
     /// The peers, which must confirm a violation before it is recorded.
     pub peers: Option<Arc<PeerConfirmation>>,
 }
 
 impl RequestLogs {
-    /// No logs at all.
+    /// No logs at all. The history keeps paths.
     pub fn off() -> RequestLogs {
         RequestLogs {
             access: AccessLog::off(),
             events: EventLog::off(),
             sinks: Vec::new(),
+            keeps_paths: true,
             peers: None,
         }
     }
@@ -55,7 +58,7 @@ impl Recorder {
     /// A recorder for these metrics and logs.
     pub fn new(metrics: Arc<Metrics>, traffic: Arc<RecentTraffic>, logs: RequestLogs) -> Recorder {
         Recorder {
-            requests: RequestMetrics::new(metrics.clone(), traffic),
+            requests: RequestMetrics::new(metrics.clone(), traffic, logs.keeps_paths),
             metrics,
             logs,
         }

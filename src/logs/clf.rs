@@ -6,8 +6,8 @@
 
 use super::client::{is_client_list, is_ipv4, is_socket_address, split_column};
 use super::{
-    FieldBytes, LineResult, LogLine, LogRecord, RequestLine, UnreadableReason, fields, request,
-    timestamps, unescape,
+    FieldBytes, LineResult, LogLine, LogRecord, RequestLine, UnreadableReason, fields, non_empty,
+    request, timestamps, unescape,
 };
 use memchr::{memchr, memchr_iter, memchr2};
 
@@ -20,7 +20,7 @@ pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
     let (bytes, rest) = split_word(rest).ok_or(UnreadableReason::CutOff)?;
     let status = fields::check_status(fields::parse_number(status)?)?;
     let bytes = fields::parse_number(bytes)?;
-    let (user_agent, rest) = split_user_agent(rest.trim_ascii_start())?;
+    let (referer, user_agent, rest) = split_referer_and_agent(rest.trim_ascii_start())?;
     let forwarded = columns.forwarded.or(find_forwarded_for(rest)?);
     let request = unescape(request);
     let Some(parsed) = RequestLine::parse(&request) else {
@@ -36,6 +36,7 @@ pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
         status: status.unwrap_or(0),
         bytes: bytes.unwrap_or(0),
         content_type: None,
+        referer: non_empty(referer.map(Into::into)),
         user_agent,
     }))
 }
@@ -54,22 +55,26 @@ fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     })
 }
 
-/// Skips the referer, and returns the user agent and the rest. `None` in the Common format, which
-/// ends before the referer.
+/// The columns of the referer and the user agent, and the rest of the line.
+type RefererAndAgent<'a> = (Option<&'a [u8]>, Option<FieldBytes<'a>>, &'a [u8]);
+
+/// Splits off the columns of the referer and the user agent. Both are `None` in the Common format,
+/// which ends before them.
 ///
 /// # Errors
 /// The next column is not quoted, or the line ends within it.
-fn split_user_agent(rest: &[u8]) -> Result<(Option<FieldBytes<'_>>, &[u8]), UnreadableReason> {
+fn split_referer_and_agent(rest: &[u8]) -> Result<RefererAndAgent<'_>, UnreadableReason> {
     if rest.is_empty() {
-        return Ok((None, rest));
+        return Ok((None, None, rest));
     }
     if !rest.starts_with(b"\"") {
         return Err(UnreadableReason::OtherFormat);
     }
-    let (_, rest) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
+    let (referer, rest) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
     let (user_agent, rest) =
         split_quoted(rest.trim_ascii_start()).ok_or(UnreadableReason::CutOff)?;
-    Ok((Some(fields::check_user_agent(unescape(user_agent))?), rest))
+    let user_agent = fields::check_user_agent(unescape(user_agent))?;
+    Ok((Some(referer), Some(user_agent), rest))
 }
 
 /// Finds X-Forwarded-For, which the format `main` of nginx's packages has after the user agent: the

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The keys of each field, best rank first, in any case. A bar separates keys of the same rank.
-const FIELD_KEYS: [(LogField, &str); 16] = [
+const FIELD_KEYS: [(LogField, &str); 17] = [
     (
         LogField::Time,
         "StartUTC time_iso8601 msec|ts time timestamp @timestamp|time_local",
@@ -41,6 +41,10 @@ const FIELD_KEYS: [(LogField, &str); 16] = [
     (
         LogField::ContentType,
         "sent_http_content_type|downstream_Content-Type",
+    ),
+    (
+        LogField::Referer,
+        "http_referer|request_Referer referer|Referrer",
     ),
     (
         LogField::UserAgent,

@@ -119,8 +119,7 @@ type FieldValues<'a> = [Option<&'a [u8]>; FIELD_COUNT];
 fn line_from_values<'a>(found: &FieldValues<'a>) -> LineResult<'a> {
     let raw = |variable: LogField| found[variable as usize];
     let text = |variable| raw(variable).map(unescape);
-    let time = raw(LogField::Time)
-        .and_then(|time| timestamps::parse_any_time(std::str::from_utf8(time).ok()?));
+    let time = raw(LogField::Time).and_then(timestamps::parse_utf8_time);
     let time = time.ok_or(UnreadableReason::BadTime)?;
     let host = raw(LogField::Host).map_or(Ok(None), fields::check_host)?;
     let client = raw(LogField::Client).map_or(Ok(None), fields::check_client)?;
@@ -159,6 +158,7 @@ fn line_from_values<'a>(found: &FieldValues<'a>) -> LineResult<'a> {
         status: status.unwrap_or(0),
         bytes: bytes.unwrap_or(0),
         content_type: non_empty(text(LogField::ContentType)),
+        referer: non_empty(raw(LogField::Referer).map(Into::into)),
         user_agent,
     }))
 }

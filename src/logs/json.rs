@@ -1,7 +1,8 @@
-//! [`parse_json_line`] parses a JSON line of an access log, from crawlgate, Caddy, Traefik, or
-//! nginx with usual names in its `log_format` ([`field_for_key`]). If a line has several keys for
-//! the same field, the key with the lowest rank counts. Caddy nests values in the objects `request`
-//! and `headers`; these replace values of the line itself.
+//! Parses JSON lines of access logs. [`parse_any_line`] is for crawlgate, Caddy, Traefik, and nginx's
+//! `log_format` with usual names ([`field_for_key`]): if a line has several keys for one field, the
+//! one with the lowest rank counts, and values inside `request` and `headers` (Caddy) replace the
+//! line's own. [`parse_known_line`] is for services with keys of their own, and a [`KeyMap`] gives
+//! the keys of any other line.
 
 use super::fields::field_for_key;
 use super::{
@@ -10,12 +11,122 @@ use super::{
 };
 use serde_json::{Map, Value};
 
-/// Parses a line. Bytes that are not UTF-8 become replacement characters.
-pub fn parse_json_line(line: &[u8]) -> LineResult<'static> {
-    match serde_json::from_str(&String::from_utf8_lossy(line)) {
-        Ok(object) => FieldSlots::from_object(object).into_line(),
-        Err(_) => Err(UnreadableReason::CutOff),
+/// The keys of a format: alternatives are separated by bars, and a dot leads into an object.
+pub type KnownKeys = &'static [(LogField, &'static str)];
+
+/// Parses the object of a line. Bytes that are not UTF-8 become replacement characters.
+pub fn parse_object(line: &[u8]) -> Result<Map<String, Value>, UnreadableReason> {
+    serde_json::from_str(&String::from_utf8_lossy(line)).map_err(|_| UnreadableReason::CutOff)
+}
+
+/// Reads an object by the usual names.
+pub fn parse_any_line(object: Map<String, Value>) -> LineResult<'static> {
+    FieldSlots::from_object(object).into_line()
+}
+
+/// Reads an object by the keys of a service. An entry without a target is a connection without a
+/// request.
+pub fn parse_known_line(object: &Map<String, Value>, keys: KnownKeys) -> LineResult<'static> {
+    let mut slots = FieldSlots::default();
+    for (field, paths) in keys {
+        slots.set_from_path(*field, object, paths);
     }
+    if slots.0[LogField::Target as usize].is_none() {
+        let status = fields::check_status(slots.take_number(LogField::Status)?)?;
+        return request::classify_bad_request(b"", status);
+    }
+    slots.into_line()
+}
+
+/// The keys of some fields, as `--map` gives them: `user_agent=ua,path=http.url`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyMap(Vec<(LogField, String)>);
+
+/// Why keys cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyMapError {
+    /// A pair is not like `field=key`.
+    #[error("`{0}` is not like user_agent=ua: write a field, `=` and its key, and commas between")]
+    NoKey(String),
+    /// There is no such field.
+    #[error("there is no field `{0}`; the fields are {names}", names = field_names())]
+    UnknownField(String),
+    /// A field has two keys.
+    #[error("the field `{0}` has two keys")]
+    Twice(String),
+}
+
+/// The fields that a [`KeyMap`] may name.
+const MAPPED_FIELDS: [(&str, LogField); 12] = [
+    ("time", LogField::Time),
+    ("client", LogField::Client),
+    ("x_forwarded_for", LogField::Forwarded),
+    ("request", LogField::Request),
+    ("method", LogField::Method),
+    ("path", LogField::Target),
+    ("host", LogField::Host),
+    ("status", LogField::Status),
+    ("bytes", LogField::Bytes),
+    ("content_type", LogField::ContentType),
+    ("referer", LogField::Referer),
+    ("user_agent", LogField::UserAgent),
+];
+
+fn field_names() -> String {
+    MAPPED_FIELDS.map(|(name, _)| name).join(", ")
+}
+
+impl KeyMap {
+    /// Parses pairs of fields and keys.
+    ///
+    /// # Errors
+    /// A pair has no key, or a field that does not exist or was given before.
+    pub fn parse(text: &str) -> Result<KeyMap, KeyMapError> {
+        let mut keys: Vec<(LogField, String)> = Vec::new();
+        for pair in text.split(',') {
+            let parts = pair.split_once('=').filter(|(_, key)| !key.is_empty());
+            let (name, key) = parts.ok_or_else(|| KeyMapError::NoKey(pair.to_owned()))?;
+            let name = name.trim();
+            let known = MAPPED_FIELDS.iter().find(|(known, _)| *known == name);
+            let (_, field) = known.ok_or_else(|| KeyMapError::UnknownField(name.to_owned()))?;
+            if keys.iter().any(|(before, _)| before == field) {
+                return Err(KeyMapError::Twice(name.to_owned()));
+            }
+            keys.push((*field, key.to_owned()));
+        }
+        Ok(KeyMap(keys))
+    }
+
+    /// Parses a line. Fields without a key here are searched under their usual names.
+    pub(super) fn parse_line(&self, line: &[u8]) -> LineResult<'static> {
+        let object = parse_object(line)?;
+        let mut slots = FieldSlots::from_object(object.clone());
+        let is_request = |field| [LogField::Request, LogField::Target].contains(field);
+        if self.0.iter().any(|(field, _)| is_request(field)) {
+            // The usual names of a request do not count beside a mapped one.
+            for field in [
+                LogField::Request,
+                LogField::Target,
+                LogField::Path,
+                LogField::Arguments,
+            ] {
+                slots.0[field as usize] = None;
+            }
+        }
+        for (field, path) in &self.0 {
+            slots.0[*field as usize] = None;
+            slots.set_from_path(*field, &object, path);
+        }
+        slots.into_line()
+    }
+}
+
+/// The value at a path: a key as it is, or keys of nested objects with dots between them.
+fn value_at<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    object.get(path).or_else(|| {
+        let (first, rest) = path.split_once('.')?;
+        value_at(object.get(first)?.as_object()?, rest)
+    })
 }
 
 /// The best value of each field, with its rank.
@@ -66,6 +177,21 @@ impl FieldSlots {
     /// that the request had none.
     fn mark_headers_present(&mut self) {
         self.0[LogField::Headers as usize] = Some((0, Value::Null));
+    }
+
+    /// Takes the value of a field from the first of several paths, separated by bars, that has one.
+    fn set_from_path(&mut self, field: LogField, object: &Map<String, Value>, paths: &str) {
+        let mut values = paths.split('|').filter_map(|path| value_at(object, path));
+        match (field, values.next()) {
+            (_, None) => {}
+            (LogField::Headers, Some(_)) => self.mark_headers_present(),
+            (LogField::UserAgent, Some(value)) if value_text(value).is_none() => {
+                self.mark_headers_present();
+            }
+            (field, Some(value)) => {
+                self.0[field as usize] = value_text(value).map(|_| (0, value.clone()));
+            }
+        }
     }
 
     fn take_text(&mut self, field: LogField) -> Option<String> {
@@ -133,6 +259,7 @@ impl FieldSlots {
             status: status.unwrap_or(0),
             bytes,
             content_type: non_empty(self.take_bytes(LogField::ContentType)),
+            referer: non_empty(self.take_bytes(LogField::Referer)),
             user_agent: Some(user_agent),
         }))
     }

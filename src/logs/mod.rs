@@ -1,20 +1,30 @@
 //! Parses access logs of web servers for `audit` and `diff`. [`LineFormat`] parses a line into a
-//! [`LogLine`]; [`LogRecord`] is one request. It detects Combined, Common, and the JSON of
-//! crawlgate, nginx, Caddy and Traefik. [`LogFormatString`] is any other format, described as for
-//! nginx's `log_format`. A doubtful line is an error ([`UnreadableReason`]) and never a guess,
-//! because a wrong guess may accuse a crawler.
+//! [`LogLine`]; [`LogRecord`] is one request. It detects the formats of [`KnownFormat`].
+//! [`LogFormatString`] is any other format of text, described as for nginx's `log_format`, and
+//! [`KeyMap`] any other JSON. A doubtful line is an error ([`UnreadableReason`]) and never a guess,
+//! because a wrong guess may accuse a crawler. A [`LineReader`] reads the lines of one log, whose
+//! columns a line before them may name ([`ColumnHeader`]).
 
+mod alb;
 mod clf;
 mod client;
+mod columns;
+mod envoy;
 mod fields;
 mod format;
+mod haproxy;
 mod json;
+mod known;
 mod messages;
 mod prefixes;
 mod request;
 mod timestamps;
+mod w3c;
 
 pub use format::LogFormatString;
+pub use json::KeyMap;
+pub use known::KnownFormat;
+pub use w3c::ColumnHeader;
 
 use crate::time::Timestamp;
 use request::RequestLine;
@@ -44,12 +54,19 @@ pub struct LogRecord<'a> {
     pub bytes: u64,
     /// The type of the response, where the format has it.
     pub content_type: Option<FieldBytes<'a>>,
+    /// The Referer field as it is written; `None` where the request had none or the format does not
+    /// have it.
+    pub referer: Option<FieldBytes<'a>>,
     /// Empty where the request had none; `None` where the format has no such field.
     pub user_agent: Option<FieldBytes<'a>>,
 }
 
 /// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every line is a request, and a box for each would cost more"
+)]
 pub enum LogLine<'a> {
     /// A request.
     Request(LogRecord<'a>),
@@ -72,6 +89,7 @@ impl LogLine<'_> {
                 method: to_owned_field(record.method),
                 target: to_owned_field(record.target),
                 content_type: record.content_type.map(to_owned_field),
+                referer: record.referer.map(to_owned_field),
                 user_agent: record.user_agent.map(to_owned_field),
                 ..record
             }),
@@ -117,6 +135,12 @@ pub enum UnreadableReason {
     /// No known key has the user agent.
     #[error("no known key for the user agent")]
     NoUserAgent,
+    /// No `#Fields:` line came before it.
+    #[error("no `#Fields:` line before it")]
+    NoHeader,
+    /// Every second byte is zero.
+    #[error("in UTF-16; convert the log to UTF-8")]
+    Utf16,
 }
 
 impl UnreadableReason {
@@ -136,6 +160,10 @@ pub enum LineFormat {
     Detect,
     /// A format as in nginx's `log_format`.
     FormatString(LogFormatString),
+    /// A format that would be detected, too.
+    Known(&'static KnownFormat),
+    /// JSON with these keys.
+    Mapped(KeyMap),
 }
 
 impl LineFormat {
@@ -146,13 +174,18 @@ impl LineFormat {
     /// The line cannot be parsed for certain.
     ///
     /// ```
-    /// use crawlgate::internals::logs::{Line, LineFormat};
+    /// use crawlgate::internals::logs::{LineFormat, LogLine};
     /// let line = br#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /cart/ HTTP/1.1" 200 5120 "-" "GPTBot/1.2""#;
-    /// let Ok(Line::Request(record)) = LineFormat::Detect.read(line) else { panic!("a request") };
+    /// let Ok(LogLine::Request(record)) = LineFormat::Detect.parse(line) else { panic!("a request") };
     /// assert_eq!((&*record.target, record.bytes), (b"/cart/".as_slice(), 5120));
     /// ```
     pub fn parse<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
-        let whole = self.parse_unprefixed(line);
+        self.parse_below(line, &ColumnHeader::default())
+    }
+
+    /// Parses a line that comes below `header`.
+    fn parse_below<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
+        let whole = self.parse_unprefixed(line, header);
         if matches!(whole, Ok(LogLine::Request(_) | LogLine::NoRequest)) {
             return whole;
         }
@@ -173,21 +206,63 @@ impl LineFormat {
             Err(_) if whole == Ok(LogLine::ServerMessage) || messages::is_server_message(line) => {
                 Ok(LogLine::ServerMessage)
             }
+            Err(_) if is_utf16(line) => Err(UnreadableReason::Utf16),
             parsed => parsed,
         }
     }
 
-    /// Parses by the given format, else as JSON if the line begins with `{`, else as Common or
-    /// Combined.
-    fn parse_unprefixed<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
+    fn parse_unprefixed<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
         match self {
+            LineFormat::Detect => known::parse_detected(line, header),
             LineFormat::FormatString(pattern) => pattern.parse_line(line),
-            LineFormat::Detect if line.trim_ascii_start().starts_with(b"{") => {
-                json::parse_json_line(line)
-            }
-            LineFormat::Detect => clf::parse_clf_line(line),
+            LineFormat::Known(format) => format.parse_line(line, header),
+            LineFormat::Mapped(keys) => keys.parse_line(line),
         }
     }
+
+    /// Whether the log may have a header.
+    fn has_header(&self) -> bool {
+        match self {
+            LineFormat::Detect => true,
+            LineFormat::Known(format) => format.has_header(),
+            LineFormat::FormatString(_) | LineFormat::Mapped(_) => false,
+        }
+    }
+}
+
+/// Parses the lines of one log in their order.
+#[derive(Clone, Debug)]
+pub struct LineReader<'f> {
+    format: &'f LineFormat,
+    header: ColumnHeader,
+}
+
+impl<'f> LineReader<'f> {
+    /// A reader that goes on with the lines below `header`.
+    pub fn new(format: &'f LineFormat, header: ColumnHeader) -> LineReader<'f> {
+        LineReader { format, header }
+    }
+
+    /// Parses the next line, without its end.
+    ///
+    /// # Errors
+    /// The line cannot be parsed for certain.
+    pub fn parse<'a>(&mut self, line: &'a [u8]) -> LineResult<'a> {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        if line.starts_with(b"#") && self.format.has_header() && self.header.read_directive(line) {
+            return Ok(LogLine::ServerMessage);
+        }
+        self.format.parse_below(line, &self.header)
+    }
+}
+
+/// What Windows writes in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether about half of the bytes are zero, as in text in UTF-16.
+fn is_utf16(line: &[u8]) -> bool {
+    let zeros = memchr::memchr_iter(0, line).count();
+    (line.len() / 3..=line.len() * 2 / 3).contains(&zeros) && zeros > 0
 }
 
 /// What a column or key of a log means.
@@ -206,6 +281,7 @@ enum LogField {
     Status,
     Bytes,
     ContentType,
+    Referer,
     UserAgent,
     /// An object with the fields of the request's head.
     Headers,
@@ -268,9 +344,33 @@ fn unescape(field: &[u8]) -> FieldBytes<'_> {
     Cow::Owned(out)
 }
 
+/// Decodes a sign with two hexadecimal digits after it, like `%20`, once.
+fn decode_hex(field: &[u8], sign: u8) -> FieldBytes<'_> {
+    let Some(first) = memchr::memchr(sign, field) else {
+        return Cow::Borrowed(field);
+    };
+    let mut out = field[..first].to_vec();
+    let mut rest = &field[first..];
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = match after {
+            [high, low, ..] if byte == sign => hex_digit(*high).zip(hex_digit(*low)),
+            _ => None,
+        };
+        let (written, after) = match code {
+            Some((high, low)) => (high << 4 | low, &after[2..]),
+            None => (byte, after),
+        };
+        out.push(written);
+        rest = after;
+    }
+    Cow::Owned(out)
+}
+
 fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
+#[cfg(test)]
+mod service_tests;
 #[cfg(test)]
 mod tests;

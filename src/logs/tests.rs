@@ -134,6 +134,37 @@ fn client_is_read_in_every_format() {
 }
 
 #[test]
+fn referer_is_read_in_every_format() {
+    const REFERER: &str = "https://chatgpt.com/c/1";
+    for line in [
+        format!(
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "{REFERER}" "x""#
+        ),
+        format!(r#"{{"time":1795341600,"target":"/","referer":"{REFERER}","user_agent":"x"}}"#),
+        format!(
+            r#"{{"ts":1795341600,"request":{{"uri":"/","headers":{{"Referer":["{REFERER}"]}}}}}}"#
+        ),
+        format!(
+            r#"{{"time":1795341600,"RequestPath":"/","request_Referer":"{REFERER}","request_User-Agent":"x"}}"#
+        ),
+    ] {
+        let referer = parse_record(&line).referer;
+        assert_eq!(referer.as_deref(), Some(REFERER.as_bytes()), "{line}");
+    }
+    let none = parse_record(
+        r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x""#,
+    );
+    assert_eq!(none.referer, None);
+    let format = r#"$msec $uri "$http_referer" "$http_user_agent""#;
+    let format = LineFormat::FormatString(LogFormatString::parse(format).expect("a format"));
+    let line = format!(r#"1795341600 / "{REFERER}" "x""#);
+    let Ok(LogLine::Request(read)) = format.parse(line.as_bytes()) else {
+        panic!("a request")
+    };
+    assert_eq!(read.referer.as_deref(), Some(REFERER.as_bytes()));
+}
+
+#[test]
 fn format_string_names_fields() {
     let read = |format: &str, line: &str| {
         let pattern =

@@ -41,11 +41,42 @@ pub fn parse_clf_time(text: &[u8]) -> Option<Timestamp> {
     }
 }
 
+/// Parses `10/Oct/2000:13:55:36`, which has no zone, as UTC.
+pub fn parse_clf_utc(text: &[u8]) -> Option<Timestamp> {
+    parse_clf_time(&[text, b" +0000"].concat())
+}
+
+/// Parses a day like `2000-10-10` and a clock like `13:55:36` or `13:55:36.123` in UTC.
+pub fn parse_utc(day: &[u8], clock: &[u8]) -> Option<Timestamp> {
+    if !matches_shape(day, b"0000-00-00") {
+        return None;
+    }
+    let (clock, fraction) = clock.split_at_checked(b"00:00:00".len())?;
+    if !fraction.is_empty() && !fraction.starts_with(b".") {
+        return None;
+    }
+    let date = [
+        parse_digits(&day[..4])?,
+        parse_digits(&day[5..7])?,
+        parse_digits(&day[8..])?,
+    ];
+    Timestamp(unix_seconds(date, clock)?).within_rfc3339()
+}
+
+/// Parses a time as [`parse_any_time`] does. `None` also for a text that is not UTF-8.
+pub fn parse_utf8_time(text: &[u8]) -> Option<Timestamp> {
+    parse_any_time(std::str::from_utf8(text).ok()?)
+}
+
 /// Parses a time in any form that JSON logs use: RFC 3339, that of [`parse_clf_time`], Caddy's
 /// `2006/01/02 15:04:05` (taken for UTC), or a number. Square brackets around it are ignored. A day
 /// without a time of day gives `None`.
 pub fn parse_any_time(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches(['[', ']']);
+    // Nanoseconds have more digits than a floating point number.
+    if let Ok(number) = text.parse::<i64>() {
+        return from_epoch_integer(number);
+    }
     if let Ok(number) = text.parse() {
         return from_epoch_number(number);
     }
@@ -68,6 +99,14 @@ pub fn from_epoch_number(number: f64) -> Option<Timestamp> {
         .into_iter()
         .find(|seconds| (1e9..4.13e9).contains(seconds))?;
     Some(Timestamp(seconds as i64))
+}
+
+/// As [`from_epoch_number`], exactly.
+fn from_epoch_integer(number: i64) -> Option<Timestamp> {
+    let seconds = [1, 1_000, 1_000_000, 1_000_000_000].map(|unit| number / unit);
+    let mut seconds = seconds.into_iter();
+    let seconds = seconds.find(|seconds| (1_000_000_000..4_130_000_000).contains(seconds))?;
+    Some(Timestamp(seconds))
 }
 
 /// Seconds since 1970 for a date and a clock like `13:55:36`, which may show a leap second.

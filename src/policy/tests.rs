@@ -314,6 +314,21 @@ fn errors_have_a_help() {
 }
 
 #[test]
+fn sitemap_of_each_host_needs_every_host_by_name() {
+    let sitemap = "robots: { origin: replace, sitemaps: 'https://{host}/s.xml' }\n";
+    for hosts in ["", "hosts: [a.example, '*.b.example']\n"] {
+        let text = format!("{sitemap}{hosts}");
+        assert_eq!(finding_ids(&text), [("bad-sitemap", 1, 38)], "{hosts}");
+    }
+    let policy = decode_valid(&format!("{sitemap}hosts: [a.example, 'b.example:8080']\n"));
+    let urls = crate::yaml::located_values(&policy.sitemaps());
+    assert_eq!(
+        urls,
+        ["https://a.example/s.xml", "https://b.example:8080/s.xml"]
+    );
+}
+
+#[test]
 fn origin_file_is_merged_by_default() {
     for (text, origin) in [
         ("hosts: a.example\n", OriginRobotsMode::Merge),

@@ -19,7 +19,8 @@ use strum::VariantArray;
 
 /// The most series of all counters with a crawler together. They take some MiB, and a scrape takes
 /// some tens of milliseconds. Beyond the cap crawlgate counts under [`OVERFLOW`], which adds few
-/// series.
+/// series. Bytes and statuses are not limited: they add at most six series for each crawler and
+/// identity.
 pub const MAX_SERIES: usize = 20_000;
 /// The crawler label of requests that are counted beyond the cap.
 pub const OVERFLOW: &str = "overflow";
@@ -256,6 +257,19 @@ impl IdentityCells {
             .filter(|(_, violations)| *violations > 0)
     }
 
+    /// Bytes of the bodies that were sent.
+    pub fn bytes(&self) -> u64 {
+        self.totals[CountColumn::Bytes as usize].load(Relaxed)
+    }
+
+    /// The responses of the origin by status, such as `2xx`, of each that has some.
+    pub fn responses(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let columns = CountColumn::STATUSES.into_iter();
+        columns
+            .map(|(status, column)| (status, self.totals[column as usize].load(Relaxed)))
+            .filter(|(_, responses)| *responses > 0)
+    }
+
     /// What was counted since the last call; `None` if nothing was. For the history alone.
     pub fn take_new(&self) -> Option<RequestCounts> {
         // The lock keeps two callers apart.
@@ -386,6 +400,33 @@ mod tests {
         table.count(&doubted_request(Kind::StaleCopy, Observed, Some(700)));
         let expected = serde_json::json!({"requests": 1, "stale_copy": 1, "stale_until": 700});
         assert_eq!(to_json(&new_counts(&table)["gptbot"]), expected);
+    }
+
+    #[test]
+    fn bytes_and_responses_are_counted_by_status() {
+        let table = CountTable::new(&Arc::default());
+        for (status, action) in [
+            (200, CountedAction::Pass),
+            (206, CountedAction::WouldBlock),
+            (301, CountedAction::Pass),
+            (304, CountedAction::Pass),
+            (404, CountedAction::Pass),
+            (503, CountedAction::Pass),
+            (403, CountedAction::Block),
+            (0, CountedAction::Pass),
+        ] {
+            table.count(&CountedRequest {
+                status,
+                ..request("gptbot", action)
+            });
+        }
+        let mut counted = Vec::new();
+        table.for_each(|_, _, _, cells| {
+            counted.push(cells.bytes().to_string());
+            let responses = cells.responses();
+            counted.extend(responses.map(|(status, number)| format!("{status} {number}")));
+        });
+        assert_eq!(counted, ["80", "2xx 2", "3xx 1", "304 1", "4xx 1", "5xx 1"]);
     }
 
     #[test]

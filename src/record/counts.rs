@@ -49,6 +49,15 @@ pub(super) enum CountColumn {
 const COLUMNS_BEFORE_KINDS: usize = 2;
 
 impl CountColumn {
+    /// The columns of statuses, as metrics name them.
+    pub(super) const STATUSES: [(&'static str, CountColumn); 5] = [
+        ("2xx", CountColumn::Successful),
+        ("3xx", CountColumn::Redirected),
+        ("304", CountColumn::NotModified),
+        ("4xx", CountColumn::ClientError),
+        ("5xx", CountColumn::ServerError),
+    ];
+
     /// The column of responses with this status. `None` for a status that is not final.
     pub(super) fn status_column(status: u16) -> Option<CountColumn> {
         match status {
@@ -129,6 +138,13 @@ impl RequestCounts {
     /// Adds bytes of bodies that were sent.
     pub fn add_bytes(&mut self, bytes: u64) {
         self.add_total(CountColumn::Bytes, bytes);
+    }
+
+    /// Adds a response with this status. One that is not final is left out.
+    pub fn add_status(&mut self, status: u16) {
+        if let Some(column) = CountColumn::status_column(status) {
+            self.add_total(column, 1);
+        }
     }
 
     /// Adds other counts. Of two ends of doubt the later one stays.
@@ -212,6 +228,24 @@ impl RequestCounts {
     /// Bytes of the bodies that were sent.
     pub fn bytes(&self) -> u64 {
         self.totals[CountColumn::Bytes as usize]
+    }
+
+    /// Responses with the status 2xx, 3xx (without 304), 304, 4xx and 5xx, in this order.
+    pub fn statuses(&self) -> [u64; 5] {
+        [
+            CountColumn::Successful,
+            CountColumn::Redirected,
+            CountColumn::NotModified,
+            CountColumn::ClientError,
+            CountColumn::ServerError,
+        ]
+        .map(|column| self.totals[column as usize])
+    }
+
+    /// Pages that were read: responses with the status 2xx or 304.
+    pub fn pages_read(&self) -> u64 {
+        let [successful, _, not_modified, ..] = self.statuses();
+        successful.saturating_add(not_modified)
     }
 
     /// Requests that broke the rules: violations, too fast, traps.

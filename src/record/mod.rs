@@ -2,7 +2,8 @@
 //! request ([`RequestCopy`]), its [`Judgement`], and what was sent ([`SentResponse`]). Every
 //! [`Sink`] gets the record: metrics, access log, event log, evidence log. [`RecordField`] lists
 //! the fields that a log can show. [`RequestCounts`] are the numbers of requests that metrics,
-//! history, reports and audits share; [`CountTable`] counts the requests of a running crawlgate.
+//! history, reports and audits share; [`CountTable`] counts the requests of a running crawlgate, and
+//! [`TopPaths`] the paths that crawlers request most.
 
 mod count_table;
 mod counts;
@@ -12,7 +13,9 @@ mod names;
 mod proxy_path;
 mod request;
 mod row;
+mod top_paths;
 mod value;
+mod visit;
 
 pub use count_table::{CountTable, CountedRequest, MAX_SERIES, OVERFLOW, truncate_label};
 pub use counts::{CountsByIdentity, RequestCounts};
@@ -22,7 +25,9 @@ pub use names::{CountedAction, RecordedKind, ViolationKind, identity_label};
 pub use proxy_path::ProxyPath;
 pub use request::{Arrival, RequestCopy};
 pub use row::{RecordLine, RecordRow};
+pub use top_paths::{DayPaths, PathOwner, PathRequest, TopPaths, printable_path};
 pub use value::{FieldValue, time_with_milliseconds, truncate_field};
+pub use visit::is_visit;
 
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;

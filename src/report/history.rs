@@ -4,14 +4,14 @@
 
 use super::row::UNKNOWN_BOTS;
 use super::{
-    ClientIdentity, CrawlerRow, Report, ReportPeriod, ReportSection, SiteRow, TopEntry,
+    ClientIdentity, CrawlerRow, Report, ReportPeriod, ReportSection, SiteRow, TopEntry, Traffic,
     ViolationExample,
 };
 use crate::record::{CountsByIdentity, NO_CRAWLER, RecordField, RecordRow};
-use crate::state::history::{HistoryError, HistoryReader, Offence};
+use crate::state::history::{HistoryError, HistoryReader, Offence, PeriodLength};
 use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
-use crate::verdict::IdentityOutcome;
+use crate::verdict::{IdentityOutcome, IdentityStatus};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,7 +19,8 @@ use std::collections::{BTreeSet, HashMap};
 const MAX_BOT_NAMES: usize = 20;
 
 impl Report {
-    /// The report of a period, about one site, or about all if `site` is empty.
+    /// The report of a period, about one site and one crawler, or about all where the name is empty.
+    /// The report of one crawler has no visitors and no traffic.
     ///
     /// # Errors
     /// The history cannot be read.
@@ -27,16 +28,20 @@ impl Report {
         history: &HistoryReader,
         period: ReportPeriod,
         site: &str,
+        only_crawler: &str,
     ) -> Result<Report, HistoryError> {
         let mut counts: HashMap<String, CountsByIdentity> = HashMap::new();
         let mut periods = period.bars(&[]);
         let mut visitors = 0;
+        let mut visitors_bytes = 0;
         let ReportPeriod { from, to, step } = period;
         history.for_each_row(site, from, step, |start, crawler, identity, new| {
             match crawler {
+                _ if !only_crawler.is_empty() && crawler != only_crawler => return,
                 "" => return,
                 NO_CRAWLER => {
                     visitors += new.requests();
+                    visitors_bytes += new.bytes();
                     return;
                 }
                 _ => {}
@@ -68,24 +73,34 @@ impl Report {
             ..Report::default()
         };
         if site.is_empty() {
-            report.add_sites(history, &period)?;
+            report.add_sites(history, &period, only_crawler)?;
             report.add_suspected(history, &period)?;
-            // The history has no names by site.
+        }
+        // The history has no names by site.
+        if site.is_empty() && ["", UNKNOWN_BOTS].contains(&only_crawler) {
             report.unknown_bots = top_unknown_bots(history, &period)?;
         }
         report.add_offences(history.offences(site, from)?);
-        Ok(report.finish(to))
+        let mut report = report.finish(to);
+        if !only_crawler.is_empty() {
+            return Ok(report);
+        }
+        let mut traffic = Traffic::new(&report, visitors_bytes);
+        add_visits(&mut traffic, history, &period, site)?;
+        report.traffic = Some(traffic);
+        Ok(report)
     }
 
-    /// Adds a row for each site, without tools. Sites with the most requests against the rules come
-    /// first. `would_block` is without unknown bots.
+    /// Adds a row for each site, without tools, with the counts of `crawler` (empty: all). Sites with
+    /// the most requests against the rules come first. `would_block` is without unknown bots.
     fn add_sites(
         &mut self,
         history: &HistoryReader,
         period: &ReportPeriod,
+        crawler: &str,
     ) -> Result<(), HistoryError> {
         let mut sites: HashMap<String, CountsByIdentity> = HashMap::new();
-        for (site, counts) in history.counts_by_site("", period.from, period.step)? {
+        for (site, counts) in history.counts_by_site(crawler, period.from, period.step)? {
             sites.insert(site, counts);
         }
         let of_tools = self.rows_in(ReportSection::Tool).map(|row| row.id.as_str());
@@ -97,10 +112,13 @@ impl Report {
             }
         }
         // Unknown bots are blocked only if the policy says so.
-        for (site, counts) in history.counts_by_site(UNKNOWN_BOTS, period.from, period.step)? {
-            if let Some(all) = sites.get_mut(&site) {
-                let would_block = counts.unverified.would_refuse();
-                all.unverified.subtract_would_refuse(would_block);
+        if ["", UNKNOWN_BOTS].contains(&crawler) {
+            let unknown_bots = history.counts_by_site(UNKNOWN_BOTS, period.from, period.step)?;
+            for (site, counts) in unknown_bots {
+                if let Some(all) = sites.get_mut(&site) {
+                    let would_block = counts.unverified.would_refuse();
+                    all.unverified.subtract_would_refuse(would_block);
+                }
             }
         }
         for (site, mut counts) in sites {
@@ -154,6 +172,34 @@ impl Report {
             row.example = Some(example_from_sample(&offence.latest));
         }
     }
+}
+
+/// Adds the visits of the days of a period, and the pages that crawlers read on these days.
+fn add_visits(
+    traffic: &mut Traffic,
+    history: &HistoryReader,
+    period: &ReportPeriod,
+    site: &str,
+) -> Result<(), HistoryError> {
+    let step = match period.step {
+        PeriodLength::Hour => PeriodLength::Day,
+        step => step,
+    };
+    let from = step.start_of(period.from);
+    let mut pages: HashMap<String, u64> = HashMap::new();
+    history.for_each_row(site, from, step, |_, crawler, identity, counts| {
+        if identity != IdentityStatus::Impostor {
+            *pages.entry(crawler.to_owned()).or_default() += counts.pages_read();
+        }
+    })?;
+    let visits = history.visits(from, period.to, (!site.is_empty()).then_some(site))?;
+    let pages = pages.iter();
+    traffic.set_visits(
+        visits,
+        pages.map(|(crawler, pages)| (crawler.as_str(), *pages)),
+    );
+    traffic.visits_from = Some(from);
+    Ok(())
 }
 
 /// A row for each crawler and identity with requests, in its section.

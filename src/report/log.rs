@@ -2,6 +2,7 @@
 //! [`LogFacts`] about the lines of the logs, and the entries of its top lists, [`TopEntry`] and
 //! [`RuleCount`].
 
+use crate::numbers::thousands;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct LogFacts {
     pub no_host: u64,
     /// Requests to hosts that are not judged.
     pub other_hosts: u64,
+    /// Requests before the period that was asked for.
+    pub before_period: u64,
     /// Logs in which every request has an empty user agent.
     pub without_user_agents: Vec<String>,
     /// Requests whose URL was disallowed when they came, even if they do not count.
@@ -102,4 +105,19 @@ pub struct TopEntry {
     pub count: u64,
     /// By how much the count may be too high.
     pub error: u64,
+}
+
+impl TopEntry {
+    /// The count with its error, as in `120` or `120 ± 3`.
+    pub(super) fn count_words(&self) -> String {
+        count_with_error(self.count, self.error)
+    }
+}
+
+/// A count with the error that it may have, as in `120` or `120 ± 3`.
+pub fn count_with_error(count: u64, error: u64) -> String {
+    match error {
+        0 => thousands(count),
+        error => format!("{} ± {}", thousands(count), thousands(error)),
+    }
 }

@@ -2,7 +2,7 @@
 //! job. Texts from clients are escaped, so that they cannot add markup.
 
 use super::text::names_with_requests;
-use super::{Report, ReportSection};
+use super::{MAX_PATHS, Report, ReportSection};
 use crate::numbers::{plural, thousands};
 use askama::Template;
 

@@ -1,10 +1,11 @@
 //! [`Report`]: which crawlers break the rules, pretend to be others, or obey, and which requests do
 //! not count. It is made from the stored history of a running crawlgate ([`Report::from_history`])
-//! or from access logs (`audit`), and rendered as text, HTML, JSON or Markdown. `report`, `audit`
-//! and the overview of the dashboard show this one model.
+//! or from access logs (`audit`), and rendered as text, HTML, JSON, Markdown or CSV. `report`,
+//! `audit` and the overview of the dashboard show this one model.
 
 mod about_log;
 pub mod charts;
+mod csv;
 mod headline;
 mod history;
 mod html;
@@ -17,9 +18,13 @@ mod row;
 #[cfg(test)]
 mod tests;
 mod text;
+mod traffic;
 
+pub use csv::render_csv;
 pub use html::{NumbersRow, ReportContent, render_html};
-pub use log::{DamagedLog, ListUsage, LogFacts, RuleCount, TopEntry, UnreadableLine};
+pub use log::{
+    DamagedLog, ListUsage, LogFacts, RuleCount, TopEntry, UnreadableLine, count_with_error,
+};
 pub use markdown::render_markdown;
 pub use not_counted::NotCountedRequests;
 pub use period::ReportPeriod;
@@ -28,11 +33,15 @@ pub use row::{
     is_unprovable_label, registry_crawler,
 };
 pub use text::{render_table, render_text};
+pub use traffic::{OperatorTraffic, Taker, Traffic};
 
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use charts::PeriodBar;
 use serde::{Deserialize, Serialize};
+
+/// The crawlers whose paths are shown, and the paths of each.
+const MAX_PATHS: usize = 5;
 
 /// What crawlers did in a period.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,6 +75,8 @@ pub struct Report {
     pub visitors: u64,
     /// Requests for hosts without a policy, and malformed requests.
     pub unclaimed: u64,
+    /// What crawlers read and take, and who comes back.
+    pub traffic: Option<Traffic>,
     /// Requests by hour, day or week.
     pub periods: Vec<PeriodBar>,
     /// What crawlers did on each site; empty in the report of one site or of a log.
@@ -144,6 +155,28 @@ impl Report {
     fn rows_with_examples(&self) -> Vec<&CrawlerRow> {
         let rows = self.crawlers.iter();
         rows.filter(|row| row.example.is_some()).collect()
+    }
+
+    /// The pages that each row's crawler read, without impostors and tools.
+    pub fn pages_by_crawler(&self) -> impl Iterator<Item = (&str, u64)> {
+        let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
+        rows.map(|row| (row.id.as_str(), row.counts.pages_read()))
+    }
+
+    /// The rows of the crawlers that take most, or of those that were asked for, where their paths
+    /// are known.
+    fn rows_with_paths(&self) -> Vec<&CrawlerRow> {
+        let rows = self.crawlers.iter();
+        let rows: Vec<&CrawlerRow> = match &self.traffic {
+            None => rows.take(MAX_PATHS).collect(),
+            Some(traffic) => traffic
+                .takers
+                .iter()
+                .filter_map(|taker| rows.clone().find(|row| taker.is_of(row)))
+                .collect(),
+        };
+        let with_paths = rows.into_iter().filter(|row| !row.paths.is_empty());
+        with_paths.collect()
     }
 
     /// The rows with requests that seem to come from somebody else.

@@ -2,7 +2,7 @@
 //! count as violations. The [`NotCountedReason`] says why, for example because the crawler may
 //! still use an older robots.txt. Most reasons end at a known time; later requests count.
 
-use super::{CrawlerRow, ReportSection, ReportSource, join_first};
+use super::{CrawlerRow, ReportSource, join_first};
 use crate::numbers::plural_thousands;
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
@@ -108,7 +108,7 @@ pub(super) fn group_by_reason(
         let mut rows: Vec<(Option<Timestamp>, u64, &CrawlerRow)> = Vec::new();
         for row in crawlers {
             let requests = reason.count_in(&row.counts);
-            if requests > 0 && !matches!(row.part, ReportSection::Pretends | ReportSection::Tool) {
+            if requests > 0 && row.is_of_crawler() {
                 let until = reason.doubt_ends_at(&row.counts);
                 rows.push((until, requests, row));
             }

@@ -2,7 +2,7 @@
 //! one identity, and the [`ReportSection`] that the line belongs to. A user agent proves nothing,
 //! so verified crawlers, unverified clients and impostors have separate rows.
 
-use super::{ReportTotals, RuleCount};
+use super::{ReportTotals, RuleCount, TopEntry};
 use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
@@ -151,6 +151,8 @@ pub struct CrawlerRow {
     pub disallowed_bytes: u64,
     /// The rules that disallowed its requests; only for logs.
     pub rules: Vec<RuleCount>,
+    /// The paths that it requested most, without the query; only for logs.
+    pub paths: Vec<TopEntry>,
     /// How to block it, where a policy can.
     pub to_block: Option<BlockInstruction>,
 }
@@ -224,6 +226,11 @@ impl CrawlerRow {
             self.identity,
             Some(ClientIdentity::Impostor | ClientIdentity::SuspectedImpostor)
         )
+    }
+
+    /// Whether the requests are those of a crawler: of no pretender, and of no tool.
+    pub(super) fn is_of_crawler(&self) -> bool {
+        !matches!(self.part, ReportSection::Pretends | ReportSection::Tool)
     }
 
     /// What happens to its requests against the rules, in words.

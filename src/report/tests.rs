@@ -2,16 +2,17 @@
 //! count and until when, and that texts from clients are escaped in every format.
 
 use super::not_counted::NotCountedReason;
+use super::traffic::Share;
 use super::{
     BlockInstruction, ClientIdentity, CrawlerRow, LogFacts, Report, ReportPeriod, ReportSection,
-    ReportSource, ReportTotals, RuleCount, TopEntry, ViolationExample, render_html,
-    render_markdown, render_table, render_text,
+    ReportSource, ReportTotals, RuleCount, TopEntry, Traffic, ViolationExample, render_csv,
+    render_html, render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
 use crate::record::{RecordField, RecordRow, RequestCounts};
 use crate::state::StateStore;
-use crate::state::history::{HOUR, HistoryBatch, HistoryReader, PeriodLength};
+use crate::state::history::{HOUR, HistoryBatch, HistoryReader, PeriodLength, ServiceVisits};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
 use std::sync::Arc;
@@ -395,7 +396,7 @@ fn test_history() -> HistoryReader {
 }
 
 fn report_from_history(site: &str) -> Report {
-    Report::from_history(&test_history(), ReportPeriod::last_days(1, NOW), site).expect("read")
+    Report::from_history(&test_history(), ReportPeriod::last_days(1, NOW), site, "").expect("read")
 }
 
 #[test]
@@ -440,6 +441,24 @@ fn history_is_summed_by_crawler_and_site() {
 }
 
 #[test]
+fn report_of_one_crawler_has_nothing_of_others() {
+    let whole = report_from_history("");
+    let period = ReportPeriod::last_days(1, NOW);
+    let one = Report::from_history(&test_history(), period, "", "gptbot").expect("read");
+    let rows = whole.crawlers.iter().filter(|row| row.id == "gptbot");
+    assert_eq!(one.crawlers, rows.cloned().collect::<Vec<_>>());
+    assert!(!one.crawlers.is_empty());
+    assert_eq!((one.visitors, one.unclaimed), (0, 0));
+    assert!(one.unknown_bots.is_empty() && one.traffic.is_none());
+    let requests: u64 = one.crawlers.iter().map(|row| row.counts.requests()).sum();
+    let of_sites = one
+        .sites
+        .iter()
+        .map(|row| row.counts.requests() + row.pretended);
+    assert_eq!(of_sites.sum::<u64>(), requests);
+}
+
+#[test]
 fn row_has_first_and_latest_violation() {
     let gptbot = |report: Report| {
         let mut rows = report.crawlers.into_iter();
@@ -460,6 +479,167 @@ fn row_has_first_and_latest_violation() {
         (&*example.rule, &*example.place),
         ("Disallow: /cart/", "policies/shop.yaml:7:20")
     );
+}
+
+/// With pages that were read, each of the same number of bytes.
+fn with_pages(mut counts: RequestCounts, pages: u64, bytes: u64) -> RequestCounts {
+    for page in 0..pages {
+        counts.add_status(if page % 3 == 0 { 304 } else { 200 });
+        counts.add_bytes(bytes);
+    }
+    counts
+}
+
+fn sent_visits(visits: &[(&str, u64)]) -> Vec<ServiceVisits> {
+    let visits = visits.iter().map(|(service, visits)| ServiceVisits {
+        service: (*service).to_owned(),
+        visits: *visits,
+    });
+    visits.collect()
+}
+
+/// A report whose rows are under one name each: a crawler, its impostors, one that breaks rules,
+/// unknown bots and a tool.
+fn report_with_bytes() -> Report {
+    use ClientIdentity::{Impostor, SuspectedImpostor, Unverified, Verified};
+    let mut crawlers = Vec::new();
+    for (id, identity, kind, requests, pages, bytes) in [
+        ("gptbot", Verified, Kind::Allowed, 40, 30, 100),
+        ("gptbot", Impostor, Kind::Impostor, 500, 200, 1_000),
+        ("chatgpt-user", Unverified, Kind::Violation, 20, 10, 10),
+        ("googlebot", SuspectedImpostor, Kind::Allowed, 50, 5, 900),
+        ("ccbot", Unverified, Kind::Allowed, 8, 8, 500),
+        ("other", Unverified, Kind::Allowed, 3, 3, 7),
+        ("curl", Unverified, Kind::NotACrawler, 9, 9, 11),
+    ] {
+        let counts = with_pages(counts(&[(kind, Pass, requests)]), pages, bytes);
+        crawlers.push(CrawlerRow::new(id, identity, counts));
+    }
+    let mut report = report(crawlers);
+    report.visitors = 100;
+    report
+}
+
+#[test]
+fn traffic_of_impostors_is_nobodys() {
+    let report = report_with_bytes();
+    let mut traffic = Traffic::new(&report, 2_000);
+    let crawlers = 40 + 20 + 8 + 3;
+    let all = crawlers + 500 + 50 + 9 + 100;
+    assert_eq!(traffic.requests, Share { crawlers, all });
+    let crawlers = 3_000 + 100 + 4_000 + 21;
+    let all = crawlers + 200_000 + 4_500 + 99 + 2_000;
+    assert_eq!(traffic.bytes, Share { crawlers, all });
+    let takers = traffic.takers.iter();
+    let takers: Vec<(&str, u64, u64, u64)> = takers
+        .map(|taker| (&*taker.id, taker.requests, taker.pages, taker.bytes))
+        .collect();
+    let expected = [
+        ("ccbot", 8, 8, 4_000),
+        ("gptbot", 40, 30, 3_000),
+        ("chatgpt-user", 20, 10, 100),
+        ("other", 3, 3, 21),
+    ];
+    assert_eq!(takers, expected);
+    assert_eq!(traffic.takers[1].identity, Some(ClientIdentity::Verified));
+    let sentence = traffic.taker_sentence(&traffic.takers[1]);
+    assert_eq!(numbers_in(&sentence), [30, 2, 9, 1]);
+    let visits = sent_visits(&[("google", 9), ("chatgpt", 16), ("gone", 5)]);
+    traffic.set_visits(visits.clone(), report.pages_by_crawler());
+    assert_eq!(traffic.services, visits);
+    let operators = traffic.operators.iter();
+    let operators: Vec<(&str, u64, u64, Option<f64>)> = operators
+        .map(|one| (&*one.operator, one.pages, one.visits, one.pages_per_visit))
+        .collect();
+    // Common Crawl has no service, and Google's crawler did not come.
+    let expected = [("OpenAI", 40, 16, Some(2.5)), ("Google", 0, 9, Some(0.0))];
+    assert_eq!(operators, expected);
+    assert_eq!(traffic.operators[0].services, ["ChatGPT"]);
+    assert_eq!(numbers_in(&traffic.operators[0].sentence()), [16, 2, 5]);
+    assert_eq!(numbers_in(&traffic.operators[1].sentence()), [9]);
+    traffic.set_visits(Vec::new(), report.pages_by_crawler());
+    assert_eq!(numbers_in(&traffic.operators[0].sentence()), [40]);
+}
+
+#[test]
+fn traffic_of_history_counts_whole_days_of_visits() {
+    use IdentityStatus::{Impostor, Verified};
+    let moment = Moment {
+        now: NOW,
+        monotonic: Duration::ZERO,
+    };
+    let (store, _) = StateStore::open(None, Arc::new(move || moment)).expect("a store");
+    let mut batch = HistoryBatch::default();
+    for (hours, site, crawler, identity, pages) in [
+        (2, "shop", "gptbot", Some(Verified), 30),
+        (3, "shop", "gptbot", Some(Impostor), 500),
+        (3, "blog", "gptbot", Some(Verified), 7),
+        (2, "shop", "none", None, 40),
+        // Yesterday, before the first hour of the period.
+        (30, "shop", "gptbot", Some(Verified), 10),
+        (100, "shop", "gptbot", Some(Verified), 1_000),
+    ] {
+        let time = Timestamp(NOW.0 + 12 * HOUR - hours * HOUR);
+        let counts = with_pages(counts(&[(Kind::Allowed, Pass, pages)]), pages, 10);
+        batch.add_requests(time, site, crawler, identity, &counts);
+    }
+    for (hours, site, service, visits) in [
+        (2, "shop", "chatgpt", 4),
+        (30, "shop", "chatgpt", 4),
+        (2, "blog", "chatgpt", 1),
+        (100, "shop", "chatgpt", 100),
+    ] {
+        let time = Timestamp(NOW.0 + 12 * HOUR - hours * HOUR);
+        batch.add_visits(time, site, service, visits);
+    }
+    let now = Timestamp(NOW.0 + 12 * HOUR);
+    store.put_history(batch, now);
+    let period = ReportPeriod::last_days(1, now);
+    let traffic = |site: &str| {
+        let report = Report::from_history(&store.history(), period, site, "").expect("read");
+        report.traffic.expect("traffic")
+    };
+    let shop = traffic("shop");
+    assert_eq!(shop.visits_from, Some(Timestamp(NOW.0 - 24 * HOUR)));
+    assert_eq!((shop.operators[0].pages, shop.operators[0].visits), (40, 8));
+    let all = 30 + 500 + 40;
+    assert_eq!(shop.requests, Share { crawlers: 30, all });
+    assert_eq!(
+        shop.bytes,
+        Share {
+            crawlers: 300,
+            all: 10 * all
+        }
+    );
+    let both = traffic("");
+    assert_eq!((both.operators[0].pages, both.operators[0].visits), (47, 9));
+    assert_eq!(both.services, sent_visits(&[("chatgpt", 9)]));
+    assert_eq!(both.takers[0].pages, 37);
+}
+
+#[test]
+fn csv_has_row_for_each_crawler_and_identity() {
+    let mut report = report_with_bytes();
+    report.crawlers[0].name = "=1+\"1\",\r\n2".to_owned();
+    let csv = render_csv(&report);
+    let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
+    assert_eq!(lines.len(), 1 + report.crawlers.len());
+    let columns: Vec<&str> = lines[0].split(',').collect();
+    assert_eq!(columns.len(), 14);
+    let line = |start: &str| {
+        let mut found = lines.iter().filter(|line| line.starts_with(start));
+        let line = found.next().expect("a row").split(',');
+        line.collect::<Vec<&str>>()
+    };
+    let row = line("gptbot,GPTBot,OpenAI,training,verified,");
+    assert_eq!(
+        row[5..],
+        ["40", "3000", "20", "0", "10", "0", "0", "0", "0"]
+    );
+    let row = line("gptbot,GPTBot,OpenAI,training,impostor,");
+    assert_eq!(row[5..7], ["500", "200000"]);
+    let hostile = "chatgpt-user,\"'=1+\"\"1\"\",\u{fffd}\u{fffd}2\",OpenAI,";
+    assert!(csv.contains(hostile), "{csv}");
 }
 
 #[test]
@@ -501,6 +681,8 @@ fn hostile_report() -> Report {
         without_user_agents: vec![TEXT.to_owned()],
         ..LogFacts::default()
     });
+    report.crawlers[0].paths = vec![top()];
+    report.traffic = Some(Traffic::new(&report, 0));
     report.crawlers[0].example = Some(ViolationExample {
         request: TEXT.to_owned(),
         rule: TEXT.to_owned(),
@@ -573,7 +755,22 @@ fn long_report() -> Report {
         counts_of_each_reason(),
     );
     crawlers.push(doubtful);
-    report(crawlers)
+    for row in &mut crawlers {
+        row.counts = with_pages(row.counts, 12_345, 1_234_567);
+        let path = TopEntry {
+            name: format!("/{}", "long/".repeat(5)),
+            count: 1_234,
+            error: 12,
+        };
+        row.paths = vec![path; 20];
+    }
+    let mut report = report(crawlers);
+    let mut traffic = Traffic::new(&report, 1_234_567);
+    let services = crate::referrals::Services::builtin().all().iter();
+    let visits: Vec<(&str, u64)> = services.map(|service| (&*service.id, 12_345)).collect();
+    traffic.set_visits(sent_visits(&visits), report.pages_by_crawler());
+    report.traffic = Some(traffic);
+    report
 }
 
 #[test]
@@ -593,6 +790,9 @@ fn text_has_80_columns_and_short_sections() {
     let rows = parts[2].lines().filter(|line| line.contains("12,345 of"));
     let whole = rows.filter(|line| line.contains("not verified") && line.ends_with("blocked"));
     assert_eq!(whole.count(), 4, "{printed}");
+    let takers = printed.lines().filter(|line| line.ends_with("% of bytes"));
+    let verified = takers.filter(|line| line.contains("verified)"));
+    assert_eq!(verified.count(), 5, "{printed}");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //! lines a section. [`render_table`] renders every crawler with all its counts, in wide lines.
 
 use super::about_log::about_log_sentences;
-use super::{CrawlerRow, Report, ReportSection, ReportSource, join_first};
-use crate::numbers::{byte_size, plural_thousands, thousands};
+use super::{
+    CrawlerRow, OperatorTraffic, Report, ReportSection, ReportSource, Taker, Traffic, join_first,
+};
+use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::printable::printable;
 use askama::Template;
 
@@ -11,6 +13,8 @@ use askama::Template;
 const MAX_LINES: usize = 5;
 /// The width of a line.
 const COLUMNS: usize = 80;
+/// The width of an indented line.
+const INDENTED_COLUMNS: usize = COLUMNS - 2;
 
 /// Renders the report in lines of at most 80 columns.
 ///
@@ -38,15 +42,59 @@ impl ReportText<'_> {
     /// The rows of a section that are shown, and how many more there are.
     fn shown_rows(&self, part: ReportSection) -> (Vec<&CrawlerRow>, usize) {
         let mut rows: Vec<&CrawlerRow> = self.report.rows_in(part).collect();
-        let shown = if rows.len() > MAX_LINES {
-            MAX_LINES - 1
-        } else {
-            MAX_LINES
-        };
-        let more = rows.len().saturating_sub(shown);
+        let shown = shown_lines(rows.len());
+        let more = rows.len() - shown;
         rows.truncate(shown);
         (rows, more)
     }
+
+    /// The operators that are shown, and how many more there are.
+    fn shown_operators(&self) -> (&[OperatorTraffic], usize) {
+        let traffic = self.report.traffic.as_ref();
+        let operators = traffic.map_or(&[][..], |traffic| &traffic.operators);
+        let shown = shown_lines(operators.len());
+        (&operators[..shown], operators.len() - shown)
+    }
+}
+
+/// What a crawler takes, in columns.
+fn taker_columns(traffic: &Traffic, taker: &Taker) -> String {
+    const WIDTH: usize = 37;
+    let label = truncate_text(taker.label(), WIDTH);
+    let pages = plural_thousands(taker.pages, "page");
+    let line = format!("{label:<WIDTH$}{pages:>16}");
+    match traffic.bytes.all {
+        0 => line,
+        all => {
+            let bytes = byte_size(taker.bytes);
+            let share = percent(taker.bytes, all);
+            format!("{line}{bytes:>10}{share:>6} of bytes")
+        }
+    }
+}
+
+/// How many of the lines of a section are shown, so that there is space to say how many more.
+fn shown_lines(lines: usize) -> usize {
+    if lines > MAX_LINES {
+        MAX_LINES - 1
+    } else {
+        lines
+    }
+}
+
+/// The row's crawler and as many of its paths as one line has space for.
+fn row_with_paths(row: &CrawlerRow) -> String {
+    let mut line = format!("{}: ", name_and_identity(row));
+    for (place, path) in row.paths.iter().enumerate() {
+        let separator = if place == 0 { "" } else { ", " };
+        let name = printable_text(&path.name);
+        let text = format!("{separator}{name} {}", path.count_words());
+        if place > 0 && line.chars().count() + text.chars().count() > INDENTED_COLUMNS {
+            break;
+        }
+        line.push_str(&text);
+    }
+    truncate_text(&line, INDENTED_COLUMNS)
 }
 
 /// The name of a row with its identity, and with its purpose if that fits into the column.
@@ -70,7 +118,8 @@ fn name_and_identity(row: &CrawlerRow) -> String {
     }
 }
 
-fn truncate_text(text: &str, width: usize) -> String {
+fn truncate_text(text: impl AsRef<str>, width: usize) -> String {
+    let text = text.as_ref();
     if text.chars().count() <= width {
         return text.to_owned();
     }

@@ -1,6 +1,6 @@
 //! robots.txt (RFC 9309): parsing, matching and rendering. [`RobotsFile`] is a parsed file with the
 //! issues of each line. [`DialectRules`] are its rules in one dialect; they give the verdict on a
-//! URL. [`RobotsDocument`] is a file that crawlgate writes itself.
+//! URL. `RobotsDocument` is a file that crawlgate writes itself.
 
 mod absolute_url;
 mod blanket_disallow;

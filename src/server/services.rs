@@ -255,6 +255,7 @@ fn open_logs(
         )
         .map_err(ServerError::from_io("cannot open the event log"))?,
         sinks: Vec::new(),
+        keeps_paths: settings.history_paths,
         peers,
     })
 }

@@ -50,6 +50,9 @@ fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings
             fields.get_into(name, detail, |node| node.variant("a way to keep addresses"));
         }
     });
+    fields.section("history", "a map: paths", |fields| {
+        fields.get_into("paths", &mut settings.history_paths, NodeReader::boolean);
+    });
     settings.listen = fields.get_or_default("listen", decode_listeners);
     settings.decisions = fields.get("decisions", decode_decisions);
     settings.origins = fields.get_or_default("origins", decode_origins);

@@ -81,6 +81,8 @@ pub struct Settings {
     pub direct_forwarding: bool,
     /// How much of a client's address the history keeps.
     pub history_addresses: AddressDetail,
+    /// Whether the history keeps the paths that crawlers request.
+    pub history_paths: bool,
     /// The evidence log; none when absent.
     pub evidence: Option<EvidenceSettings>,
     /// How much of a client's address the evidence log keeps.
@@ -120,6 +122,7 @@ impl Default for Settings {
             logs: LogSettings::default(),
             direct_forwarding: true,
             history_addresses: AddressDetail::Network,
+            history_paths: true,
             evidence: None,
             evidence_addresses: AddressDetail::Full,
             store: None,

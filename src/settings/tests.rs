@@ -57,7 +57,7 @@ fn whole_file_is_decoded() {
          \x20 - servers: http://127.0.0.1:3000\n\
          policies: policies\nadmin: off\ncontrol: /run/crawlgate.sock\nstate: state\n\
          trusted_proxies: [10.0.0.0/8, 192.0.2.7]\nclient_address: CF-Connecting-IP\n\
-         limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
+         limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nhistory: { paths: no }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
     let settings = file.expect("a file").finalize().expect("settings");
@@ -110,6 +110,7 @@ fn whole_file_is_decoded() {
         }
     );
     assert_eq!(settings.history_addresses, AddressDetail::None);
+    assert!(!settings.history_paths && Settings::default().history_paths);
     assert_eq!((settings.threads, settings.strict), (Some(4), true));
 }
 

@@ -5,6 +5,7 @@ use super::history::HistoryBatch;
 use super::{RestoredState, StateError, StoreHealth};
 use crate::clock::Moment;
 use crate::facts::{Fact, FactSubscribers};
+use crate::record::DayPaths;
 use crate::time::Timestamp;
 use std::fmt;
 use std::path::Path;
@@ -58,6 +59,10 @@ impl StateStore {
     pub fn put(&self, _facts: impl IntoIterator<Item = Fact>) {}
 
     pub fn put_history(&self, _batch: HistoryBatch, _now: Timestamp) {}
+
+    pub fn paths_of_day(&self, _now: Timestamp) -> Vec<DayPaths> {
+        Vec::new()
+    }
 
     pub fn flush_history(&self, _limit: Duration) {}
 

@@ -11,6 +11,7 @@ use super::writer::{StateWriter, StoreClock, WritePurpose, WriteRequest, WriterS
 use crate::clock::Moment;
 use crate::facts::{Fact, StoredFacts};
 use crate::locks::lock;
+use crate::record::DayPaths;
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::fmt;
@@ -388,6 +389,15 @@ impl StateStore {
         let closed = self.send_and_wait(WritePurpose::Close, Vec::new());
         self.0.join_thread();
         closed
+    }
+
+    /// The paths of crawlers that were stored of the day that has `now`. Empty if they cannot be
+    /// read, and without a directory.
+    pub fn paths_of_day(&self, now: Timestamp) -> Vec<DayPaths> {
+        // By a connection of its own, which ends here: an open one keeps the write-ahead log.
+        let file = Path::new(&self.directory).join(STATE_FILE);
+        let reader = HistoryReader::from_file(file);
+        reader.paths_of_day(now).unwrap_or_default()
     }
 
     /// Returns a reader of the history: of this run alone if nothing is written to a directory.

@@ -1,12 +1,14 @@
-//! [`RequestMetrics`] counts each finished request in the Prometheus metrics ([`Metrics`]) and in
-//! the traffic of the last minutes ([`RecentTraffic`]), which the status shows.
+//! [`RequestMetrics`] counts each finished request in the Prometheus metrics ([`Metrics`]), with the
+//! visits and the paths of crawlers, and in the traffic of the last minutes ([`RecentTraffic`]),
+//! which the status shows.
 
 use super::{Metrics, RecentTraffic, UNCLAIMED};
 use crate::crawlers::{Claim, self_given_name};
 use crate::record::{
-    CountedAction, CountedRequest, Judgement, NO_CRAWLER, RecordedKind, RequestRecord, Sink,
-    SiteJudgement, ViolationKind,
+    CountedAction, CountedRequest, Judgement, NO_CRAWLER, PathRequest, RecordedKind, RequestRecord,
+    Sink, SiteJudgement, ViolationKind, is_visit,
 };
+use crate::referrals::Services;
 use crate::verdict::{Decision, HistoryBasis, Identity, IdentityStatus, Kind, claim_label};
 use std::sync::Arc;
 
@@ -18,12 +20,24 @@ pub struct RequestMetrics {
     metrics: Arc<Metrics>,
     /// The traffic of the last minutes.
     traffic: Arc<RecentTraffic>,
+    services: &'static Services,
+    /// Whether the paths of crawlers are counted.
+    counts_paths: bool,
 }
 
 impl RequestMetrics {
     /// A sink for these metrics.
-    pub fn new(metrics: Arc<Metrics>, traffic: Arc<RecentTraffic>) -> RequestMetrics {
-        RequestMetrics { metrics, traffic }
+    pub fn new(
+        metrics: Arc<Metrics>,
+        traffic: Arc<RecentTraffic>,
+        counts_paths: bool,
+    ) -> RequestMetrics {
+        RequestMetrics {
+            metrics,
+            traffic,
+            services: Services::builtin(),
+            counts_paths,
+        }
     }
 
     /// Counts a request that was judged, or for which no site has the host, in the recent traffic.
@@ -57,7 +71,18 @@ impl RequestMetrics {
             violation: violation_kind(decision),
             ..unclaimed_request(record, CountedAction::Pass)
         });
-        if decision.claim != Claim::Visitor {
+        if decision.claim == Claim::Visitor {
+            self.count_visit(record, site);
+        } else {
+            if self.counts_paths {
+                metrics.paths.count(&PathRequest {
+                    site,
+                    crawler,
+                    identity: judged.identity.to_status(),
+                    target: record.request.target(),
+                    time: record.request.arrived_at(),
+                });
+            }
             // Not the token of a policy: its series would stay after the site is removed.
             metrics.identity.count([
                 claim_label(decision.claim, record.registry, None).unwrap_or("other"),
@@ -74,6 +99,19 @@ impl RequestMetrics {
             let is_complete = record.response.error.is_none();
             let served = is_complete.then_some(record.request.arrived_at().0);
             metrics.count_robots_txt(site, crawler, record.response.status, served);
+        }
+    }
+
+    /// Counts a request of a visitor that a known service sent.
+    fn count_visit(&self, record: &RequestRecord, site: &str) {
+        let request = &record.request;
+        let sent_by = self
+            .services
+            .referring(request.host(), request.referer(), request.target());
+        if let Some(service) = sent_by
+            && is_visit(request.method(), record.response.status, request.target())
+        {
+            self.metrics.visits.count([site, &service.id]);
         }
     }
 }

@@ -4,9 +4,10 @@
 use super::*;
 use crate::heads::HeadFields;
 use crate::record::{
-    CountedAction, CountedRequest, RequestCopy, RequestRecord, Sink, ViolationKind,
+    CountedAction, CountedRequest, PathRequest, RequestCopy, RequestRecord, Sink, ViolationKind,
 };
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
+use crate::time::Timestamp;
 use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
 use std::path::Path;
 use std::time::Duration;
@@ -56,6 +57,14 @@ fn series_are_removed_with_their_site() {
     for site in ["one", "two"] {
         metrics.counts.count(&blocked_request(site, "gptbot"));
         metrics.count_robots_txt(site, "gptbot", 200, Some(5));
+        metrics.visits.count([site, "chatgpt"]);
+        metrics.paths.count(&PathRequest {
+            site,
+            crawler: "gptbot",
+            identity: IdentityStatus::Impostor,
+            target: b"/",
+            time: Timestamp(5),
+        });
         metrics.counts.count(&CountedRequest {
             identity: Some(IdentityStatus::Impostor),
             violation: Some(ViolationKind::Of(Kind::Unproven)),
@@ -65,6 +74,7 @@ fn series_are_removed_with_their_site() {
     metrics.counts.count(&CountedRequest {
         identity: None,
         kind: Kind::NotACrawler.into(),
+        bytes: 7,
         ..passed_request(UNCLAIMED, "none")
     });
     metrics.set_sites(&[site_gauges("two")], 8);
@@ -76,11 +86,17 @@ fn series_are_removed_with_their_site() {
         r#"crawlgate_robots_txt_total{crawler="gptbot",site="two",status="200"} 1"#,
         r#"crawlgate_robots_last_fetch_timestamp_seconds{crawler="gptbot",site="two"} 5"#,
         r#"crawlgate_requests_total{action="pass",crawler="none",identity="none",kind="not_a_crawler",site="unclaimed"} 1"#,
+        r#"crawlgate_visits_total{service="chatgpt",site="two"} 1"#,
+        r#"crawlgate_responses_total{crawler="none",identity="none",site="unclaimed",status="2xx"} 1"#,
+        r#"crawlgate_sent_bytes_total{crawler="none",identity="none",site="unclaimed"} 7"#,
         r#"crawlgate_policy_info{site="two",version="v1"} 1"#,
         "crawlgate_policy_reload_timestamp_seconds 8",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
+    let paths = metrics.paths.take_changed(Timestamp(5));
+    let sites: Vec<&str> = paths.iter().map(|paths| &*paths.owner.site).collect();
+    assert_eq!(sites, ["two"]);
     metrics.counts.count(&blocked_request("two", "gptbot"));
     assert!(
         metrics

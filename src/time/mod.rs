@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Whole seconds since 1970-01-01T00:00:00Z. Serialised as a number for crawlgate itself, and as RFC
-/// 3339 ([`rfc3339`]) for people and other programs. Both forms are deserialised.
+/// 3339 (`rfc3339`) for people and other programs. Both forms are deserialised.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -131,13 +131,16 @@ impl InstanceParts<'_> {
             self.passed,
             moment.monotonic,
         ));
-        Ok(Instance::new(
+        let instance = Instance::new(
             sites,
             Arc::new(ledger),
             self.proofs,
             behaviours,
             self.clock,
             self.logs,
-        ))
+        );
+        let paths = self.store.paths_of_day(moment.now);
+        instance.metrics.paths.restore(paths, moment.now);
+        Ok(instance)
     }
 }

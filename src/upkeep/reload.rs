@@ -8,6 +8,7 @@ use crate::finding::Finding;
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::locks::lock;
 use crate::policy::retire::RetireStage;
+use crate::record::TopPaths;
 use crate::sites::{
     ReloadOutcome, ReloadReport, RemoveError, RetireStatus, SiteReload, SiteStatus, SitesStatus,
 };
@@ -202,7 +203,7 @@ impl InstanceUpkeep {
     /// Hands new counts to the history and waits until they are written, for 3 seconds at most. Then
     /// the history has all requests that were recorded before.
     pub fn flush_history(&self) {
-        feed_history(&self.instance, &self.store);
+        feed_history(&self.instance, &self.store, TopPaths::take_due);
         self.store.flush_history(FLUSH_TIMEOUT);
     }
 

@@ -4,6 +4,7 @@
 
 use super::instance::Instance;
 use crate::locks::lock;
+use crate::record::{DayPaths, TopPaths};
 use crate::scheduler::Scheduler;
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
@@ -50,7 +51,7 @@ impl UpkeepThreads {
         // second.
         let ledger = RepeatingThread::start("ledger", move || {
             store_ledger(&stored);
-            feed_history(&stored, &history);
+            feed_history(&stored, &history, TopPaths::take_due);
             STORE_EVERY
         })?;
         let watch = watch(policies, WATCH_DEBOUNCE, reload);
@@ -80,7 +81,7 @@ pub fn store_everything(instance: &Instance, store: &StateStore) {
     let now = instance.clock.moment();
     instance.behaviours.marked_clients.flush(now);
     instance.ledger.flush(now.now);
-    feed_history(instance, store);
+    feed_history(instance, store, TopPaths::take_changed);
 }
 
 /// Once a second: stores the ledger and the marks of traps, and tries again to publish deferred
@@ -106,8 +107,13 @@ fn store_ledger(instance: &Instance) {
 }
 
 /// Hands the counts and samples since the last call to the state store, for the history. It reads the
-/// counters of the metrics, so that requests do nothing for the history.
-pub(super) fn feed_history(instance: &Instance, store: &StateStore) {
+/// counters of the metrics, so that requests do nothing for the history. `take_paths` takes the paths
+/// of crawlers that are to be stored now.
+pub(super) fn feed_history(
+    instance: &Instance,
+    store: &StateStore,
+    take_paths: impl FnOnce(&TopPaths, Timestamp) -> Vec<DayPaths>,
+) {
     let _one = lock(&instance.history_feed);
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
@@ -129,6 +135,13 @@ pub(super) fn feed_history(instance: &Instance, store: &StateStore) {
         });
     for (name, requests) in instance.traffic.take_unlisted() {
         batch.add_unlisted(now, &name, requests);
+    }
+    instance
+        .metrics
+        .visits
+        .for_each_new(|[site, service], visits| batch.add_visits(now, site, service, visits));
+    for paths in take_paths(&instance.metrics.paths, now) {
+        batch.set_paths(paths);
     }
     for sample in instance.events.take_samples() {
         batch.add_sample(sample);

@@ -157,6 +157,48 @@ pub struct RequestToJudge<'a> {
     pub cached_versions: CachedVersions<'a>,
 }
 
+impl<'a> RequestToJudge<'a> {
+    /// A GET by a crawler that is proven, and has cached only the version in force. A challenge of a
+    /// certificate authority is no crawler's request. The host does not matter: `entry` is its site.
+    pub fn verified_get(
+        registry: &'a Registry,
+        entry: &'a SiteEntry,
+        claim: Claim,
+        target: &'a [u8],
+    ) -> RequestToJudge<'a> {
+        let facts = RequestFacts {
+            host: b"",
+            target,
+            method: b"GET",
+            user_agent: b"",
+            client: None,
+            identity: Identity::Verified,
+            now: Timestamp(0),
+        };
+        let claim = if facts.is_challenge() {
+            Claim::Visitor
+        } else {
+            claim
+        };
+        RequestToJudge {
+            registry,
+            facts,
+            claimant: Claimant {
+                site: 0,
+                entry,
+                history: HostHistory::empty(),
+                claim,
+            },
+            cached_versions: CachedVersions {
+                was_served: true,
+                has_version_in_force: true,
+                basis: HistoryBasis::Declared,
+                ..CachedVersions::default()
+            },
+        }
+    }
+}
+
 /// The recent behaviour of a client on a site, as facts for one decision. The ledger keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {

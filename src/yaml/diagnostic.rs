@@ -141,6 +141,12 @@ impl Diagnostic {
             .primary_title(without_controls(&self.message))
             .id(self.id);
         let mut group = match self.span {
+            // The text is not kept.
+            Some(span) if span.end > text.len() => title.element(
+                annotate_snippets::Origin::path(&name)
+                    .line(usize::try_from(span.line).unwrap_or(usize::MAX))
+                    .char_column(usize::try_from(span.column).unwrap_or(usize::MAX)),
+            ),
             Some(span) => {
                 let label = self
                     .label

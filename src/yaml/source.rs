@@ -45,6 +45,7 @@ pub fn located_values<T: Clone>(list: &[Located<T>]) -> Vec<T> {
 pub struct SourceFile {
     /// The path as the user gave it.
     pub name: Arc<str>,
-    /// The whole text.
+    /// The whole text. Empty for a file that is not kept, because its findings name what they are
+    /// about (a sitemap).
     pub text: Arc<str>,
 }

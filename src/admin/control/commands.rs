@@ -123,11 +123,15 @@ pub(super) fn perform_request(
         ControlRequest::Explain(question) => {
             ControlResponse::Explained(operations.explain(&question))
         }
-        ControlRequest::Report { since, site } => {
+        ControlRequest::Report {
+            since,
+            site,
+            crawler,
+        } => {
             let period = since.map(|since| {
                 ReportPeriod::last_duration(Duration::from_secs(since), operations.moment().now)
             });
-            let report = live_report(operations, period, &site)?;
+            let report = live_report(operations, period, &site, &crawler)?;
             let is_known = site.is_empty() || sites.snapshot().entry_by_name(&site).is_some();
             if !is_known && report.crawlers.is_empty() {
                 return Err(ControlRefusal::NoSite(site));

@@ -58,6 +58,9 @@ pub enum ControlRequest {
         since: Option<u64>,
         /// A site; empty for all.
         site: String,
+        /// The id of a crawler; empty for all.
+        #[serde(default)]
+        crawler: String,
     },
     UpdateLists,
     Instances,

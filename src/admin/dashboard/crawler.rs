@@ -1,18 +1,20 @@
-//! The dashboard's page of one crawler: whether its name is verified, and its requests over time,
-//! by site and by kind (such as `allowed` or `violation`). The page of unknown bots lists the names
-//! that they give themselves.
+//! The dashboard's page of one crawler: whether its name is verified, its requests over time, by
+//! site and by kind (such as `allowed` or `violation`), and what it read: statuses, bytes and paths.
+//! The page of unknown bots lists the names that they give themselves.
 
 use super::counts;
 use super::layout::{self, PageLayout, PageLink};
 use super::{Dashboard, PageError, PageResult};
 use crate::admin::query::QueryParameters;
 use crate::crawlers::Crawler;
-use crate::record::{CountsByIdentity, RecordedKind};
+use crate::record::{CountsByIdentity, RecordedKind, RequestCounts};
 use crate::report::charts::PeriodBar;
 use crate::report::{
-    CrawlerRow, NumbersRow, ReportPeriod, crawler_name, is_unprovable_label, registry_crawler,
+    CrawlerRow, NumbersRow, ReportPeriod, count_with_error, crawler_name, is_unprovable_label,
+    registry_crawler,
 };
-use crate::state::history::HistoryError;
+use crate::state::history::{HistoryError, PathRequests};
+use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
 use askama::Template;
 
@@ -39,6 +41,16 @@ struct CrawlerPage<'a> {
     /// Requests that would be impostors', but for a list that verified none lately; by whole days.
     suspended: u64,
     unlisted: Vec<(String, u64)>,
+    /// The paths that were requested most, by whole days.
+    paths: Vec<PathRequests>,
+    /// What was sent in each step of the period, without impostors.
+    sent: Vec<SentBar>,
+}
+
+/// What was sent in one step of a period.
+struct SentBar {
+    period: String,
+    counts: RequestCounts,
 }
 
 impl Dashboard {
@@ -85,6 +97,8 @@ impl Dashboard {
             suspected,
             suspended,
             bars: period.bars(&series),
+            sent: sent_bars(&period, &series),
+            paths: history.top_paths(period.from, period.to, None, id)?,
             numbers,
             kinds: kind_counts(&totals),
             totals,
@@ -116,6 +130,26 @@ fn identity_rows(site: &str, id: &str, counts: &CountsByIdentity) -> Vec<Numbers
         }
     }
     numbers
+}
+
+/// What was sent in each step with requests, without impostors.
+fn sent_bars(period: &ReportPeriod, series: &[(Timestamp, CountsByIdentity)]) -> Vec<SentBar> {
+    let mut bars = Vec::new();
+    for (start, counts) in series {
+        let counts = counts.without_impostors();
+        if counts.requests() > 0 {
+            bars.push(SentBar {
+                period: period.step_label(*start),
+                counts,
+            });
+        }
+    }
+    bars
+}
+
+/// The requests for a path, with their error.
+fn requests_words(path: &PathRequests) -> String {
+    count_with_error(path.requests, path.error)
 }
 
 /// The requests by identity and kind.

@@ -44,7 +44,7 @@ impl Dashboard {
             Some(_) => Some(query_period(&query, self.now())?),
             None => None,
         };
-        let report = live_report(&self.operations, period, site)?;
+        let report = live_report(&self.operations, period, site, "")?;
         let status = self.operations.status();
         let known = || status.policies.sites.iter().map(|site| site.site.as_str());
         if !site.is_empty() && !known().any(|name| name == site) {
@@ -94,7 +94,7 @@ fn fitting_period(operations: &Operations) -> Result<ReportPeriod, HistoryError>
     ))
 }
 
-/// The report of a period and a site (empty: all), up to now. Without a period it is a fitting one.
+/// The report of a period, a site and a crawler (empty: all), up to now. Without a period it is a fitting one.
 ///
 /// # Errors
 /// The history cannot be read.
@@ -102,10 +102,11 @@ pub fn live_report(
     operations: &Operations,
     period: Option<ReportPeriod>,
     site: &str,
+    crawler: &str,
 ) -> Result<Report, HistoryError> {
     let period = period.map_or_else(|| fitting_period(operations), Ok)?;
     let (history, instances) = period_history(operations, &period)?;
-    let mut report = Report::from_history(&history, period, site)?;
+    let mut report = Report::from_history(&history, period, site, crawler)?;
     report.instances = instances;
     let modes: BTreeMap<String, String> = operations
         .status()

@@ -42,7 +42,7 @@ impl Dashboard {
         let query = QueryParameters::parse(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
         let period = super::query_period(&query, self.now())?;
-        let report = live_report(&self.operations, Some(period), name)?;
+        let report = live_report(&self.operations, Some(period), name, "")?;
         let snapshot = self.operations.instance.sites.snapshot();
         let entry = snapshot.entry_by_name(name);
         let status = self
@@ -64,7 +64,7 @@ impl Dashboard {
                 .page_layout(name, "/site")
                 .with_counts_note(report.instances.clone()),
             choices: super::period_links(&period, &site_link(name)),
-            content: ReportContent::new(&report, true).as_subsection(),
+            content: ReportContent::new(&report, true).into_subsection(),
             robots_txt: site.map(served_lines).unwrap_or_default(),
             site,
             status,

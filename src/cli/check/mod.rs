@@ -4,6 +4,8 @@
 
 mod github;
 mod json;
+mod sarif;
+mod sitemaps;
 mod text;
 
 use super::origin_copy::{self, OriginCopies};
@@ -50,6 +52,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
+    sitemaps: sitemaps::SitemapFlags,
+    #[command(flatten)]
     origin: origin_copy::OriginFlags,
     /// How the findings are printed
     #[arg(long, value_enum, default_value_t)]
@@ -68,11 +72,14 @@ enum CheckFormat {
     Json,
     /// Workflow commands: GitHub shows each finding beside its line
     Github,
+    /// SARIF 2.1.0: for code scanning and editors
+    Sarif,
 }
 
 /// The files that were read, with their findings.
 struct CheckResults {
     found: Vec<FileFindings>,
+    sitemaps: Vec<FileFindings>,
     loaded: Vec<LoadedPolicy>,
     settings: Option<(SourceFile, Diagnostics)>,
     certificates: Vec<CertificateProblem>,
@@ -94,6 +101,7 @@ pub fn run(arguments: &Arguments) -> Result {
         CheckFormat::Text if arguments.quiet => text::print_findings(&mut out, &checked, notes)?,
         CheckFormat::Text => text::print_report(&mut out, &checked, notes)?,
         CheckFormat::Json => print_json(&json::build_report(&checked))?,
+        CheckFormat::Sarif => print_json(&sarif::build_log(&checked, notes))?,
         CheckFormat::Github => {
             let mut out = SanitizingWriter::new(io::stdout().lock(), OutputStyle::WorkflowCommands);
             github::print_annotations(&mut out, &checked, notes)?;
@@ -115,16 +123,20 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
         .iter()
         .cloned()
         .partition(|path| is_robots_txt(path));
-    let found = found
+    let robots_files = found
         .iter()
-        .map(|path| lint_robots_txt(path))
+        .map(|path| read_robots_txt(path))
         .collect::<Result<Vec<_>>>()?;
+    let found = std::iter::zip(&found, &robots_files)
+        .map(|(path, file)| lint_robots_txt(path, file))
+        .collect();
     let origins = arguments.origin.read()?;
     let mut loaded = if policies.is_empty() {
         Vec::new()
     } else {
         policies::load_proposed(&policies, &origins)?
     };
+    let sitemaps = arguments.sitemaps.check(&loaded, robots_files)?;
     let mut settings = None;
     let mut certificates = Vec::new();
     if let Some(path) = &arguments.config {
@@ -144,6 +156,7 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
     }
     let mut checked = CheckResults {
         found,
+        sitemaps,
         loaded,
         settings,
         certificates,
@@ -184,11 +197,15 @@ impl CheckResults {
             .found
             .iter()
             .map(|lints| (&lints.source, &lints.diagnostics));
-        settings.chain(found).chain(
-            self.loaded
-                .iter()
-                .map(|file| (&file.source, &file.diagnostics)),
-        )
+        let loaded = self
+            .loaded
+            .iter()
+            .map(|file| (&file.source, &file.diagnostics));
+        let sitemaps = self
+            .sitemaps
+            .iter()
+            .map(|lints| (&lints.source, &lints.diagnostics));
+        settings.chain(found).chain(loaded).chain(sitemaps)
     }
 }
 
@@ -312,18 +329,21 @@ pub fn is_robots_txt(path: &Path) -> bool {
         || is_text && !path.is_dir()
 }
 
-/// Reads and lints a robots.txt. Fails for a link out of its directory.
-fn lint_robots_txt(path: &Path) -> Result<FileFindings> {
-    let given = path.to_string_lossy();
+/// Reads a robots.txt. Fails for a link out of its directory.
+fn read_robots_txt(path: &Path) -> Result<NamedRobotsTxt> {
     tester::check_no_link_out(path)?;
-    let NamedRobotsTxt { name, bytes } = tester::read_robots_txt(&given, "check")?;
-    let host = tester::url_host(&given);
-    Ok(lint_file(
-        &name,
-        &RobotsFile::parse(bytes),
+    tester::read_robots_txt(&path.to_string_lossy(), "check")
+}
+
+/// Lints a robots.txt that was read from `path`.
+fn lint_robots_txt(path: &Path, file: &NamedRobotsTxt) -> FileFindings {
+    let host = tester::url_host(&path.to_string_lossy());
+    lint_file(
+        &file.name,
+        &RobotsFile::parse(file.bytes.as_slice()),
         host.as_deref(),
         Registry::builtin(),
-    ))
+    )
 }
 
 /// Findings by severity, including those that are not listed.
@@ -389,10 +409,12 @@ fn explanation_lines(finding: &Diagnostic) -> Vec<String> {
         .collect()
 }
 
-/// The column after a place, in its first line.
+/// The column after a place, in its first line. Where the text is not kept, it counts bytes.
 fn end_column(source: &SourceFile, span: SourceSpan) -> u32 {
-    let marked = source.text.get(span.start..span.end).unwrap_or_default();
-    let columns = marked.lines().next().unwrap_or_default().chars().count();
+    let columns = match source.text.get(span.start..span.end) {
+        Some(marked) => marked.lines().next().unwrap_or_default().chars().count(),
+        None => span.end.saturating_sub(span.start),
+    };
     span.column
         .saturating_add(u32::try_from(columns).unwrap_or(u32::MAX))
 }

@@ -42,6 +42,7 @@ pub fn print_findings(out: &mut impl Write, checked: &CheckResults, notes: bool)
 pub fn summary_line(checked: &CheckResults) -> String {
     let CheckResults {
         found,
+        sitemaps,
         loaded,
         counts,
         ..
@@ -54,11 +55,15 @@ pub fn summary_line(checked: &CheckResults) -> String {
     );
     let read = plural(found.len(), "robots.txt file");
     let policies = plural(loaded.len(), "policy file");
-    match (loaded.len(), found.len()) {
-        (0, _) => format!("{read} read, {findings}"),
-        (_, 0) => format!("{good} of {policies} good, {findings}"),
-        _ => format!("{good} of {policies} good, {read} read, {findings}"),
+    let mut line = match (loaded.len(), found.len()) {
+        (0, _) => format!("{read} read, "),
+        (_, 0) => format!("{good} of {policies} good, "),
+        _ => format!("{good} of {policies} good, {read} read, "),
+    };
+    if !sitemaps.is_empty() {
+        line += &format!("{} read, ", plural(sitemaps.len(), "sitemap"));
     }
+    line + &findings
 }
 
 /// A valid site with its robots.txt, as text.

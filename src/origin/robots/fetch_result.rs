@@ -71,7 +71,7 @@ impl<T: Into<String>> From<T> for FetchFailure {
 impl FetchResult {
     /// The result as crawlers read it: a page of HTML is a file without rules. For default sites,
     /// because single-page apps answer every request with their page.
-    pub fn as_read_by_crawlers(self) -> FetchResult {
+    pub fn into_crawler_reading(self) -> FetchResult {
         match self {
             FetchResult::File {
                 bytes, url, html, ..

@@ -420,7 +420,7 @@ fn html_page_is_read_as_no_rules() {
         html_result("<div id=app></div>"),
         file_result("<!doctype html><div id=app></div>"),
     ] {
-        let FetchResult::NoFile { url, .. } = page.as_read_by_crawlers() else {
+        let FetchResult::NoFile { url, .. } = page.into_crawler_reading() else {
             panic!("a page has no rules")
         };
         assert_eq!(url, URL);
@@ -432,7 +432,7 @@ fn html_page_is_read_as_no_rules() {
         unreachable_result(),
         bytes_result(b"\xFF\xFEU\0s\0".to_vec()),
     ] {
-        assert_eq!(other.clone().as_read_by_crawlers(), other);
+        assert_eq!(other.clone().into_crawler_reading(), other);
     }
 }
 

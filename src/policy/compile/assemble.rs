@@ -127,7 +127,7 @@ fn comment_omissions(origin: &OriginRules, comments: &mut Vec<String>) {
 /// Renders these groups with the comments, lines and sitemaps of the whole file. Of consecutive
 /// groups with the same comments only the first has them.
 fn render_groups(policy: &Policy, drafts: Vec<GroupDraft>, origin: &OriginRules) -> ComposedRobots {
-    let mut sitemaps = located_values(&policy.robots.sitemaps);
+    let mut sitemaps = located_values(&policy.sitemaps());
     sitemaps.extend(origin.sitemaps.iter().cloned());
     let mut seen = HashSet::new();
     sitemaps.retain(|sitemap| seen.insert(sitemap.clone()));

@@ -112,6 +112,7 @@ fn staging_crawl(fields: &mut MapFields<'_>, environment: Environment) -> CrawlS
 /// Checks what needs several sections.
 fn check_sections(policy: &Policy, decoder: &Decoder) {
     signals::check_license_demands(policy, decoder);
+    robots::check_sitemap_hosts(policy, decoder);
     if policy.robots.origin == OriginRobotsMode::Only
         && let Some(stance) = policy
             .purposes

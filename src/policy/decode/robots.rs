@@ -6,7 +6,8 @@ use super::answers::included_file;
 use super::patterns::patterns;
 use super::signals;
 use crate::policy::model::{
-    Defaulted, GroupPolicy, OriginRobotsMode, PreviousRobots, RobotsPolicy,
+    Defaulted, GroupPolicy, HOST_PLACEHOLDER, OriginRobotsMode, Policy, PreviousRobots,
+    RobotsPolicy,
 };
 use crate::yaml::{
     Decoder, Located, MapFields, NodeReader, SourceSpan, is_plain_word, nearest_word,
@@ -288,6 +289,23 @@ fn sitemaps(node: NodeReader<'_>) -> Vec<Located<String>> {
         }
         is_valid
     })
+}
+
+/// Reports sitemaps of each host where the policy does not name each host.
+pub fn check_sitemap_hosts(policy: &Policy, decoder: &Decoder) {
+    if !policy.hosts.is_empty() && !policy.hosts.iter().any(|host| host.wildcard) {
+        return;
+    }
+    for url in &policy.robots.sitemaps {
+        if url.contains(HOST_PLACEHOLDER) {
+            decoder.error_with_help(
+                "bad-sitemap",
+                url.span,
+                format!("`{HOST_PLACEHOLDER}` stands for each host of the policy, and `hosts` does not name each"),
+                "name every host in `hosts`, without `*`; or write the URLs of the sitemaps",
+            );
+        }
+    }
 }
 
 /// Whether a text is an http or https URL with a host and without blanks.

@@ -27,6 +27,7 @@ mod tests;
 pub use agents::{may_be_enforced, meant_tokens_help};
 #[cfg(any(test, feature = "internals"))]
 pub use catalogue::LINTS;
+pub use catalogue::Lint;
 pub use file::{FileFindings, lint_file};
 pub use site::remove_provable_findings;
 

@@ -71,7 +71,7 @@ impl LintSubject {
         });
         LintSubject {
             groups: merge_equal_groups(groups),
-            sitemaps: site.policy.robots.sitemaps.clone(),
+            sitemaps: site.policy.sitemaps(),
             hosts: located_values(&site.policy.hosts),
             is_policy: true,
         }

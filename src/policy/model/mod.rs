@@ -59,6 +59,9 @@ pub fn patterns(paths: &[Located<String>]) -> Vec<PathPattern> {
     paths.iter().map(|path| PathPattern::new(path)).collect()
 }
 
+/// What stands for each host of the policy in the URL of a sitemap.
+pub const HOST_PLACEHOLDER: &str = "{host}";
+
 /// One site's policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -99,6 +102,26 @@ impl Policy {
         self.crawlers
             .iter()
             .find(|described| described.token.eq_ignore_ascii_case(token))
+    }
+
+    /// The URLs of the sitemaps. One with [`HOST_PLACEHOLDER`] stands for one of each host. All hosts
+    /// have the same robots.txt, so it names them all.
+    pub fn sitemaps(&self) -> Vec<Located<String>> {
+        let mut sitemaps = Vec::new();
+        for Located { value: url, span } in &self.robots.sitemaps {
+            if !url.contains(HOST_PLACEHOLDER) {
+                sitemaps.push(Located {
+                    value: url.clone(),
+                    span: *span,
+                });
+                continue;
+            }
+            sitemaps.extend(self.hosts.iter().map(|host| Located {
+                value: url.replace(HOST_PLACEHOLDER, &host.to_string()),
+                span: *span,
+            }));
+        }
+        sitemaps
     }
 
     /// The values of `unlicensed` that demand a licence (all but `pass`): of the site, then of
@@ -206,7 +229,7 @@ pub struct RobotsPolicy {
     pub previous: Option<PreviousRobots>,
     /// Groups in the order of the file.
     pub groups: Vec<GroupPolicy>,
-    /// Absolute URLs.
+    /// Absolute URLs, which may hold [`HOST_PLACEHOLDER`]. See [`Policy::sitemaps`].
     pub sitemaps: Vec<Located<String>>,
     /// Keys that crawlgate does not know: the origin's lines with them are published all the same.
     pub origin_keys: Vec<Located<String>>,

@@ -243,7 +243,7 @@ impl OriginRobots {
         // single-page app answers every request with its page.
         let has_file = site.fetch.copy().is_some_and(|copy| copy.exists);
         let result = if site.is_default_site || !has_file {
-            result.as_read_by_crawlers()
+            result.into_crawler_reading()
         } else {
             result
         };

@@ -5,12 +5,15 @@
 //!   by what crawlgate did,
 //! - requests of each crawler, by what was proven of its name,
 //! - requests that break the rules, one [`RecordRow`] each (a sample),
-//! - requests of bots that no list knows, by the name that each bot gives itself.
+//! - requests of bots that no list knows, by the name that each bot gives itself,
+//! - visits, by the service that sent them,
+//! - the paths that each crawler requested most ([`DayPaths`]).
 //!
 //! Nothing is judged by the history.
 
 use super::PeriodLength;
-use crate::record::{RecordRow, RequestCounts};
+use crate::record::{DayPaths, PathOwner, RecordRow, RequestCounts};
+use crate::sketch::CountedKey;
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus};
 use std::collections::BTreeMap;
@@ -22,6 +25,9 @@ const MAX_SAMPLES: usize = 10_000;
 /// The most names of unknown bots that wait.
 const MAX_NAMES: usize = 5_000;
 
+/// The most crawlers whose paths wait, each with at most 256 paths.
+const MAX_PATH_OWNERS: usize = 1_000;
+
 /// Additions to the history that wait to be written. What does not fit is dropped, because nothing
 /// depends on the history.
 #[derive(Debug, Default)]
@@ -32,6 +38,10 @@ pub struct HistoryBatch {
     pub(super) identity: BTreeMap<(Timestamp, String, IdentityOutcome), u64>,
     /// By the beginning of the day and what the bot calls itself.
     pub(super) unlisted: BTreeMap<(Timestamp, String), u64>,
+    /// By the beginning of the day, site and service.
+    pub(super) visits: BTreeMap<(Timestamp, String, String), u64>,
+    /// By the beginning of the day and the crawler. They replace what is stored.
+    pub(super) paths: BTreeMap<(Timestamp, PathOwner), Vec<CountedKey>>,
     /// With the fields of [`SAMPLE_FIELDS`](crate::record::SAMPLE_FIELDS).
     pub(super) samples: Vec<RecordRow>,
 }
@@ -92,6 +102,24 @@ impl HistoryBatch {
         }
     }
 
+    /// Adds visits from a service to a site, in the day that `now` is in. Dropped if they need a new
+    /// row and `MAX_COUNTS` rows wait.
+    pub fn add_visits(&mut self, now: Timestamp, site: &str, service: &str, visits: u64) {
+        let day = PeriodLength::Day.start_of(now);
+        let key = (day, site.to_owned(), service.to_owned());
+        if let Some(known) = bounded_entry(&mut self.visits, MAX_COUNTS, key) {
+            *known += visits;
+        }
+    }
+
+    /// Sets the paths of a crawler on a day. Dropped if those of `MAX_PATH_OWNERS` others wait.
+    pub fn set_paths(&mut self, paths: DayPaths) {
+        let key = (paths.day, paths.owner);
+        if let Some(known) = bounded_entry(&mut self.paths, MAX_PATH_OWNERS, key) {
+            *known = paths.paths;
+        }
+    }
+
     /// Adds a request that breaks the rules. Dropped if `MAX_SAMPLES` wait.
     pub fn add_sample(&mut self, sample: RecordRow) {
         if self.samples.len() < MAX_SAMPLES {
@@ -110,6 +138,12 @@ impl HistoryBatch {
         for ((day, name), count) in other.unlisted {
             self.add_unlisted(day, &name, count);
         }
+        for ((day, site, service), visits) in other.visits {
+            self.add_visits(day, &site, &service, visits);
+        }
+        for ((day, owner), paths) in other.paths {
+            self.set_paths(DayPaths { day, owner, paths });
+        }
         for sample in other.samples {
             self.add_sample(sample);
         }
@@ -120,6 +154,8 @@ impl HistoryBatch {
         self.counts.is_empty()
             && self.identity.is_empty()
             && self.unlisted.is_empty()
+            && self.visits.is_empty()
+            && self.paths.is_empty()
             && self.samples.is_empty()
     }
 }

@@ -1,7 +1,7 @@
 //! The history for the dashboard, in the state database: counts of requests by hour, day and week,
-//! and samples of requests against the rules. No request is judged by it. [`HistoryBatch`] has new
-//! counts and samples, which are written in the same transaction as other state. [`HistoryReader`]
-//! reads the history, also while another process writes.
+//! visits and requested paths by day, and samples of requests against the rules. No request is
+//! judged by it. [`HistoryBatch`] has what is new, which is written in the same transaction as other
+//! state. [`HistoryReader`] reads the history, also while another process writes.
 
 mod batch;
 mod peer_counts;
@@ -12,7 +12,13 @@ mod read;
 #[cfg(feature = "state")]
 mod samples;
 #[cfg(feature = "state")]
+mod sql;
+#[cfg(feature = "state")]
 mod tables;
+#[cfg(feature = "state")]
+mod traffic;
+#[cfg(feature = "state")]
+mod traffic_reader;
 
 pub use batch::HistoryBatch;
 pub use peer_counts::PeerCounts;
@@ -35,6 +41,26 @@ pub const HOUR: i64 = 3_600;
 pub const DAY: i64 = 86_400;
 /// The most samples of one site, crawler, kind, rule, identity and day.
 pub const MAX_SAMPLES_PER_DAY: usize = 20;
+
+/// The visits that a referring service sent.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ServiceVisits {
+    /// The id of the service, see [`Services`](crate::referrals::Services).
+    pub service: String,
+    /// Requests of visitors that came from it.
+    pub visits: u64,
+}
+
+/// The requests of a crawler for a path.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct PathRequests {
+    /// The path, in printable ASCII: other bytes are percent-encoded.
+    pub path: String,
+    /// The requests for it.
+    pub requests: u64,
+    /// By how much that may be too high.
+    pub error: u64,
+}
 
 /// The length of the periods in which the history counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

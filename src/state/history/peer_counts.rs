@@ -13,6 +13,9 @@ pub const MAX_PEER_ROWS: usize = 1_000;
 /// Site, crawler, identity and counts. Visitors have no identity.
 pub type PeriodCountsRow = (String, String, Option<IdentityStatus>, RequestCounts);
 
+/// Site, service and visits.
+pub type VisitsRow = (String, String, u64);
+
 /// The counts of one instance in one period.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PeriodCounts {
@@ -20,6 +23,10 @@ pub struct PeriodCounts {
     pub at: i64,
     /// An empty site stands for several.
     pub(super) rows: Vec<PeriodCountsRow>,
+    /// The visits of the whole days that the period has: an hour has those of its day until then.
+    /// An empty site stands for several.
+    #[serde(default)]
+    pub(super) visits: Vec<VisitsRow>,
 }
 
 /// The counts of a peer in one period.
@@ -34,9 +41,14 @@ pub struct PeerCounts {
 }
 
 impl PeriodCounts {
-    /// Keeps the `MAX_PEER_ROWS` rows with the most requests. The others are added up for each
-    /// crawler and identity, with an empty site. `at` is when they were read.
-    pub(super) fn from_rows(mut rows: Vec<PeriodCountsRow>, at: Timestamp) -> PeriodCounts {
+    /// Keeps the `MAX_PEER_ROWS` rows with the most requests, and those with the most visits. The
+    /// others are added up for each crawler and identity, and for each service, with an empty site.
+    /// `at` is when they were read.
+    pub(super) fn from_rows(
+        mut rows: Vec<PeriodCountsRow>,
+        mut visits: Vec<VisitsRow>,
+        at: Timestamp,
+    ) -> PeriodCounts {
         rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
         let rest = rows.split_off(rows.len().min(MAX_PEER_ROWS));
         let mut of_several: BTreeMap<(String, Option<IdentityStatus>), RequestCounts> =
@@ -52,11 +64,26 @@ impl PeriodCounts {
                 .into_iter()
                 .map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
         );
-        PeriodCounts { at: at.0, rows }
+        visits.sort_by_key(|(.., visits)| std::cmp::Reverse(*visits));
+        let rest = visits.split_off(visits.len().min(MAX_PEER_ROWS));
+        let mut by_service: BTreeMap<String, u64> = BTreeMap::new();
+        for (_, service, of_site) in rest {
+            *by_service.entry(service).or_default() += of_site;
+        }
+        visits.extend(
+            by_service
+                .into_iter()
+                .map(|(service, of_sites)| (String::new(), service, of_sites)),
+        );
+        PeriodCounts {
+            at: at.0,
+            rows,
+            visits,
+        }
     }
 
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_empty() && self.visits.is_empty()
     }
 }

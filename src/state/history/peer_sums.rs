@@ -3,17 +3,18 @@
 //! [`HistoryReader::with_peers`] adds those of the peers to its own.
 
 use super::PeriodLength;
-use super::peer_counts::{PeerCounts, PeriodCounts, PeriodCountsRow};
+use super::peer_counts::{PeerCounts, PeriodCounts, PeriodCountsRow, VisitsRow};
 use super::read::{HistoryError, HistoryMemory, HistoryReader, read_counts, read_identity};
-use super::tables::{
-    add_to_row, add_with_sums, count_columns, counts_table, prepare_add, query_rows,
-};
+use super::sql::query_rows;
+use super::tables::{add_to_row, add_with_sums, count_columns, counts_table, prepare_add};
+use super::traffic::add_visits;
 use crate::time::Timestamp;
+use std::collections::BTreeMap;
 
 impl HistoryReader {
     /// The counts of this instance, until `now`, in the period of length `step` that begins exactly
-    /// at `start`: a row for each site, crawler and identity, without the sums. Empty if `start`
-    /// begins no period.
+    /// at `start`: a row for each site, crawler and identity, without the sums, and one for each
+    /// site and service. Without requests if `start` begins no period.
     ///
     /// # Errors
     /// See [`HistoryError`].
@@ -39,12 +40,13 @@ impl HistoryReader {
                 ))
             })
         })?;
-        Ok(PeriodCounts::from_rows(counted, now))
+        let visits = self.visits_of_period(step, start)?;
+        Ok(PeriodCounts::from_rows(counted, visits, now))
     }
 
     /// A reader of the added counts of this instance and its peers, for periods of length `step`:
     /// its own since `from`, and all of `peers`. Counts of other lengths are empty, and everything
-    /// but counts is of this instance. Returns a reader of this instance alone if SQLite has no
+    /// but counts and visits is of this instance. Returns a reader of this instance alone if SQLite has no
     /// memory.
     ///
     /// # Errors
@@ -74,8 +76,12 @@ impl HistoryReader {
                 Ok((row.get(1)?, counted))
             })
         })?;
+        let own_visits = self.visits_by_day(PeriodLength::Day.start_of(from))?;
         sum.query(|connection| {
             connection.execute_batch("BEGIN")?;
+            for (day, (site, service, visits)) in own_visits.iter().chain(&peer_visits(peers)) {
+                add_visits(connection, *day, site, service, *visits)?;
+            }
             let mut statement = prepare_add(connection, step)?;
             for (start, (site, crawler, identity, counts)) in &own {
                 add_to_row(&mut statement, *start, site, crawler, *identity, counts)?;
@@ -89,6 +95,24 @@ impl HistoryReader {
         })?;
         Ok(HistoryReader::from_sum(sum, self.clone()))
     }
+}
+
+/// The visits of peers, each with a day of its period. Of several hours of one day, the last one
+/// has all visits.
+fn peer_visits(peers: &[PeerCounts]) -> Vec<(Timestamp, VisitsRow)> {
+    let mut latest: BTreeMap<(&str, Timestamp), &PeerCounts> = BTreeMap::new();
+    for peer in peers {
+        let day = PeriodLength::Day.start_of(peer.start);
+        let known = latest.entry((&peer.instance, day)).or_insert(peer);
+        if known.start < peer.start {
+            *known = peer;
+        }
+    }
+    let visits = latest.into_iter().flat_map(|((_, day), peer)| {
+        let rows = peer.counted.visits.iter();
+        rows.map(move |row| (day, row.clone()))
+    });
+    visits.collect()
 }
 
 #[cfg(test)]
@@ -233,5 +257,61 @@ mod tests {
                 .len(),
             MAX_PEER_ROWS
         );
+    }
+
+    /// A history with visits from ChatGPT, each some hours ago.
+    fn visited(visits: &[(&str, i64, u64)]) -> HistoryReader {
+        let memory = HistoryMemory::new().expect("memory");
+        for (site, hours, count) in visits {
+            let mut batch = HistoryBatch::default();
+            batch.add_visits(Timestamp(NOW.0 - hours * HOUR), site, "chatgpt", *count);
+            memory.add(&batch, NOW);
+        }
+        HistoryReader::from_memory(Some(Arc::new(memory)))
+    }
+
+    #[test]
+    fn visits_of_instances_are_added_up_once() {
+        let own = visited(&[("shop", 0, 1), ("shop", 24, 2)]);
+        let other = visited(&[("shop", 0, 10), ("blog", 0, 20), ("shop", 24, 100)]);
+        let today = PeriodLength::Day.start_of(NOW);
+        let visits = |step: PeriodLength, peers: &[PeerCounts], site: Option<&str>| {
+            let sum = own.with_peers(step, Timestamp(NOW.0 - 30 * HOUR), peers);
+            let sum = sum.expect("a sum");
+            let of = |from| sum.visits(from, NOW, site).expect("read")[0].visits;
+            (of(Timestamp(0)), of(today))
+        };
+        let hours: Vec<PeerCounts> = (0..30)
+            .map(|hours| peer_counts(&other, "b", hours))
+            .collect();
+        assert_eq!(visits(PeriodLength::Hour, &hours, None), (133, 31));
+        assert_eq!(visits(PeriodLength::Hour, &hours, Some("shop")), (113, 11));
+        let week = PeriodLength::Week.start_of(NOW);
+        let week = PeerCounts {
+            instance: "b".into(),
+            start: week,
+            counted: other
+                .period_counts(PeriodLength::Week, week, NOW)
+                .expect("read"),
+        };
+        let days_in_week = visits(PeriodLength::Week, &[week], None).0;
+        let is_monday = PeriodLength::Week.start_of(NOW) == today;
+        assert_eq!(days_in_week, if is_monday { 33 } else { 133 });
+    }
+
+    #[test]
+    fn visits_of_very_many_sites_are_only_in_the_sums() {
+        let names: Vec<String> = (0..MAX_PEER_ROWS + 50)
+            .map(|number| format!("site{number}"))
+            .collect();
+        let visits: Vec<(&str, i64, u64)> =
+            names.iter().map(|site| (site.as_str(), 0, 2)).collect();
+        let counts = peer_counts(&visited(&visits), "b", 0);
+        assert_eq!(counts.counted.visits.len(), MAX_PEER_ROWS + 1);
+        let sum = visited(&[])
+            .with_peers(PeriodLength::Hour, Timestamp(0), &[counts])
+            .expect("a sum");
+        let all = sum.visits(Timestamp(0), NOW, None).expect("read");
+        assert_eq!(all[0].visits, 2 * names.len() as u64);
     }
 }

@@ -3,7 +3,8 @@
 //! state directory it reads the [`HistoryMemory`] of this process. `samples.rs` has its queries of
 //! samples, and `peer_sums.rs` the sums of several instances.
 
-use super::tables::{count_columns, counts_table, query_rows, summed_columns};
+use super::sql::query_rows;
+use super::tables::{count_columns, counts_table, summed_columns};
 use super::{HistoryBatch, PeriodLength, create_tables, write_batch};
 use crate::locks::lock;
 use crate::record::{CountsByIdentity, RequestCounts};
@@ -247,17 +248,26 @@ impl HistoryReader {
         self.query_rows(sql, (from, limit as i64), |row| row.try_into())
     }
 
-    /// Runs a query of other data than counts, and converts each row. For a sum of instances, runs
-    /// it on the history of this instance, because only counts are added up.
+    /// Runs a query of other data than counts and visits, and converts each row. For a sum of
+    /// instances, runs it on the history of this instance, because only counts and visits are added
+    /// up.
     pub(super) fn query_rows<T>(
         &self,
         sql: &str,
         values: impl Params,
         of_row: impl FnMut(&SqlRow<'_>) -> SqlResult<T>,
     ) -> Result<Vec<T>, HistoryError> {
+        self.query_own(|connection| query_rows(connection, sql, values, of_row))
+    }
+
+    /// [`HistoryReader::query`]. For a sum of instances, runs it on the history of this instance.
+    pub(super) fn query_own<T: Default>(
+        &self,
+        read: impl FnOnce(&Connection) -> SqlResult<T>,
+    ) -> Result<T, HistoryError> {
         match &*self.0 {
-            HistorySource::Sum(_, own) => own.query_rows(sql, values, of_row),
-            _ => self.query(|connection| query_rows(connection, sql, values, of_row)),
+            HistorySource::Sum(_, own) => own.query(read),
+            _ => self.query(read),
         }
     }
 }

@@ -2,6 +2,8 @@
 //! [`create_tables`] creates them. [`write_batch`] adds a batch, and deletes rows that are too old
 //! or too many.
 
+use super::sql::{delete_oldest, to_sql_integer};
+use super::traffic::{self, delete_expired_traffic, write_traffic};
 use super::{DAY, HistoryBatch, MAX_SAMPLES_PER_DAY, PeriodLength};
 use crate::printable::truncate;
 use crate::record::{
@@ -10,9 +12,7 @@ use crate::record::{
 use crate::time::Timestamp;
 use crate::verdict::IdentityStatus;
 use rusqlite::types::{Value as SqlValue, ValueRef};
-use rusqlite::{
-    Connection, Params, Result as SqlResult, Row as SqlRow, Statement, params_from_iter,
-};
+use rusqlite::{Connection, Result as SqlResult, Row as SqlRow, Statement, params_from_iter};
 
 /// How many seconds everything but counts is kept.
 const RETENTION: i64 = 400 * DAY;
@@ -92,19 +92,6 @@ pub fn counts_table(step: PeriodLength) -> &'static str {
     }
 }
 
-/// Runs a query and converts each row.
-pub fn query_rows<T>(
-    connection: &Connection,
-    sql: &str,
-    values: impl Params,
-    of_row: impl FnMut(&SqlRow<'_>) -> SqlResult<T>,
-) -> SqlResult<Vec<T>> {
-    connection
-        .prepare(sql)?
-        .query_map(values, of_row)?
-        .collect()
-}
-
 /// The columns of counts, each formatted by `form`, separated by commas.
 pub fn count_columns(form: impl Fn(&'static str) -> String) -> String {
     let counts = RequestCounts::default();
@@ -143,6 +130,7 @@ pub fn create_tables(connection: &Connection) -> SqlResult<()> {
         ))?;
     }
     connection.execute_batch(OTHER_TABLES)?;
+    connection.execute_batch(traffic::TABLES)?;
     connection.execute_batch(&format!(
         "CREATE INDEX IF NOT EXISTS history_samples_of_offences ON history_samples (crawler, identity, time, site, \
          kind) WHERE {IS_OFFENCE}"
@@ -173,6 +161,7 @@ pub fn write_batch(
     for ((day, name), requests) in &batch.unlisted {
         unlisted.execute((day, name, to_sql_integer(*requests)))?;
     }
+    write_traffic(connection, batch)?;
     add_samples(connection, &batch.samples)?;
     let hour = PeriodLength::Hour.start_of(now).0;
     if *pruned != hour {
@@ -180,11 +169,6 @@ pub fn write_batch(
         *pruned = hour;
     }
     Ok(())
-}
-
-/// Converts a count to an SQLite integer, at most the largest.
-fn to_sql_integer(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Adds the counts of each hour of the batch to that hour, its day and its week, with their sums:
@@ -303,24 +287,14 @@ fn add_samples(connection: &Connection, samples: &[RecordRow]) -> SqlResult<()> 
     Ok(())
 }
 
-/// Deletes rows that are too old. If a table of counts has too many rows, deletes its oldest
-/// periods. Of the names of unknown bots, keeps the most frequent `MAX_NAMES_PER_DAY` of today and
+/// Deletes rows that are too old, and the oldest periods of tables with too many rows. Of the names of unknown bots, keeps the most frequent `MAX_NAMES_PER_DAY` of today and
 /// yesterday.
 fn delete_expired(connection: &Connection, now: Timestamp) -> SqlResult<()> {
     for step in PeriodLength::ALL {
         let table = counts_table(step);
-        let most = max_rows(step);
         let too_old = now.0 - step.retention_seconds() - step.seconds();
         connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [too_old])?;
-        let rows: i64 =
-            connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| {
-                row.get(0)
-            })?;
-        if rows > most {
-            let oldest = format!("SELECT start FROM {table} ORDER BY start LIMIT 1 OFFSET ?1");
-            let before: i64 = connection.query_row(&oldest, [rows - most], |row| row.get(0))?;
-            connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [before])?;
-        }
+        delete_oldest(connection, table, "start", max_rows(step))?;
     }
     for table in ["history_identity", "history_unlisted"] {
         connection.execute(
@@ -340,7 +314,7 @@ fn delete_expired(connection: &Connection, now: Timestamp) -> SqlResult<()> {
             [start, MAX_NAMES_PER_DAY],
         )?;
     }
-    Ok(())
+    delete_expired_traffic(connection, now)
 }
 
 #[cfg(test)]

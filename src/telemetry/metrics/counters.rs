@@ -1,7 +1,7 @@
-//! [`LabelledCounter`]: a metric that counts by several labels, one of which is `crawler`. All such
-//! metrics together are limited to [`MAX_SERIES`] time series; beyond that crawlgate counts under
-//! the crawler `overflow`. The history for the dashboard takes what was added, and Prometheus gets
-//! a copy of all counts for each scrape.
+//! [`LabelledCounter`]: a metric that counts by several labels, one of which is `crawler` or
+//! `service`. All such metrics together are limited to [`MAX_SERIES`] time series; beyond that
+//! crawlgate counts under the crawler or service `overflow`. The history for the dashboard takes
+//! what was added, and Prometheus gets a copy of all counts for each scrape.
 
 use super::collectors::{IntCounterVec, MetricRegistrar};
 use crate::bounded::PrehashedKeys;
@@ -18,8 +18,8 @@ pub struct LabelledCounter<const N: usize> {
     /// By the hash of the labels.
     known: RwLock<HashMap<u64, CounterSeries<N>, PrehashedKeys>>,
     hasher: RandomState,
-    /// The position of the `crawler` label.
-    crawler: Option<usize>,
+    /// The position of the label that becomes `overflow`.
+    bounded: Option<usize>,
     /// The number of series of all counters that share the cap.
     series: Arc<AtomicUsize>,
 }
@@ -32,11 +32,8 @@ struct CounterSeries<const N: usize> {
 }
 
 impl<const N: usize> LabelledCounter<N> {
-    /// Registers a counter. `labels` are the names of its labels and must contain `crawler`;
-    /// `series` is shared by all counters that are limited together.
-    ///
-    /// # Panics
-    /// No label is called `crawler`.
+    /// Registers a counter. `labels` are the names of its labels and must contain `crawler`
+    /// or `service`; `series` is shared by all counters that are limited together.
     pub fn new(
         register: MetricRegistrar<'_>,
         series: &Arc<AtomicUsize>,
@@ -44,18 +41,19 @@ impl<const N: usize> LabelledCounter<N> {
         help: &str,
         labels: [&str; N],
     ) -> Self {
-        let crawler = labels.iter().position(|label| *label == "crawler");
+        let mut names = labels.iter();
+        let bounded = names.position(|label| matches!(*label, "crawler" | "service"));
         LabelledCounter {
             exported: register.counters(name, help, &labels),
             known: RwLock::default(),
             hasher: RandomState::new(),
-            crawler,
+            bounded,
             series: series.clone(),
         }
     }
 
     /// Counts one for these label values, which are cut to 64 bytes in the metric. Returns `false`
-    /// if it was counted under the crawler `overflow` instead, because the series is new and
+    /// if it was counted under `overflow` instead, because the series is new and
     /// [`MAX_SERIES`] exist already.
     pub fn count(&self, labels: [&str; N]) -> bool {
         let hash = self.hasher.hash_one(labels);
@@ -69,8 +67,8 @@ impl<const N: usize> LabelledCounter<N> {
         {
             (hash, true)
         } else {
-            if let Some(crawler) = self.crawler {
-                cut[crawler] = OVERFLOW;
+            if let Some(bounded) = self.bounded {
+                cut[bounded] = OVERFLOW;
             }
             (self.hasher.hash_one(cut), false)
         };

@@ -19,7 +19,7 @@ pub use sites::SiteGauges;
 pub use upstream::{OriginMetrics, ServerIndex};
 
 use crate::locks::lock;
-use crate::record::{CountTable, truncate_label};
+use crate::record::{CountTable, TopPaths, truncate_label};
 use collectors::{
     Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, MetricRegistrar, Registry,
 };
@@ -52,6 +52,10 @@ pub struct Metrics {
     /// crawler is one of the registry or `other`: these series are not removed with a site, so they
     /// must be few.
     pub identity: LabelledCounter<2>,
+    /// Visits, by site and referring service.
+    pub visits: LabelledCounter<2>,
+    /// The paths that crawlers request most. No metric shows them.
+    pub paths: TopPaths,
     pub proofs: IdentityMetrics,
     sites: SiteMetrics,
     pub decision: Histogram,
@@ -92,6 +96,14 @@ impl Metrics {
             requests: RequestSeries::new(register),
             robots_txt,
             identity,
+            visits: LabelledCounter::new(
+                register,
+                series,
+                "crawlgate_visits_total",
+                "Visits that AI assistants and search engines sent, by service.",
+                ["site", "service"],
+            ),
+            paths: TopPaths::default(),
             proofs: IdentityMetrics::new(register),
             sites: SiteMetrics::new(register),
             decision: register.histogram(
@@ -186,6 +198,7 @@ impl Metrics {
         self.requests.export(&self.counts);
         self.robots_txt.export();
         self.identity.export();
+        self.visits.export();
         collectors::render(&self.registry)
     }
 }

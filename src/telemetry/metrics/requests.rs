@@ -1,13 +1,15 @@
-//! [`RequestSeries`]: the Prometheus metrics of requests and violations. During a request only a
-//! [`CountTable`] is updated; for each scrape the table is copied into the metrics.
+//! [`RequestSeries`]: the Prometheus metrics of requests, violations, bytes and responses. During a
+//! request only a [`CountTable`] is updated; for each scrape the table is copied into the metrics.
 
 use super::collectors::{IntCounterVec, MetricRegistrar};
 use crate::record::{CountTable, identity_label};
 
-/// The series of requests and violations.
+/// The series of requests, violations, bytes and responses.
 pub struct RequestSeries {
     requests: IntCounterVec,
     violations: IntCounterVec,
+    sent_bytes: IntCounterVec,
+    responses: IntCounterVec,
 }
 
 impl RequestSeries {
@@ -24,6 +26,16 @@ impl RequestSeries {
                  is proven of the crawler's name. Without ambiguous, not_bound and unverified.",
                 &["site", "crawler", "identity", "kind"],
             ),
+            sent_bytes: register.counters(
+                "crawlgate_sent_bytes_total",
+                "Bytes of the bodies that were sent, by what is proven of the crawler's name.",
+                &["site", "crawler", "identity"],
+            ),
+            responses: register.counters(
+                "crawlgate_responses_total",
+                "Responses of the origin, by status: 2xx, 3xx (without 304), 304, 4xx, 5xx.",
+                &["site", "crawler", "identity", "status"],
+            ),
         }
     }
 
@@ -31,6 +43,8 @@ impl RequestSeries {
     pub fn export(&self, counts: &CountTable) {
         self.requests.reset();
         self.violations.reset();
+        self.sent_bytes.reset();
+        self.responses.reset();
         counts.for_each(|site, crawler, identity, cells| {
             let identity = identity_label(identity);
             for (kind, action, requests) in cells.requests() {
@@ -42,6 +56,16 @@ impl RequestSeries {
                 self.violations
                     .with_label_values(&[site, crawler, identity, kind.name()])
                     .inc_by(violations);
+            }
+            if cells.bytes() > 0 {
+                self.sent_bytes
+                    .with_label_values(&[site, crawler, identity])
+                    .inc_by(cells.bytes());
+            }
+            for (status, responses) in cells.responses() {
+                self.responses
+                    .with_label_values(&[site, crawler, identity, status])
+                    .inc_by(responses);
             }
         });
     }

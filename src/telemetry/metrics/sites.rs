@@ -112,6 +112,8 @@ impl Metrics {
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
         self.counts.remove_sites(&keep);
         self.robots_txt.remove_sites(&keep);
+        self.visits.remove_sites(&keep);
+        self.paths.remove_sites(&keep);
         remove_sites(&self.pages, &keep);
         let SiteMetrics {
             last_fetch,

@@ -147,6 +147,12 @@ fn no_case_but_the_known_one_holds() {
 
 #[cfg(feature = "proxy")]
 #[test]
+fn urls_of_sitemaps_are_read_again() {
+    over_seeds("sitemap", checks::sitemap);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
 fn timestamps_round_trip() {
     over_seeds("timestamp", checks::timestamp);
 }
@@ -189,6 +195,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "robots_pattern",
             "robots_target",
             "signature",
+            "sitemap",
             "tags",
             "timestamp",
             "trailers",

@@ -3,24 +3,27 @@
 use crate::proxy::support::{Origin, Setup, eventually, read};
 use crawlgate::time::Timestamp;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
-const GPTBOT: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
-const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+pub const GPTBOT: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+pub const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 const AHREFS: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
-const BROWSER: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
+pub const BROWSER: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
 const ROBOTS: &str =
     "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /cart/\nAllow: /cart/help\n";
 
 /// A directory with files, in which the command runs.
-struct Case(TempDir);
+pub struct Case(TempDir);
 
 impl Case {
-    fn new(files: &[(&str, &[u8])]) -> Case {
+    pub fn new(files: &[(&str, &[u8])]) -> Case {
         let case = Case(tempfile::tempdir().expect("a temporary directory"));
         case.write("robots.txt", ROBOTS.as_bytes());
         files
@@ -29,11 +32,15 @@ impl Case {
         case
     }
 
-    fn write(&self, name: &str, content: &[u8]) {
-        fs::write(self.0.path().join(name), content).expect("a file");
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub fn write(&self, name: &str, content: &[u8]) {
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
         self.run_with(arguments, b"")
     }
 
@@ -54,7 +61,7 @@ impl Case {
         child.wait_with_output().expect("an end")
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--json"]].concat());
         assert_eq!(
             output.status.code(),
@@ -70,7 +77,7 @@ fn line(time: &str, target: &str, user_agent: &str) -> String {
     format!("192.0.2.7 - - [{time}] \"GET {target} HTTP/1.1\" 200 1000 \"-\" \"{user_agent}\"\n")
 }
 
-fn crawler<'a>(report: &'a Value, id: &str) -> &'a Value {
+pub fn crawler<'a>(report: &'a Value, id: &str) -> &'a Value {
     let crawlers = report["crawlers"].as_array().expect("a list");
     crawlers
         .iter()
@@ -79,7 +86,7 @@ fn crawler<'a>(report: &'a Value, id: &str) -> &'a Value {
 }
 
 /// A column of a row; a column that is zero is left out of it.
-fn count(row: &Value, column: &str) -> u64 {
+pub fn count(row: &Value, column: &str) -> u64 {
     row["counts"][column].as_u64().unwrap_or_default()
 }
 
@@ -422,14 +429,14 @@ fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
         );
     }
 
-    let format = "$request_method|$uri|$msec|$body_bytes_sent|$http_user_agent";
+    let format = "$request_method|$uri|$msec|$status|$body_bytes_sent|$http_user_agent";
     let custom = all(&|time, target, user_agent| {
         let seconds = if time == times[0] {
             1_795_341_600
         } else {
             1_795_428_000
         };
-        format!("GET|{target}|{seconds}.125|1000|{user_agent}\n")
+        format!("GET|{target}|{seconds}.125|200|1000|{user_agent}\n")
     });
     case.write("custom", custom.as_bytes());
     assert_eq!(
@@ -1261,4 +1268,200 @@ fn combined_log_of_crawlgate_itself_is_read_back() {
         (&json!(2), &json!(0)),
         "{report}"
     );
+}
+
+/// Lines of crawlers, browsers and tools with all kinds of statuses, sizes and referrers.
+fn traffic_log() -> String {
+    let agents = [
+        GPTBOT, BROWSER, BINGBOT, BROWSER, "curl/8.0", AHREFS, BROWSER,
+    ];
+    let methods = ["GET", "GET", "GET", "POST", "GET", "HEAD"];
+    let statuses = [200, 304, 206, 301, 404, 200, 503, 403, 101];
+    let referers = [
+        "-",
+        "https://chatgpt.com/",
+        "https://www.google.co.uk/search?q=a",
+        "https://shop.example/",
+        "https://google.evil.example/",
+        "\\x22>garbage",
+        "https://www.bing.com/",
+        "https://chatgpt.com/c/\\x22",
+    ];
+    let targets = [
+        "/p",
+        "/p?utm_source=chatgpt.com",
+        "/a.png",
+        "/robots.txt",
+        "/p.css?b",
+    ];
+    let mut log = String::new();
+    for n in 0..20_160 {
+        let target = targets[n / 7 % 5].replacen("/p", &format!("/p{}", n / 35 % 40), 1);
+        log.push_str(&format!(
+            "192.0.2.7 - - [{:02}/Nov/2026:10:00:00 +0000] \"{} {target} HTTP/1.1\" {} {} \"{}\" \"{}\"\n",
+            1 + n / 2_880,
+            methods[n / 3 % 6],
+            statuses[n / 5 % 9],
+            n * 37 % 5_003,
+            referers[n / 11 % 8],
+            agents[n % 7]
+        ));
+    }
+    log
+}
+
+/// What a log has, counted line by line and without crawlgate.
+#[derive(Default)]
+struct TrafficCount {
+    /// By the name in the user agent: requests, bytes, and 2xx, 3xx, 304, 4xx, 5xx.
+    agents: BTreeMap<&'static str, [u64; 7]>,
+    visits: BTreeMap<&'static str, u64>,
+    paths_of_gptbot: BTreeMap<String, u64>,
+}
+
+impl TrafficCount {
+    fn of_log(log: &str) -> TrafficCount {
+        let mut truth = TrafficCount::default();
+        for line in log.lines() {
+            let quoted: Vec<&str> = line.split('"').collect();
+            let request: Vec<&str> = quoted[1].split(' ').collect();
+            let numbers: Vec<u64> = quoted[2]
+                .split_whitespace()
+                .map(|number| number.parse().expect("a number"))
+                .collect();
+            let (path, query) = request[1].split_once('?').unwrap_or((request[1], ""));
+            let names = ["GPTBot", "bingbot", "AhrefsBot", "Chrome", "curl"];
+            let name = names.into_iter().find(|name| quoted[5].contains(name));
+            let name = name.expect("a known agent");
+            let counts = truth.agents.entry(name).or_default();
+            counts[0] += 1;
+            counts[1] += numbers[1];
+            let class = match numbers[0] {
+                304 => Some(4),
+                status @ 200..=399 => Some(status as usize / 100),
+                status @ 400..=599 => Some(status as usize / 100 + 1),
+                _ => None,
+            };
+            if let Some(class) = class.filter(|_| path != "/robots.txt") {
+                counts[class] += 1;
+            }
+            if name == "GPTBot" {
+                *truth.paths_of_gptbot.entry(path.to_owned()).or_default() += 1;
+            }
+            let is_page = !path.ends_with(".png") && !path.ends_with(".css");
+            let is_read = matches!(numbers[0], 200 | 206 | 304) && request[0] == "GET";
+            let service = match quoted[3] {
+                referer if referer.contains("//chatgpt.com/") => Some("chatgpt"),
+                referer if referer.contains("//www.google.co.uk/") => Some("google"),
+                referer if referer.contains("//www.bing.com/") => Some("bing"),
+                referer if referer.contains("://") => None,
+                _ => query
+                    .contains("utm_source=chatgpt.com")
+                    .then_some("chatgpt"),
+            };
+            if let Some(service) = service.filter(|_| name == "Chrome" && is_page && is_read) {
+                *truth.visits.entry(service).or_default() += 1;
+            }
+        }
+        truth
+    }
+}
+
+#[test]
+fn traffic_of_a_log_is_counted_exactly() {
+    let log = traffic_log();
+    let truth = TrafficCount::of_log(&log);
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    let columns = [
+        "requests",
+        "bytes",
+        "status_2xx",
+        "status_3xx",
+        "status_304",
+        "status_4xx",
+        "status_5xx",
+    ];
+    let ids = [
+        ("GPTBot", "gptbot"),
+        ("bingbot", "bingbot"),
+        ("AhrefsBot", "ahrefsbot"),
+        ("curl", "curl"),
+    ];
+    for (name, id) in ids {
+        let row = crawler(&report, id);
+        assert_eq!(
+            columns.map(|column| count(row, column)),
+            truth.agents[name],
+            "{id}"
+        );
+    }
+    let traffic = &report["traffic"];
+    let sum = |names: &[&str], column: usize| -> u64 {
+        names.iter().map(|name| truth.agents[name][column]).sum()
+    };
+    let crawlers = ["GPTBot", "bingbot", "AhrefsBot"];
+    let all = ["GPTBot", "bingbot", "AhrefsBot", "Chrome", "curl"];
+    for (part, column) in [("requests", 0), ("bytes", 1)] {
+        let expected = json!({ "crawlers": sum(&crawlers, column), "all": sum(&all, column) });
+        assert_eq!(traffic[part], expected);
+    }
+    let mut visits: Vec<(u64, &str)> = truth.visits.iter().map(|(id, sent)| (*sent, *id)).collect();
+    visits.sort_by_key(|(sent, id)| (Reverse(*sent), *id));
+    assert_eq!(visits.len(), 3);
+    let expected = visits
+        .iter()
+        .map(|(sent, id)| json!({ "service": id, "visits": sent }));
+    assert_eq!(traffic["services"], expected.collect::<Value>());
+    let operators = traffic["operators"].as_array().expect("operators");
+    let mut operators = operators.iter();
+    let openai = operators
+        .find(|one| one["operator"] == "OpenAI")
+        .expect("OpenAI");
+    let pages = truth.agents["GPTBot"][2] + truth.agents["GPTBot"][4];
+    assert_eq!(
+        (&openai["operator"], &openai["pages"], &openai["visits"]),
+        (
+            &json!("OpenAI"),
+            &json!(pages),
+            &json!(truth.visits["chatgpt"])
+        )
+    );
+    let paths = crawler(&report, "gptbot")["paths"]
+        .as_array()
+        .expect("paths");
+    assert_eq!(paths.len(), 20);
+    for path in paths {
+        let name = path["name"].as_str().expect("a path");
+        assert_eq!(
+            (&path["count"], &path["error"]),
+            (&json!(truth.paths_of_gptbot[name]), &json!(0))
+        );
+    }
+    let csv = case.run(&["--robots", "robots.txt", "access.log", "--csv"]);
+    let csv = String::from_utf8(csv.stdout).expect("UTF-8");
+    let row = csv
+        .split("\r\n")
+        .find(|row| row.starts_with("gptbot,"))
+        .expect("a row");
+    let numbers: Vec<u64> = row
+        .split(',')
+        .filter_map(|cell| cell.parse().ok())
+        .collect();
+    assert_eq!(numbers[..7], truth.agents["GPTBot"]);
+}
+
+#[test]
+fn log_without_referrers_says_nothing_of_visits() {
+    let lines = line(
+        "22/Nov/2026:10:00:00 +0000",
+        "/a?utm_source=chatgpt.com",
+        BROWSER,
+    )
+    .repeat(3);
+    let case = Case::new(&[("access.log", lines.as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(report["traffic"]["requests"]["all"], 3);
+    assert_eq!(report["traffic"]["services"], json!([]));
+    assert_eq!(report["traffic"]["operators"], json!([]));
 }

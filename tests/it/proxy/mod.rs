@@ -8,6 +8,7 @@ mod admin {
     mod running_status;
 }
 mod audit;
+mod audit_services;
 mod cli {
     mod check_formats;
     mod cli_offline;
@@ -16,6 +17,7 @@ mod cli {
     mod first_day;
     mod judgement;
     mod schema;
+    mod sitemap;
     mod zero_config;
 }
 mod decisions;
@@ -72,6 +74,7 @@ mod telemetry {
     mod events;
     mod records;
 }
+mod traffic;
 mod upgrade {
     mod fairness;
     mod hand_over;

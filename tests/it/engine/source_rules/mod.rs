@@ -7,7 +7,7 @@ mod source;
 
 use circles::circles;
 use source::{Crate, Module};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -361,6 +361,14 @@ fn impostors_do_not_count_against_the_crawler() {
         ),
         (&10.into(), &4.into())
     );
+    assert_eq!(report["traffic"]["requests"]["crawlers"], 10);
+    let bytes = |row: &Value| row["counts"]["bytes"].as_u64().expect("bytes");
+    let of_crawlers = bytes(&verified) + bytes(&unverified);
+    assert_eq!(report["traffic"]["bytes"]["crawlers"], of_crawlers);
+    let takers = report["traffic"]["takers"].as_array().expect("takers");
+    let mut identities: Vec<&Value> = takers.iter().map(|taker| &taker["identity"]).collect();
+    identities.sort_by_key(|identity| identity.to_string());
+    assert_eq!(identities, ["unverified", "verified"]);
 
     // The same in the metrics, the API and on every page.
     for (identity, kind, count) in [

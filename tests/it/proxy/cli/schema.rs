@@ -482,12 +482,13 @@ fn the_words_of_the_schema_are_the_words_that_the_decoder_takes() {
             let refusal = refusals
                 .first()
                 .unwrap_or_else(|| panic!("{place} takes any word"));
-            // `strict`, `direct_forwarding` and `evidence` are yes or no in any of their spellings: there the
+            // `strict`, `direct_forwarding`, `evidence` and `history.paths` are yes or no in any of their spellings: there the
             // schema's words are only what is offered.
             let offered = [
                 "settings/strict",
                 "settings/direct_forwarding",
                 "settings/evidence",
+                "settings/history/paths",
                 "policy/html/meta",
             ];
             if offered.contains(&place.as_str()) {

@@ -305,8 +305,9 @@ fn every_command_and_flag_in_the_documentation_exists() {
 
 #[test]
 fn every_lint_has_a_section_in_the_documentation() {
-    use crawlgate::internals::policy::lint::LINTS;
+    use crawlgate::internals::{policy, sitemap};
     use crawlgate::yaml::Severity;
+    let lints = [policy::lint::LINTS, sitemap::LINTS].concat();
     let page = read("docs/lints.md");
     let sections: Vec<&str> = page
         .lines()
@@ -314,10 +315,10 @@ fn every_lint_has_a_section_in_the_documentation() {
         .collect();
     assert_eq!(
         sections,
-        LINTS.iter().map(|lint| lint.id).collect::<Vec<_>>(),
+        lints.iter().map(|lint| lint.id).collect::<Vec<_>>(),
         "one section each, in this order"
     );
-    for lint in LINTS {
+    for lint in lints {
         let section = page
             .split(&format!("### {}\n", lint.id))
             .nth(1)

@@ -123,7 +123,8 @@ impl Origin {
         !self.all().is_empty()
     }
 
-    fn all(&self) -> Vec<Received> {
+    /// What it was asked so far, by crawlgate itself too.
+    pub fn all(&self) -> Vec<Received> {
         self.received
             .lock()
             .expect("nobody panics while writing")

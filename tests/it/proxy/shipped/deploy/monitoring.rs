@@ -10,6 +10,10 @@ use std::fs;
 use std::io::Write;
 
 const DASHBOARD: &str = "deploy/grafana/crawlgate.json";
+const ALERT_TESTS: [&str; 2] = [
+    "deploy/prometheus/alerts_test.yml",
+    "deploy/prometheus/alerts_week_test.yml",
+];
 
 fn promtool(arguments: &[&str]) {
     let (fine, said) = says("promtool", arguments);
@@ -127,31 +131,18 @@ fn prometheus_accepts_the_scrape_and_the_alerts() {
 
 #[test]
 fn every_alert_fires_when_it_should_and_only_then() {
-    promtool(&[
-        "test",
-        "rules",
-        path("deploy/prometheus/alerts_test.yml").to_str().unwrap(),
-    ]);
+    let mut cases: BTreeSet<(String, bool)> = BTreeSet::new();
+    for file in ALERT_TESTS {
+        promtool(&["test", "rules", path(file).to_str().unwrap()]);
+        for test in yaml(file)["tests"].as_array().expect("tests") {
+            for case in test["alert_rule_test"].as_array().expect("cases") {
+                let name = case["alertname"].as_str().expect("a name");
+                let fires = !case["exp_alerts"].as_array().expect("alerts").is_empty();
+                cases.insert((name.to_owned(), fires));
+            }
+        }
+    }
     // And none is without a case of either kind.
-    let tests = yaml("deploy/prometheus/alerts_test.yml");
-    let cases = tests["tests"]
-        .as_array()
-        .expect("tests")
-        .iter()
-        .flat_map(|test| {
-            test["alert_rule_test"]
-                .as_array()
-                .expect("cases")
-                .iter()
-                .map(|case| {
-                    let fires = !case["exp_alerts"].as_array().expect("alerts").is_empty();
-                    (
-                        case["alertname"].as_str().expect("a name").to_owned(),
-                        fires,
-                    )
-                })
-        });
-    let cases: BTreeSet<(String, bool)> = cases.collect();
     for alert in alerts() {
         let name = alert["alert"].as_str().expect("a name").to_owned();
         assert!(
@@ -289,6 +280,7 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
     let gate = gate.policy("merged", "hosts: [merged.test]\n").start();
     for (host, target, agent) in [
         ("site.test", "/", BROWSER),
+        ("site.test", "/?utm_source=chatgpt.com", BROWSER),
         ("site.test", "/", BINGBOT),
         ("site.test", "/", GPTBOT),
         ("site.test", "/robots.txt", BINGBOT),
@@ -405,7 +397,7 @@ fn every_count_by_crawler_in_the_dashboard_is_split_by_identity() {
                 let (labels, rest) = part.split_once(')').expect("labels");
                 let summed = rest.split("sum by (").next().unwrap_or_default();
                 let labels: Vec<&str> = labels.split(", ").collect();
-                let is_counted = ["violations", "requests"]
+                let is_counted = ["violations", "requests", "sent_bytes", "responses"]
                     .iter()
                     .any(|counted| summed.contains(&format!("increase(crawlgate_{counted}_total")));
                 if is_counted && labels.contains(&"crawler") {

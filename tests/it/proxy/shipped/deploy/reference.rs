@@ -183,6 +183,7 @@ fn busy() -> ((Origin, TempDir), Gate) {
         ask(&gate, "site.test", "/", BYSTANDER);
         gate.live_through(5 * HOUR);
     }
+    let sent_by_service = format!("{BROWSER}\r\nReferer: https://chatgpt.com/");
     ask(&gate, "site.test", "/robots.txt", BINGBOT);
     for target in ["/", "/", "/cart/", "/cart/2", "/cart/3"] {
         ask(&gate, "site.test", target, BINGBOT);
@@ -194,7 +195,7 @@ fn busy() -> ((Origin, TempDir), Gate) {
             "/cart/",
             "SomeBot/1.0 (+https://some.example/bot)",
         ),
-        ("site.test", "/", BROWSER),
+        ("site.test", "/", &sent_by_service),
         (
             "site.test",
             "/",

@@ -1,0 +1,109 @@
+//! `check --format sarif`: the findings as a log of SARIF 2.1.0
+//! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>), which code scanning of
+//! GitHub and editors read.
+
+use super::{CheckResults, Repository, end_column, explanation_lines};
+use crate::yaml::{Diagnostic, Severity, SourceFile};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// Bytes of a path that a URI reference cannot have.
+const NOT_IN_A_PATH: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The log with all findings; notes only with `notes`. Problems of certificates have the settings
+/// file as their place.
+pub fn build_log(checked: &CheckResults, notes: bool) -> Value {
+    let repository = Repository::from_environment();
+    let mut rules: BTreeMap<&str, Value> = BTreeMap::new();
+    let mut results = Vec::new();
+    for (source, finding) in checked.findings(notes) {
+        rules.entry(finding.id).or_insert_with(|| rule(finding.id));
+        results.push(result(source, finding, &repository));
+    }
+    for problem in &checked.certificates {
+        rules
+            .entry("certificate")
+            .or_insert_with(|| rule("certificate"));
+        let severity = if problem.id.is_error() {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        let settings = checked.settings.iter();
+        let locations = settings.map(|(source, _)| location(source, None, &repository));
+        results.push(json!({
+            "ruleId": "certificate",
+            "level": severity.name(),
+            "message": { "text": problem.message },
+            "locations": locations.collect::<Vec<Value>>(),
+        }));
+    }
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {
+                "driver": {
+                    "name": "crawlgate",
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "rules": rules.into_values().collect::<Vec<Value>>(),
+                },
+            },
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+/// The description of a kind of finding.
+fn rule(id: &str) -> Value {
+    let name = id.replace('-', " ");
+    json!({
+        "id": id,
+        "shortDescription": { "text": name },
+        "fullDescription": { "text": name },
+        "help": { "text": format!("docs/lints.md of crawlgate explains findings by their ids: search it for {id}.") },
+    })
+}
+
+fn result(source: &SourceFile, finding: &Diagnostic, repository: &Repository) -> Value {
+    let mut text = finding.message.clone();
+    for line in explanation_lines(finding) {
+        text.push('\n');
+        text.push_str(&line);
+    }
+    json!({
+        "ruleId": finding.id,
+        "level": finding.severity.name(),
+        "message": { "text": text },
+        "locations": [location(source, Some(finding), repository)],
+    })
+}
+
+/// The place of a finding in its file; the file alone without one.
+fn location(source: &SourceFile, finding: Option<&Diagnostic>, repository: &Repository) -> Value {
+    let name = repository.relative_name(&source.name);
+    let uri = if name.contains("://") {
+        name
+    } else {
+        utf8_percent_encode(&name, &NOT_IN_A_PATH).to_string()
+    };
+    let mut place = json!({ "artifactLocation": { "uri": uri } });
+    if let Some(span) = finding.and_then(|finding| finding.span) {
+        place["region"] = json!({
+            "startLine": span.line.max(1),
+            "startColumn": span.column.max(1),
+            "endColumn": end_column(source, span).max(1),
+        });
+    }
+    json!({ "physicalLocation": place })
+}

@@ -1,0 +1,81 @@
+//! `check --sitemap`: the flags, and the rules that sitemaps are checked against: the policies and
+//! the robots.txt that are checked, too.
+
+use crate::audit::{AuditRules, DatedRobotsTxt};
+use crate::cli::policies::LoadedPolicy;
+use crate::cli::tester::{self, NamedRobotsTxt};
+use crate::cli::{Failure, Result, now, print_message};
+use crate::crawlers::Registry;
+use crate::policy::lint::FileFindings;
+use crate::policy::{SiteEntry, Snapshot};
+use crate::sitemap::{SitemapChecker, SitemapLocation, check_sitemap};
+use std::time::{Duration, Instant};
+
+/// How long URLs may be fetched, for all sitemaps together.
+const FETCH_TIME: Duration = Duration::from_secs(15 * 60);
+
+/// The sitemaps to check.
+#[derive(clap::Args)]
+pub struct SitemapFlags {
+    /// A sitemap, or an index of sitemaps: check its URLs against the policies or the robots.txt;
+    /// may be repeated
+    #[arg(long = "sitemap", value_name = "URL|FILE")]
+    sitemaps: Vec<String>,
+    /// Request each URL of the sitemaps once, and report those that redirect, are missing or fail
+    #[arg(long, requires = "sitemaps")]
+    fetch: bool,
+}
+
+impl SitemapFlags {
+    /// Checks the sitemaps. Checks none while a policy has errors. Fails if one cannot be opened,
+    /// or if there are several robots.txt.
+    pub fn check(
+        &self,
+        loaded: &[LoadedPolicy],
+        robots_files: Vec<NamedRobotsTxt>,
+    ) -> Result<Vec<FileFindings>> {
+        if self.sitemaps.is_empty() {
+            return Ok(Vec::new());
+        }
+        if loaded.iter().any(|file| file.site.is_none()) {
+            print_message("note: a policy has errors; sitemaps are checked when it has none");
+            return Ok(Vec::new());
+        }
+        if robots_files.len() > 1 {
+            return Err(Failure::Usage(
+                "give one robots.txt with --sitemap: it says nothing about another site".into(),
+            ));
+        }
+        let snapshot = rules_in_force(loaded, robots_files)?;
+        let fetch_until = self.fetch.then(|| Instant::now() + FETCH_TIME);
+        let mut checker = SitemapChecker::new(&snapshot, Registry::builtin(), now(), fetch_until);
+        let mut checked = Vec::new();
+        for written in &self.sitemaps {
+            let location = SitemapLocation::new(written);
+            if let SitemapLocation::File(path) = &location {
+                tester::check_no_link_out(path)?;
+            }
+            let files = check_sitemap(&location, &mut checker).map_err(|error| {
+                Failure::Runtime(format!("cannot read {}: {error}", location.name()))
+            })?;
+            checked.extend(files);
+        }
+        Ok(checked)
+    }
+}
+
+/// The sites of the policies without their pauses. A robots.txt is for every other host.
+fn rules_in_force(loaded: &[LoadedPolicy], robots_files: Vec<NamedRobotsTxt>) -> Result<Snapshot> {
+    let sites = loaded.iter().filter_map(|file| file.site.clone());
+    let mut entries: Vec<SiteEntry> = sites.map(|site| SiteEntry::new(site, now())).collect();
+    for NamedRobotsTxt { name, bytes } in robots_files {
+        let file = DatedRobotsTxt {
+            name,
+            bytes,
+            since: None,
+        };
+        let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;
+        entries.extend(rules.site_entries().cloned());
+    }
+    Ok(Snapshot::new(entries, 0))
+}

@@ -1,0 +1,325 @@
+//! The AI assistants and search engines that send visitors to a site. [`Services`] is the registry,
+//! read from `services.yaml`. It finds the [`Service`] that a request came from by its `Referer`,
+//! or by `utm_source` in its target.
+//!
+//! A host of the registry is matched whole or with its subdomains: `google.evil.example` is no
+//! service.
+
+use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile, located_values};
+use ahash::AHashMap;
+use std::sync::LazyLock;
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+/// The longest host name (RFC 1035, section 2.3.4).
+const MAX_HOST_BYTES: usize = 253;
+
+/// What a service does with what its crawlers read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum ServiceKind {
+    /// It answers in its own words.
+    Assistant,
+    /// It lists pages.
+    Search,
+}
+
+named!(ServiceKind);
+
+/// A service that sends visitors.
+#[derive(Debug)]
+pub struct Service {
+    /// Its stable name: a label in metrics and reports.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// An assistant or a search engine.
+    pub kind: ServiceKind,
+    /// Who runs it, as the registry of crawlers names the operator.
+    pub operator: String,
+    hosts: Vec<String>,
+    domains: Vec<String>,
+    utm_sources: Vec<String>,
+}
+
+/// How a host name of the registry is matched.
+#[derive(Clone, Copy, Debug)]
+struct HostEntry {
+    service: usize,
+    /// Its subdomains are the service's, too.
+    has_subdomains: bool,
+}
+
+/// All known services.
+#[derive(Debug)]
+pub struct Services {
+    services: Vec<Service>,
+    hosts: AHashMap<Box<[u8]>, HostEntry>,
+    /// By the value of `utm_source`.
+    utm_sources: AHashMap<Box<[u8]>, usize>,
+}
+
+impl Services {
+    /// The registry that comes with crawlgate; read once.
+    pub fn builtin() -> &'static Services {
+        static BUILTIN: LazyLock<Services> = LazyLock::new(|| {
+            let source = SourceFile {
+                name: "services.yaml".into(),
+                text: include_str!("services.yaml").into(),
+            };
+            #[expect(clippy::expect_used, reason = "the file is part of the program")]
+            let services =
+                parse_services(&source).expect("the registry of services is tested to be readable");
+            Services::new(services)
+        });
+        &BUILTIN
+    }
+
+    fn new(services: Vec<Service>) -> Services {
+        let mut hosts = AHashMap::new();
+        let mut utm_sources = AHashMap::new();
+        for (place, service) in services.iter().enumerate() {
+            for (names, has_subdomains) in [(&service.hosts, false), (&service.domains, true)] {
+                let entry = HostEntry {
+                    service: place,
+                    has_subdomains,
+                };
+                hosts.extend(names.iter().map(|name| (name.as_bytes().into(), entry)));
+            }
+            utm_sources.extend(
+                service
+                    .utm_sources
+                    .iter()
+                    .map(|value| (value.as_bytes().into(), place)),
+            );
+        }
+        Services {
+            services,
+            hosts,
+            utm_sources,
+        }
+    }
+
+    /// All services, in the order of the file.
+    pub fn all(&self) -> &[Service] {
+        &self.services
+    }
+
+    /// The service with this id.
+    pub fn get(&self, id: &str) -> Option<&Service> {
+        self.services.iter().find(|service| service.id == id)
+    }
+
+    /// The service that sent a visitor to `host`, by the value of `Referer` and the request's
+    /// target. `utm_source` counts only without a `Referer` whose host can be read. A link within
+    /// the site is no visit. Does not allocate.
+    pub fn referring(
+        &self,
+        host: &[u8],
+        referer: Option<&[u8]>,
+        target: &[u8],
+    ) -> Option<&Service> {
+        let place = match referer.and_then(host_of_url) {
+            Some(from) if from.eq_ignore_ascii_case(without_port(host)) => None,
+            Some(from) => self.by_host(from),
+            None => utm_source(target).and_then(|value| self.by_utm_source(value)),
+        };
+        place.and_then(|place| self.services.get(place))
+    }
+
+    fn by_host(&self, host: &[u8]) -> Option<usize> {
+        let mut buffer = [0; MAX_HOST_BYTES];
+        let name = lowercase(host, &mut buffer)?;
+        if let Some(entry) = self.hosts.get(name) {
+            return Some(entry.service);
+        }
+        memchr::memchr_iter(b'.', name)
+            .filter_map(|dot| self.hosts.get(&name[dot + 1..]))
+            .find(|entry| entry.has_subdomains)
+            .map(|entry| entry.service)
+    }
+
+    fn by_utm_source(&self, value: &[u8]) -> Option<usize> {
+        let mut buffer = [0; MAX_HOST_BYTES];
+        self.utm_sources
+            .get(lowercase(value, &mut buffer)?)
+            .copied()
+    }
+}
+
+/// A text in lower case; `None` for one that is too long for a host name.
+fn lowercase<'b>(text: &[u8], buffer: &'b mut [u8; MAX_HOST_BYTES]) -> Option<&'b [u8]> {
+    let lower = buffer.get_mut(..text.len())?;
+    lower.copy_from_slice(text);
+    lower.make_ascii_lowercase();
+    Some(lower)
+}
+
+/// The host of an absolute `http` or `https` URL, without port, user and final dot. `None` for
+/// anything else.
+fn host_of_url(url: &[u8]) -> Option<&[u8]> {
+    let after_scheme = ["https://", "http://"].iter().find_map(|scheme| {
+        let (begin, rest) = url.split_at_checked(scheme.len())?;
+        begin
+            .eq_ignore_ascii_case(scheme.as_bytes())
+            .then_some(rest)
+    })?;
+    let end = after_scheme
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#' | b'\\'));
+    let authority = &after_scheme[..end.unwrap_or(after_scheme.len())];
+    // A browser sends no user. What stands before an `@` may look like the host.
+    if memchr::memchr(b'@', authority).is_some() {
+        return None;
+    }
+    let host = without_port(authority);
+    Some(host.strip_suffix(b".").unwrap_or(host)).filter(|host| !host.is_empty())
+}
+
+fn without_port(authority: &[u8]) -> &[u8] {
+    match memchr::memrchr(b':', authority) {
+        Some(colon) if authority[colon + 1..].iter().all(u8::is_ascii_digit) => &authority[..colon],
+        _ => authority,
+    }
+}
+
+/// The value of the first `utm_source` of a target's query.
+fn utm_source(target: &[u8]) -> Option<&[u8]> {
+    let query = &target[memchr::memchr(b'?', target)? + 1..];
+    query
+        .split(|byte| *byte == b'&')
+        .find_map(|pair| pair.strip_prefix(b"utm_source="))
+}
+
+/// Parses all services.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+fn parse_services(source: &SourceFile) -> Result<Vec<Service>, Diagnostics> {
+    let (services, diagnostics) = crate::yaml::decode_file(source, "", |_, root| {
+        let list = root.filter(|root| matches!(root.value, NodeValue::Sequence(_)));
+        Some(
+            list.map(|list| list.decode_maps(["a list of services", "a service"], decode_service))
+                .unwrap_or_default(),
+        )
+    });
+    services.ok_or(diagnostics)
+}
+
+/// Decodes one service. `None` if a required field is missing or wrong, which is reported.
+fn decode_service(fields: &mut MapFields<'_>) -> Option<Service> {
+    // For people who read the file.
+    required_text(fields, "source")?;
+    Some(Service {
+        id: required_text(fields, "id")?,
+        name: required_text(fields, "name")?,
+        kind: fields.variant("kind", "`assistant` or `search`")?,
+        operator: required_text(fields, "operator")?,
+        hosts: text_list(fields, "hosts"),
+        domains: text_list(fields, "domains"),
+        utm_sources: text_list(fields, "utm"),
+    })
+}
+
+fn required_text(fields: &mut MapFields<'_>, name: &'static str) -> Option<String> {
+    let node = fields.required_field(name, &format!("this service has no `{name}`"), None)?;
+    node.text("text").map(str::to_owned)
+}
+
+fn text_list(fields: &mut MapFields<'_>, name: &'static str) -> Vec<String> {
+    let listed = fields.get_or_default(name, |node| node.texts("a list of texts"));
+    located_values(&listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ServiceKind, Services};
+    use std::collections::BTreeSet;
+
+    fn referring(referer: Option<&str>, target: &str) -> Option<&'static str> {
+        let service = Services::builtin().referring(
+            b"shop.example:8443",
+            referer.map(str::as_bytes),
+            target.as_bytes(),
+        );
+        service.map(|service| service.id.as_str())
+    }
+
+    #[test]
+    fn referer_is_matched_by_whole_host_or_subdomain() {
+        for (referer, expected) in [
+            ("https://chatgpt.com/", Some("chatgpt")),
+            ("https://www.google.co.uk/search?q=x", Some("google")),
+            ("HTTPS://WWW.Google.COM", Some("google")),
+            ("http://www.google.com.:8080/", Some("google")),
+            ("https://gemini.google.com/app", Some("gemini")),
+            ("https://uk.search.yahoo.com/x", Some("yahoo")),
+            ("https://search.yahoo.com", Some("yahoo")),
+            ("https://google.evil.example/", None),
+            ("https://google.com.evil.example/", None),
+            ("https://evilgoogle.com/", None),
+            ("https://mail.google.com/", None),
+            ("https://notsearch.yahoo.com/", None),
+            ("https://chatgpt.com@evil.example/", None),
+            ("https://evil.example\\.chatgpt.com/", None),
+            ("https://evil.example/?u=https://chatgpt.com/", None),
+            ("android-app://com.google.android.gm/", None),
+            ("chatgpt.com", None),
+            ("https://", None),
+            ("", None),
+        ] {
+            assert_eq!(referring(Some(referer), "/"), expected, "{referer}");
+        }
+        let long = format!("https://{}.google.com/", "a".repeat(300));
+        assert_eq!(referring(Some(&long), "/"), None);
+    }
+
+    #[test]
+    fn utm_source_counts_only_without_a_referer() {
+        let target = "/a?x=1&utm_source=ChatGPT.com&utm_medium=referral";
+        for (referer, target, expected) in [
+            (None, target, Some("chatgpt")),
+            (Some("garbage"), target, Some("chatgpt")),
+            (Some("https://news.example/"), target, None),
+            (Some("https://shop.example/b"), target, None),
+            (None, "/utm_source=chatgpt.com", None),
+            (None, "/?xutm_source=chatgpt.com", None),
+            (None, "/?utm_source=newsletter", None),
+            (None, "/?utm_source=", None),
+        ] {
+            assert_eq!(referring(referer, target), expected, "{referer:?} {target}");
+        }
+    }
+
+    #[test]
+    fn link_within_the_site_is_no_visit() {
+        let services = Services::builtin();
+        let referer = Some(b"https://www.bing.com/a".as_slice());
+        assert!(services.referring(b"www.bing.com", referer, b"/").is_none());
+        assert!(services.referring(b"bing.example", referer, b"/").is_some());
+    }
+
+    #[test]
+    fn builtin_registry_is_whole() {
+        let services = Services::builtin().all();
+        assert!(services.len() >= 40, "{}", services.len());
+        let ids: BTreeSet<&str> = services.iter().map(|service| service.id.as_str()).collect();
+        assert_eq!(ids.len(), services.len());
+        let mut hosts = BTreeSet::new();
+        for service in services {
+            assert!(
+                !service.hosts.is_empty() || !service.domains.is_empty(),
+                "{}",
+                service.id
+            );
+            for host in service.hosts.iter().chain(&service.domains) {
+                assert!(hosts.insert(host.as_str()), "{host} stands twice");
+                assert_eq!(*host, host.to_ascii_lowercase());
+                assert!(host.contains('.') && !host.starts_with('.'), "{host}");
+            }
+        }
+        let assistants = services
+            .iter()
+            .filter(|service| service.kind == ServiceKind::Assistant);
+        assert!(assistants.count() >= 20);
+    }
+}

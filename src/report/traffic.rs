@@ -1,0 +1,234 @@
+//! [`Traffic`]: how much of a site's traffic crawlers are, which of them take most, and the visits
+//! that the services of their operators send. Impostors are in the sums of all requests and bytes,
+//! and are nobody's traffic.
+
+use super::{ClientIdentity, CrawlerRow, Report, crawler_name, join_first, registry_crawler};
+use crate::numbers::{byte_size, percent, plural_thousands, thousands};
+use crate::referrals::{ServiceKind, Services};
+use crate::state::history::ServiceVisits;
+use crate::time::{Timestamp, rfc3339};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The crawlers that are named.
+const MAX_TAKERS: usize = 5;
+/// The services that a sentence names.
+const MAX_SERVICES: usize = 2;
+
+/// What crawlers read and take, and who comes back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Requests.
+    pub requests: Share,
+    /// Bytes of the bodies that were sent.
+    pub bytes: Share,
+    /// The crawlers that take the most bytes.
+    pub takers: Vec<Taker>,
+    /// Operators with services that send visitors. Those that read the most pages come first. Empty
+    /// for a log without referrers.
+    pub operators: Vec<OperatorTraffic>,
+    /// Visits by the service that sent them, most first.
+    pub services: Vec<ServiceVisits>,
+    /// The beginning of the first day that `operators` and `services` have, because the history
+    /// counts visits by day; `None` for a log.
+    #[serde(serialize_with = "rfc3339")]
+    pub visits_from: Option<Timestamp>,
+}
+
+/// The part of crawlers, without impostors and tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Of crawlers.
+    pub crawlers: u64,
+    /// Of crawlers, impostors, tools and visitors.
+    pub all: u64,
+}
+
+/// What one crawler takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taker {
+    /// The id of its row.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+    /// The identity of its row.
+    pub identity: Option<ClientIdentity>,
+    /// Requests.
+    pub requests: u64,
+    /// Responses with the status 2xx or 304.
+    pub pages: u64,
+    /// Bytes of the bodies that were sent.
+    pub bytes: u64,
+}
+
+/// What the crawlers of an operator read, and the visits that its services send.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperatorTraffic {
+    /// Its name in the registries of crawlers and services.
+    pub operator: String,
+    /// The names of its services that sent visits, most first.
+    pub services: Vec<String>,
+    /// Responses with the status 2xx or 304.
+    pub pages: u64,
+    /// Visits.
+    pub visits: u64,
+    /// Pages read for each visit, to one decimal; `None` without visits.
+    pub pages_per_visit: Option<f64>,
+}
+
+impl Traffic {
+    /// The shares and takers of a finished report. `visitors_bytes` were sent to visitors.
+    pub fn new(report: &Report, visitors_bytes: u64) -> Traffic {
+        let mut traffic = Traffic::default();
+        traffic.requests.all = report.visitors;
+        traffic.bytes.all = visitors_bytes;
+        let mut crawlers = Vec::new();
+        for row in &report.crawlers {
+            traffic.requests.all += row.counts.requests();
+            traffic.bytes.all += row.counts.bytes();
+            if row.is_of_crawler() {
+                traffic.requests.crawlers += row.counts.requests();
+                traffic.bytes.crawlers += row.counts.bytes();
+                crawlers.push(row);
+            }
+        }
+        crawlers.sort_by_key(|row| Reverse((row.counts.bytes(), row.counts.requests())));
+        let takers = crawlers.into_iter().take(MAX_TAKERS);
+        traffic.takers = takers.map(Taker::from_row).collect();
+        traffic
+    }
+
+    /// Sets services and operators from `visits` and from the pages that each crawler read
+    /// meanwhile, without those of impostors.
+    pub fn set_visits<'a>(
+        &mut self,
+        visits: Vec<ServiceVisits>,
+        pages: impl IntoIterator<Item = (&'a str, u64)>,
+    ) {
+        let services = Services::builtin();
+        let mut operators: BTreeMap<&str, OperatorTraffic> = BTreeMap::new();
+        for (crawler, pages) in pages {
+            let operator = registry_crawler(crawler).map(|crawler| crawler.operator.as_str());
+            let has_service =
+                |operator: &&str| services.all().iter().any(|one| one.operator == *operator);
+            if let Some(operator) = operator.filter(has_service) {
+                operators.entry(operator).or_default().pages += pages;
+            }
+        }
+        for sent in &visits {
+            if let Some(service) = services.get(&sent.service) {
+                let traffic = operators.entry(&service.operator).or_default();
+                traffic.visits += sent.visits;
+                traffic.services.push(service.name.clone());
+            }
+        }
+        self.operators = operators
+            .into_iter()
+            .map(|(operator, traffic)| traffic.finish(operator))
+            .collect();
+        self.operators
+            .sort_by_key(|traffic| Reverse((traffic.pages, traffic.visits)));
+        self.services = visits;
+    }
+
+    /// The share of crawlers, for behind a colon.
+    pub(super) fn summary(&self) -> String {
+        let requests = percent(self.requests.crawlers, self.requests.all);
+        let bytes = match self.bytes.all {
+            0 => String::new(),
+            all => format!(
+                " and got {} of all bytes",
+                percent(self.bytes.crawlers, all)
+            ),
+        };
+        format!("crawlers sent {requests} of all requests{bytes}")
+    }
+
+    /// What a crawler read and took of all bytes, in one sentence without its name.
+    pub(super) fn taker_sentence(&self, taker: &Taker) -> String {
+        let pages = plural_thousands(taker.pages, "page");
+        match self.bytes.all {
+            0 => format!("read {pages}"),
+            all => format!(
+                "read {pages}, {}, {} of all bytes",
+                byte_size(taker.bytes),
+                percent(taker.bytes, all)
+            ),
+        }
+    }
+}
+
+impl Taker {
+    fn from_row(row: &CrawlerRow) -> Taker {
+        Taker {
+            id: row.id.clone(),
+            name: crawler_name(&row.id).to_owned(),
+            identity: row.identity,
+            requests: row.counts.requests(),
+            pages: row.counts.pages_read(),
+            bytes: row.counts.bytes(),
+        }
+    }
+
+    /// Whether a row is that of this crawler.
+    pub(super) fn is_of(&self, row: &CrawlerRow) -> bool {
+        row.id == self.id && row.identity == self.identity
+    }
+
+    /// The name, with the identity if it can be proven.
+    pub(super) fn label(&self) -> String {
+        match self.identity {
+            Some(identity) => format!("{} ({})", self.name, identity.words()),
+            None => self.name.clone(),
+        }
+    }
+}
+
+impl OperatorTraffic {
+    fn finish(mut self, operator: &str) -> OperatorTraffic {
+        operator.clone_into(&mut self.operator);
+        if self.visits > 0 {
+            let pages_per_visit = self.pages as f64 / self.visits as f64;
+            self.pages_per_visit = Some((pages_per_visit * 10.0).round() / 10.0);
+        }
+        self
+    }
+
+    /// What its crawlers read for each visit, in one sentence.
+    pub(super) fn sentence(&self) -> String {
+        let services = join_first(self.services.clone(), MAX_SERVICES);
+        let visits = plural_thousands(self.visits, "visit");
+        match self.pages_per_visit {
+            None => {
+                let pages = plural_thousands(self.pages, "page");
+                format!("{} read {pages} and sent no visits", self.operator)
+            }
+            Some(_) if self.pages == 0 => {
+                format!("{services} sent {visits}: {} read no pages", self.operator)
+            }
+            Some(pages) if pages < 10.0 => {
+                format!("{services} sent {visits}: {pages:.1} pages read per visit")
+            }
+            Some(pages) => format!(
+                "{services} sent {visits}: {} pages read per visit",
+                thousands(format!("{pages:.0}"))
+            ),
+        }
+    }
+}
+
+/// The name of a service for people.
+pub(super) fn service_name(id: &str) -> &str {
+    let service = Services::builtin().get(id);
+    service.map_or(id, |service| service.name.as_str())
+}
+
+/// What a service is, in words; empty for one that the registry does not know.
+pub(super) fn service_kind_words(id: &str) -> &'static str {
+    let service = Services::builtin().get(id);
+    service.map_or("", |service| match service.kind {
+        ServiceKind::Assistant => "AI assistant",
+        ServiceKind::Search => "search engine",
+    })
+}

@@ -1,0 +1,377 @@
+//! [`SitemapChecker`] judges the URLs of sitemaps by the rules of their sites, as the search
+//! crawlers of the registry read them, and with `fetch_until` asks their servers for them.
+
+use super::fetch::{FetchOutcome, fetch_urls};
+use super::lints;
+use super::parse::{PlaceFinder, Sitemap};
+use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, RobotsObedience};
+use crate::heads::likely_content_type;
+use crate::policy::site::{GoogleParsing, SEARCH_ENGINES};
+use crate::policy::{Kind, Site, Snapshot, Verdict};
+use crate::printable::{join, truncate};
+use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow};
+use crate::time::Timestamp;
+use crate::verdict::{Behaviour, DecisionScratch, RequestToJudge, decide_for, rule_location};
+use crate::yaml::{Diagnostic, Diagnostics};
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// The most findings of one kind in one file. The last one counts the others.
+const MAX_PER_KIND: usize = 100;
+/// How many crawlers a finding names.
+const MAX_NAMED: usize = 2;
+/// The most bytes of a URL in a finding.
+const MAX_SHOWN_BYTES: usize = 300;
+
+/// Checks sitemaps against the sites of a snapshot.
+pub struct SitemapChecker<'a> {
+    snapshot: &'a Snapshot,
+    registry: &'a Registry,
+    /// For `unavailable_after`.
+    now: Timestamp,
+    /// The search crawlers of each site of the snapshot.
+    audiences: Vec<Vec<Audience<'a>>>,
+    /// Until when URLs are requested; `None` to request none.
+    fetch_until: Option<Instant>,
+    scratch: DecisionScratch,
+}
+
+/// Search crawlers with the same rules.
+struct Audience<'a> {
+    group: u16,
+    google_parsing: GoogleParsing,
+    /// One of them.
+    claim: Claim,
+    /// Their tokens.
+    crawlers: Vec<&'a str>,
+}
+
+/// A URL of one of the sites.
+struct SiteUrl<'u> {
+    /// The index of the site in the snapshot.
+    site: usize,
+    /// Path, query and fragment.
+    target: &'u [u8],
+}
+
+impl<'a> SitemapChecker<'a> {
+    /// Prepares the sites. With `fetch_until`, each URL of the sites is requested, and no request
+    /// begins later than that.
+    pub fn new(
+        snapshot: &'a Snapshot,
+        registry: &'a Registry,
+        now: Timestamp,
+        fetch_until: Option<Instant>,
+    ) -> SitemapChecker<'a> {
+        let sites = snapshot.sites().iter();
+        SitemapChecker {
+            snapshot,
+            registry,
+            now,
+            audiences: sites
+                .map(|entry| search_audiences(&entry.site, registry))
+                .collect(),
+            fetch_until,
+            scratch: DecisionScratch::default(),
+        }
+    }
+
+    /// The findings about the URLs of a sitemap, in their order. At most 100 of each kind are
+    /// listed.
+    pub fn check(&mut self, sitemap: &Sitemap) -> Diagnostics {
+        let mut outcomes = Vec::new();
+        if let Some(until) = self.fetch_until {
+            let urls = sitemap.urls.iter();
+            let on_sites = urls.map(|listed| {
+                let is_on_site = self.find_site(&listed.url).is_ok();
+                is_on_site.then_some(listed.url.as_str())
+            });
+            outcomes = fetch_urls(&on_sites.collect::<Vec<_>>(), until);
+        }
+        let mut outcomes = outcomes.into_iter();
+        let mut places = PlaceFinder::new(&sitemap.text);
+        let mut findings = LimitedFindings::default();
+        for listed in &sitemap.urls {
+            let outcome = outcomes.next().flatten();
+            let found = match self.find_site(&listed.url) {
+                Err(finding) => vec![*finding],
+                Ok(place) => {
+                    let mut found = self.judge(&listed.url, &place);
+                    found.extend(outcome.and_then(|outcome| fetch_finding(&listed.url, outcome)));
+                    found
+                }
+            };
+            for finding in found {
+                findings.push(Diagnostic {
+                    span: Some(places.find(listed.range.clone())),
+                    ..finding
+                });
+            }
+        }
+        findings.diagnostics
+    }
+
+    /// The site of a URL. A finding if the URL is not absolute, or no site has its host.
+    fn find_site<'u>(&self, url: &'u str) -> Result<SiteUrl<'u>, Box<Diagnostic>> {
+        let absolute =
+            AbsoluteUrl::parse(url.as_bytes()).filter(|absolute| absolute.default_port().is_some());
+        let Some(absolute) = absolute else {
+            let message = format!("{} is no absolute URL", shown(url));
+            let help = "write it whole, with `https://` and the host";
+            let finding = lints::URL_RELATIVE.finding(None, message).help(help);
+            return Err(finding.into());
+        };
+        let host = url.get(absolute.scheme.len() + 3..url.len() - absolute.rest.len());
+        let host = host.unwrap_or_default();
+        match self.snapshot.site_for_host(host.as_bytes()) {
+            Some(site) => Ok(SiteUrl {
+                site,
+                target: absolute.rest,
+            }),
+            None => {
+                let message = format!("{} is on a host that no checked site has", shown(url));
+                let help =
+                    "list only URLs of the site's own hosts: search engines ignore the others";
+                let finding = lints::URL_OTHER_HOST.finding(None, message).help(help);
+                Err(finding.into())
+            }
+        }
+    }
+
+    /// The findings about a URL by the rules of its site.
+    fn judge(&mut self, url: &str, place: &SiteUrl<'_>) -> Vec<Diagnostic> {
+        let entry = &self.snapshot.sites()[place.site];
+        // The rules that disallow the URL, with the crawlers.
+        let mut disallowing: Vec<(String, Vec<&str>)> = Vec::new();
+        for audience in &self.audiences[place.site] {
+            let request =
+                RequestToJudge::verified_get(self.registry, entry, audience.claim, place.target);
+            let decision = decide_for(&request, Behaviour::default(), &mut self.scratch);
+            // The crawlers may fetch the URL as it is written, if only a resolved one is closed.
+            if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
+                continue;
+            }
+            let location = rule_location(&decision, &entry.site).unwrap_or_default();
+            match disallowing.iter_mut().find(|(known, _)| *known == location) {
+                Some((_, crawlers)) => crawlers.extend(&audience.crawlers),
+                None => disallowing.push((location, audience.crawlers.clone())),
+            }
+        }
+        let mut found = Vec::new();
+        if !disallowing.is_empty() {
+            let reasons = disallowing
+                .iter_mut()
+                .map(|(location, crawlers)| format!("for {} by {location}", named(crawlers)));
+            let message = format!("{} is disallowed {}", shown(url), join(reasons, ", "));
+            let help = "take the URL out of the sitemap, or allow its path";
+            found.push(lints::URL_DISALLOWED.finding(None, message).help(help));
+        }
+        found.extend(self.noindex_finding(url, place));
+        found
+    }
+
+    /// The finding about a URL whose page has tags that keep a search engine from indexing it.
+    fn noindex_finding(&mut self, url: &str, place: &SiteUrl<'_>) -> Option<Diagnostic> {
+        let site = &self.snapshot.sites()[place.site].site;
+        let target = self.scratch.target.normalise(place.target);
+        let rules = site.tags.for_path(target, &mut self.scratch.decoded);
+        let media = likely_content_type(place.target).as_bytes();
+        let lines = site.tags.tags(&rules, 200, Some(media))?;
+        let engine = SEARCH_ENGINES
+            .into_iter()
+            .find(|engine| lines.tags.effective(engine).forbids_indexing_at(self.now))?;
+        let message = format!(
+            "{} has the tags `{}` by {}: {engine} does not index it",
+            shown(url),
+            lines.lines.join("`, `"),
+            site.policy.source.name
+        );
+        let help = "take the URL out of the sitemap, or remove the tag";
+        Some(lints::URL_NOINDEX.finding(None, message).help(help))
+    }
+}
+
+/// The search crawlers that the groups of a site bind, by the rules that they obey. Leaves out
+/// those to which the whole site is closed: their owner wants them nowhere. The group of
+/// Googlebot stays.
+fn search_audiences<'a>(site: &Site, registry: &'a Registry) -> Vec<Audience<'a>> {
+    let mut audiences: Vec<Audience<'a>> = Vec::new();
+    for (index, crawler) in (0..).map(CrawlerIndex).zip(registry.crawlers()) {
+        let claim = Claim::Known(index);
+        let rules = site.crawler_rules(claim);
+        let (Some(token), Some(group)) = (crawler.tokens.first(), rules.binding.group()) else {
+            continue;
+        };
+        let is_bound = rules.judged && rules.binds != RobotsObedience::Never;
+        if crawler.purpose != Purpose::Search || crawler.retired.is_some() || !is_bound {
+            continue;
+        }
+        let google_parsing = rules.google_parsing;
+        match audiences
+            .iter_mut()
+            .find(|audience| audience.group == group && audience.google_parsing == google_parsing)
+        {
+            Some(audience) => audience.crawlers.push(token),
+            None => audiences.push(Audience {
+                group,
+                google_parsing,
+                claim,
+                crawlers: vec![token],
+            }),
+        }
+    }
+    let of_google = audiences
+        .iter()
+        .find(|audience| audience.crawlers.contains(&SEARCH_ENGINES[0]))
+        .map(|audience| audience.group);
+    audiences.retain(|audience| {
+        let rules = site.matcher.rules(usize::from(audience.group)).rules();
+        let closed = blanket_disallow(rules).map(|closed| closed.part);
+        closed != Some(DisallowedPart::Whole) || Some(audience.group) == of_google
+    });
+    audiences
+}
+
+/// The first crawlers of a list as text, the important ones first, and the number of the others.
+fn named(crawlers: &mut [&str]) -> String {
+    crawlers.sort_by_key(|crawler| {
+        let important = SEARCH_ENGINES.iter().position(|engine| engine == crawler);
+        important.unwrap_or(SEARCH_ENGINES.len())
+    });
+    let mut text = join(crawlers.iter().take(MAX_NAMED), ", ");
+    if crawlers.len() > MAX_NAMED {
+        text.push_str(&format!(" and {} more", crawlers.len() - MAX_NAMED));
+    }
+    text
+}
+
+/// The finding about the answer to a URL, unless it is a page.
+fn fetch_finding(url: &str, outcome: FetchOutcome) -> Option<Diagnostic> {
+    let url = shown(url);
+    let (lint, message, help) = match outcome {
+        FetchOutcome::Found => return None,
+        FetchOutcome::Redirects { to } => (
+            lints::URL_REDIRECTS,
+            format!("{url} redirects to {}", shown(&to)),
+            "list the URL that it redirects to",
+        ),
+        FetchOutcome::Missing(status) => (
+            lints::URL_MISSING,
+            format!("{url} answers {status}"),
+            "take the URL out of the sitemap",
+        ),
+        FetchOutcome::Failing(reason) => (
+            lints::URL_FAILING,
+            format!("{url} gives no page: {reason}"),
+            "search engines fetch fewer pages of a site whose pages fail",
+        ),
+        FetchOutcome::Unfetched => (
+            lints::URL_UNFETCHED,
+            format!("{url} was not requested: the time for all URLs was over"),
+            "check fewer sitemaps at a time with --fetch",
+        ),
+    };
+    Some(lint.finding(None, message).help(help))
+}
+
+/// A URL as findings show it.
+pub fn shown(url: &str) -> String {
+    let start = truncate(url, MAX_SHOWN_BYTES);
+    let end = if start.len() < url.len() { "..." } else { "" };
+    format!("`{start}{end}`")
+}
+
+/// Findings of one file, of which [`MAX_PER_KIND`] of each kind are listed.
+#[derive(Default)]
+pub struct LimitedFindings {
+    pub diagnostics: Diagnostics,
+    /// How many of each kind are listed, and the index of the last.
+    listed: HashMap<&'static str, (usize, usize)>,
+}
+
+impl LimitedFindings {
+    /// Adds a finding, or counts it in the last of its kind.
+    pub fn push(&mut self, finding: Diagnostic) {
+        let (number, last) = self.listed.entry(finding.id).or_default();
+        if *number < MAX_PER_KIND {
+            *number += 1;
+            *last = self.diagnostics.items.len();
+            self.diagnostics.push(finding);
+        } else {
+            self.diagnostics.items[*last].more += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::SiteEntry;
+    use crate::yaml::SourceFile;
+
+    /// The ids of the findings about these URLs, with a policy for `docs.example`.
+    fn ids(policy: &str, urls: &[&str]) -> Vec<&'static str> {
+        let source = SourceFile {
+            name: "docs.yaml".into(),
+            text: format!("hosts: docs.example\n{policy}").into(),
+        };
+        let registry = Registry::builtin();
+        let (site, findings) = crate::verdict::load_site("docs", &source, registry);
+        let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+        let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0);
+        let sitemap = Sitemap::parse(urls.join("\n").as_bytes()).expect("a list of URLs");
+        let mut checker = SitemapChecker::new(&snapshot, registry, Timestamp(0), None);
+        let found = checker.check(&sitemap).items;
+        found.into_iter().map(|finding| finding.id).collect()
+    }
+
+    #[test]
+    fn url_closed_to_some_search_crawlers_is_disallowed() {
+        let policy = |agent: &str, path: &str| {
+            format!(
+                "robots: {{ origin: replace, groups: [{{ agents: {agent}, disallow: {path} }}] }}\n"
+            )
+        };
+        let url = ["https://docs.example/a"];
+        assert_eq!(
+            ids(&policy("bingbot", "/a"), &url),
+            ["sitemap-url-disallowed"]
+        );
+        // Their owner wants them nowhere, or they are no search crawlers.
+        assert!(ids(&policy("bingbot", "/"), &url).is_empty());
+        assert!(ids(&policy("GPTBot", "/a"), &url).is_empty());
+        let closed = policy("'*'", "/") + "acknowledge: site_disallowed\n";
+        assert_eq!(ids(&closed, &url), ["sitemap-url-disallowed"]);
+    }
+
+    #[test]
+    fn url_whose_resolved_path_alone_is_closed_is_allowed() {
+        let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: /a/ }] }\n";
+        let urls = ["https://docs.example//a/", "HTTPS://DOCS.example:443/A"];
+        assert!(ids(policy, &urls).is_empty());
+        let other = [
+            "ftp://docs.example/",
+            "//docs.example/",
+            "http://docs.example.evil/",
+        ];
+        assert_eq!(
+            ids(policy, &other),
+            [
+                "sitemap-url-relative",
+                "sitemap-url-relative",
+                "sitemap-url-other-host"
+            ]
+        );
+    }
+
+    #[test]
+    fn noindex_counts_for_the_type_of_the_url() {
+        let policy = "robots: { origin: replace }\nindexing: [{ types: application/pdf, tag: noindex }, { paths: /x, tags: { yandex: noindex } }]\n";
+        let urls = [
+            "https://docs.example/a.pdf",
+            "https://docs.example/a",
+            "https://docs.example/x",
+        ];
+        assert_eq!(ids(policy, &urls), ["sitemap-url-noindex"]);
+    }
+}

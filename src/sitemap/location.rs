@@ -1,0 +1,207 @@
+//! [`SitemapLocation`]: the file or the URL of a sitemap. [`check_sitemap`] reads it and checks it,
+//! or the sitemaps that it lists. The sitemaps of a file are files beside it, those of a URL are
+//! fetched from its host.
+
+use super::checker::{LimitedFindings, SitemapChecker, shown};
+use super::lints;
+use super::parse::{MAX_BYTES, PlaceFinder, Sitemap, SitemapKind, UnreadableSitemap};
+use crate::download::{client_config, read_body};
+use crate::files::parent_directory;
+use crate::policy::lint::FileFindings;
+use crate::printable::{printable_path, truncate};
+use crate::robots::{AbsoluteUrl, without_query};
+use crate::sites::policy_directory::is_link_outside;
+use crate::yaml::{Diagnostic, Diagnostics, SourceFile};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::time::Duration;
+use ureq::Agent;
+
+/// The most sitemaps of an index.
+const MAX_CHILDREN: usize = 100;
+/// The limit for a download, with its redirects.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_REDIRECTS: u32 = 5;
+/// The most bytes of a reason in a finding.
+const MAX_REASON_BYTES: usize = 300;
+
+/// Where a sitemap is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SitemapLocation {
+    /// A file.
+    File(PathBuf),
+    /// An http or https URL.
+    Url(String),
+}
+
+impl SitemapLocation {
+    /// The location that a person writes: a URL with its scheme, or a path.
+    pub fn new(written: &str) -> SitemapLocation {
+        if written.starts_with("http://") || written.starts_with("https://") {
+            SitemapLocation::Url(written.to_owned())
+        } else {
+            SitemapLocation::File(written.into())
+        }
+    }
+
+    /// Its name in findings.
+    pub fn name(&self) -> String {
+        match self {
+            SitemapLocation::File(path) => printable_path(path),
+            SitemapLocation::Url(url) => url.clone(),
+        }
+    }
+
+    /// Opens the file, or downloads the URL.
+    fn open(&self) -> io::Result<Box<dyn Read>> {
+        let url = match self {
+            SitemapLocation::File(path) => return Ok(Box::new(File::open(path)?)),
+            SitemapLocation::Url(url) => url,
+        };
+        let config = client_config(TIMEOUT).max_redirects(MAX_REDIRECTS);
+        let client = Agent::new_with_config(config.build());
+        let response = client.get(url).call().map_err(io::Error::other)?;
+        match response.status().as_u16() {
+            200 => Ok(Box::new(Cursor::new(read_body(
+                response.into_body(),
+                MAX_BYTES,
+            )?))),
+            status => Err(io::Error::other(format!("it answers {status}"))),
+        }
+    }
+
+    /// The location of a sitemap that this one, an index, lists. A finding for a sitemap that is
+    /// not beside the file, or on another host than the URL, and for the index itself.
+    fn child(&self, url: &str) -> Result<SitemapLocation, Box<Diagnostic>> {
+        let unreadable = |reason: &str| {
+            let message = format!("{} {reason}", shown(url));
+            Box::new(lints::SITEMAP_UNREADABLE.finding(None, message))
+        };
+        let Some(absolute) = AbsoluteUrl::parse(url.as_bytes()) else {
+            let message = format!("{} is no absolute URL", shown(url));
+            return Err(lints::URL_RELATIVE.finding(None, message).into());
+        };
+        match self {
+            SitemapLocation::Url(own) if own == url => Err(unreadable("is this index itself")),
+            SitemapLocation::Url(own) => {
+                let own = AbsoluteUrl::parse(own.as_bytes());
+                let is_of_host = own.is_some_and(|own| {
+                    let port = own.default_port().unwrap_or_default();
+                    absolute.scheme.eq_ignore_ascii_case(own.scheme)
+                        && absolute.authority.is_same_as(&own.authority, port)
+                });
+                if !is_of_host {
+                    let message = format!("{} is on another host than its index", shown(url));
+                    let help = "an index lists only sitemaps of its own host; crawlgate does not fetch this one";
+                    let finding = lints::URL_OTHER_HOST.finding(None, message).help(help);
+                    return Err(finding.into());
+                }
+                Ok(SitemapLocation::Url(url.to_owned()))
+            }
+            SitemapLocation::File(own) => {
+                let path = String::from_utf8_lossy(without_query(absolute.rest));
+                let name = path.rsplit('/').next().unwrap_or_default();
+                let file = parent_directory(own).join(name);
+                if name.is_empty() || name == ".." || !file.is_file() || is_link_outside(&file) {
+                    return Err(unreadable("has no file of its name beside the index"));
+                }
+                if own.file_name().is_some_and(|own| own == name) {
+                    return Err(unreadable("is this index itself"));
+                }
+                Ok(SitemapLocation::File(file))
+            }
+        }
+    }
+}
+
+/// Reads a sitemap and checks its URLs; of an index, those of at most 100 sitemaps. Returns the
+/// findings of each file that was read.
+///
+/// # Errors
+/// The file cannot be opened, or the URL gives none.
+pub fn check_sitemap(
+    location: &SitemapLocation,
+    checker: &mut SitemapChecker<'_>,
+) -> io::Result<Vec<FileFindings>> {
+    let file = location.open()?;
+    let sitemap = match Sitemap::parse(file) {
+        Ok(sitemap) => sitemap,
+        Err(unreadable) => {
+            let mut diagnostics = Diagnostics::default();
+            diagnostics.push(unreadable_finding(&unreadable));
+            return Ok(vec![file_findings(location, diagnostics)]);
+        }
+    };
+    if sitemap.kind == SitemapKind::Pages {
+        return Ok(vec![file_findings(location, checker.check(&sitemap))]);
+    }
+    let mut findings = LimitedFindings::default();
+    let mut files = Vec::new();
+    let mut places = PlaceFinder::new(&sitemap.text);
+    for (number, listed) in sitemap.urls.iter().enumerate() {
+        let checked = if number < MAX_CHILDREN {
+            check_child(location, &listed.url, checker)
+        } else {
+            let message = format!("crawlgate checks {MAX_CHILDREN} sitemaps of an index");
+            Err(lints::SITEMAP_UNREADABLE.finding(None, message).into())
+        };
+        match checked {
+            Ok(checked) => files.push(checked),
+            Err(finding) => findings.push(Diagnostic {
+                span: Some(places.find(listed.range.clone())),
+                ..*finding
+            }),
+        }
+    }
+    files.insert(0, file_findings(location, findings.diagnostics));
+    Ok(files)
+}
+
+/// Checks a sitemap of an index. A finding about its line in the index if it is no sitemap of pages
+/// that can be opened.
+fn check_child(
+    index: &SitemapLocation,
+    url: &str,
+    checker: &mut SitemapChecker<'_>,
+) -> Result<FileFindings, Box<Diagnostic>> {
+    let unreadable = |reason: String| {
+        let message = format!("{}: {reason}", shown(url));
+        Box::new(lints::SITEMAP_UNREADABLE.finding(None, message))
+    };
+    let location = index.child(url)?;
+    let file = location
+        .open()
+        .map_err(|error| unreadable(error.to_string()))?;
+    match Sitemap::parse(file) {
+        Ok(sitemap) if sitemap.kind == SitemapKind::Index => {
+            Err(unreadable("an index may not list another index".to_owned()))
+        }
+        Ok(sitemap) => Ok(file_findings(&location, checker.check(&sitemap))),
+        Err(error) => {
+            let mut diagnostics = Diagnostics::default();
+            diagnostics.push(unreadable_finding(&error));
+            Ok(file_findings(&location, diagnostics))
+        }
+    }
+}
+
+fn unreadable_finding(unreadable: &UnreadableSitemap) -> Diagnostic {
+    let reason = unreadable.error.to_string();
+    let message = format!(
+        "search engines cannot read this sitemap: {}",
+        truncate(&reason, MAX_REASON_BYTES)
+    );
+    lints::SITEMAP_UNREADABLE.finding(unreadable.span, message)
+}
+
+/// The findings of a file. Its text is not kept: it may have 50 MB, and findings name their URLs.
+fn file_findings(location: &SitemapLocation, diagnostics: Diagnostics) -> FileFindings {
+    FileFindings {
+        source: SourceFile {
+            name: location.name().into(),
+            text: "".into(),
+        },
+        diagnostics,
+    }
+}
