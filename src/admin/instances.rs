@@ -1,6 +1,6 @@
 //! The state of the shared store (Redis or Valkey) and of the other instances of crawlgate, for
-//! operators. [`StoreMonitor`] reads it as [`StoreStatus`], which also lists the problems with
-//! messages.
+//! operators. [`StoreMonitor`] reads it as a [`StoreStatus`]. That also has the problems of the
+//! store and of the instances, each as a message.
 
 use super::problem::{Problem, ProblemKind};
 use crate::peers::{

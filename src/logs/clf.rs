@@ -1,8 +1,8 @@
 //! [`parse_clf_line`] parses a line of an access log in the Common or Combined format of Apache and
-//! nginx, with or without a leading virtual host or X-Forwarded-For. Columns after the user agent
-//! are ignored, so lines of Traefik and of most extended formats are parsed, too. But quoted
-//! columns right after the user agent must have addresses; otherwise it would not be certain which
-//! column is the user agent.
+//! nginx, with or without a leading virtual host or X-Forwarded-For. Lines of Traefik and of most
+//! extended formats are parsed, too: columns after the user agent are ignored. A quoted column right
+//! after the user agent is accepted only if it holds addresses, because otherwise that column could
+//! be the user agent.
 
 use super::client::{is_client_list, is_ipv4, is_socket_address, split_column};
 use super::{

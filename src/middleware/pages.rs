@@ -1,6 +1,6 @@
-//! [`PageRewrite`] for the middleware, which writes robots metas into the application's HTML pages.
-//! With the feature `html` it is the type in `forwarding`. Without the feature it is a stand-in
-//! that rewrites nothing.
+//! Writes robots metas into the HTML pages of the middleware's application. With the feature `html`
+//! this file re-exports `PageRewrite` of `forwarding`. Without the feature it has a stand-in that
+//! rewrites nothing.
 
 #[cfg(feature = "html")]
 pub use crate::forwarding::PageRewrite;

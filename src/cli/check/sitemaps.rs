@@ -1,5 +1,5 @@
-//! `check --sitemap`: the flags, and the rules that sitemaps are checked against: the policies and
-//! the robots.txt that are checked, too.
+//! The flags `--sitemap` and `--fetch` of `check`. The URLs of a sitemap are checked against the
+//! policies and the robots.txt files of the same command line.
 
 use crate::audit::{AuditRules, DatedRobotsTxt};
 use crate::cli::policies::LoadedPolicy;

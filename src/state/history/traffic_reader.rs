@@ -1,5 +1,7 @@
-//! Reads the visits and the requested paths of the history: [`HistoryReader::visits`] and
-//! [`HistoryReader::top_paths`] for pages and reports, and what a start or another instance needs.
+//! Reads visits and requested paths from the history in the state database.
+//! [`HistoryReader::visits`] and [`HistoryReader::top_paths`] are for pages and reports. The other
+//! methods read the paths of today, for the start of crawlgate, and the visits of each day, for the
+//! exchange with other instances.
 
 use super::peer_counts::VisitsRow;
 use super::read::{HistoryError, HistoryReader};

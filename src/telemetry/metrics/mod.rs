@@ -1,7 +1,7 @@
 //! [`Metrics`]: all Prometheus metrics of crawlgate, in a registry of their own. Labels never come
 //! from the path, the user agent or the address of a request, and the number of series with a
 //! `crawler` label is limited. When a site is removed, its series are removed. Without the feature
-//! `metrics` only the counts for the history are kept.
+//! `metrics` nothing is exported; requests are still counted for the dashboard's history.
 
 #[cfg(feature = "metrics")]
 mod collectors;
