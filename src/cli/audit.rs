@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result {
     });
     progress.write(|_| String::new());
     let report = report?;
-    arguments.output.print(&report)?;
+    super::ignore_closed_pipe(arguments.output.print(&report))?;
     match &report.log {
         Some(log) => check_outcome(&report, log, arguments),
         None => Ok(()),
@@ -232,7 +232,7 @@ fn check_readable(log: &LogFacts, lost: u64, max: f64) -> Result {
 }
 
 /// A check that found nothing passes only if nothing was lost. Fails for more lost lines than `max`
-/// (by default for any), and if no request was judged although the logs have lines.
+/// (by default for any), and if no request was judged.
 fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Result {
     check_readable(
         log,
@@ -242,10 +242,11 @@ fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Resu
     let rows = report.crawlers.iter();
     let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
     let left_out = log.other_hosts + log.before_period;
-    if judged == 0 && (left_out > 0 || log.server_messages > 0) {
+    if judged == 0 {
         return Err(Failure::Runtime(format!(
-            "no request was judged: {} are to other hosts or before --since, and {} are messages of servers. Compare the \
-             hosts of the log with --site or the policies, and give the access log",
+            "no request was judged: of {}, {} are to other hosts or before --since, and {} are messages of servers. Compare \
+             the hosts of the log with --site or the policies, and give the access log",
+            plural(thousands(log.lines), "line"),
             plural(thousands(left_out), "request"),
             plural(thousands(log.server_messages), "line"),
         )));

@@ -222,6 +222,15 @@ fn print_json(value: &(impl Serialize + ?Sized)) -> Result {
     Ok(writeln!(out)?)
 }
 
+/// The result of printing, for a command whose exit code tells findings: it does so also if the
+/// reader closed the output (`crawlgate check | head`).
+fn ignore_closed_pipe(printed: Result) -> Result {
+    match printed {
+        Err(Failure::ClosedPipe) => Ok(()),
+        printed => printed,
+    }
+}
+
 /// Prints a result as JSON or as text.
 fn print_result(json: bool, value: &(impl Serialize + ?Sized), text: impl Display) -> Result {
     if json {

@@ -91,28 +91,34 @@ struct CheckResults {
 /// or, with `--deny-warnings`, warnings.
 pub fn run(arguments: &Arguments) -> Result {
     let checked = check_paths(arguments)?;
-    let notes = arguments.notes;
-    let mut out = super::stdout_printer(super::supports_colour(&io::stdout()));
-    match if arguments.json {
-        CheckFormat::Json
-    } else {
-        arguments.format
-    } {
-        CheckFormat::Text if arguments.quiet => text::print_findings(&mut out, &checked, notes)?,
-        CheckFormat::Text => text::print_report(&mut out, &checked, notes)?,
-        CheckFormat::Json => print_json(&json::build_report(&checked))?,
-        CheckFormat::Sarif => print_json(&sarif::build_log(&checked, notes))?,
-        CheckFormat::Github => {
-            let mut out = SanitizingWriter::new(io::stdout().lock(), OutputStyle::WorkflowCommands);
-            github::print_annotations(&mut out, &checked, notes)?;
-            writeln!(out, "{}", text::summary_line(&checked))?;
-        }
-    }
+    super::ignore_closed_pipe(print_checked(arguments, &checked))?;
     let refused = checked.loaded.iter().any(|file| file.site.is_none());
     let FindingCounts {
         errors, warnings, ..
     } = checked.counts;
     findings_unless(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
+}
+
+fn print_checked(arguments: &Arguments, checked: &CheckResults) -> Result {
+    let notes = arguments.notes;
+    let mut out = super::stdout_printer(super::supports_colour(&io::stdout()));
+    let format = if arguments.json {
+        CheckFormat::Json
+    } else {
+        arguments.format
+    };
+    match format {
+        CheckFormat::Text if arguments.quiet => text::print_findings(&mut out, checked, notes)?,
+        CheckFormat::Text => text::print_report(&mut out, checked, notes)?,
+        CheckFormat::Json => print_json(&json::build_report(checked))?,
+        CheckFormat::Sarif => print_json(&sarif::build_log(checked, notes))?,
+        CheckFormat::Github => {
+            let mut out = SanitizingWriter::new(io::stdout().lock(), OutputStyle::WorkflowCommands);
+            github::print_annotations(&mut out, checked, notes)?;
+            writeln!(out, "{}", text::summary_line(checked))?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads and checks robots.txt files, policies, and the settings with their certificates. Drops

@@ -253,3 +253,41 @@ fn closed_pipe_is_no_error() {
         );
     }
 }
+
+#[test]
+fn closed_pipe_does_not_hide_findings() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let line = "192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET /a HTTP/1.1\" 200 9 \"-\" \"GPTBot/1.2\"\n";
+    std::fs::write(path("access.log"), line).expect("a log");
+    std::fs::write(path("robots.txt"), "User-agent: GPTBot\nDisallow: /a\n").expect("a file");
+    std::fs::write(path("empty.log"), "").expect("a log");
+    std::fs::write(path("shop.yaml"), "rules: 7\n").expect("a policy");
+    let robots = path("robots.txt") + "@2026-01-01T00:00:00Z";
+    let audit = [
+        "audit",
+        "--lists",
+        "no",
+        "--fail-on",
+        "violation",
+        "--robots",
+        &robots,
+    ];
+    let (log, empty, policy) = (path("access.log"), path("empty.log"), path("shop.yaml"));
+    for (arguments, expected) in [
+        ([&audit[..], &[log.as_str()]].concat(), 1),
+        ([&audit[..], &[empty.as_str()]].concat(), 3),
+        (vec!["check", policy.as_str()], 1),
+        (vec!["check", "--format", "json", policy.as_str()], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .args(&arguments)
+            .stdout(writer)
+            .stderr(Stdio::null())
+            .output()
+            .expect("the binary runs");
+        assert_eq!(output.status.code(), Some(expected), "{arguments:?}");
+    }
+}
