@@ -146,7 +146,7 @@ pub fn not_found(message: &str, method: &Method) -> Answer {
     plain_text(StatusCode::NOT_FOUND, message, method)
 }
 
-/// 508: crawlgate request the origin for its robots.txt, and the proxy in front of the origin asks
+/// 508: crawlgate asked the origin for its robots.txt, and the proxy in front of the origin asks
 /// crawlgate.
 pub fn loop_detected(method: &Method) -> Answer {
     let message =

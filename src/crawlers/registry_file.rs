@@ -30,14 +30,14 @@ fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
         ("unknown", RobotsObedience::Unknown),
     ];
     Some(Crawler {
-        id: required_text(fields, "id")?,
-        name: required_text(fields, "name")?,
-        operator: required_text(fields, "operator")?,
+        id: fields.required_text("id")?,
+        name: fields.required_text("name")?,
+        operator: fields.required_text("operator")?,
         purpose: fields.variant("purpose", "a purpose")?,
-        tokens: text_list(fields, "tokens"),
-        products: text_list(fields, "products"),
+        tokens: fields.text_list("tokens"),
+        products: fields.text_list("products"),
         markers: decode_markers(fields),
-        must_not_match: text_list(fields, "must_not_match"),
+        must_not_match: fields.text_list("must_not_match"),
         user_agent: optional_text(fields, "ua"),
         binds: fields.word("binds", &binds, "what binds it")?,
         reading: fields
@@ -56,36 +56,24 @@ fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
             .as_deref()
             .and_then(parse_cache_time),
         shares_cache: optional_text(fields, "shares_cache"),
-        rdns: text_list(fields, "rdns"),
+        rdns: fields.text_list("rdns"),
         forward_undocumented: fields
             .word("forward", &[("undocumented", true)], "the forward record")
             .unwrap_or_default(),
-        asn: text_list(fields, "asn"),
-        ips: text_list(fields, "ips"),
+        asn: fields.text_list("asn"),
+        ips: fields.text_list("ips"),
         signs: optional_text(fields, "signs")
             .filter(|signs| signs != "none" && signs != "not applicable"),
         doc: optional_text(fields, "doc"),
-        source: required_text(fields, "source")?,
+        source: fields.required_text("source")?,
         retired: optional_text(fields, "retired"),
         note: optional_text(fields, "note"),
     })
 }
 
-/// The text of a required field. `None` if it is missing or no text, which is reported.
-fn required_text(fields: &mut MapFields<'_>, name: &'static str) -> Option<String> {
-    let node = fields.required_field(name, &format!("this record has no `{name}`"), None)?;
-    node.text("text").map(str::to_owned)
-}
-
 /// The text of a field; `None` if it is missing, or no text, which is reported.
 fn optional_text(fields: &mut MapFields<'_>, name: &'static str) -> Option<String> {
     fields.text(name, "text").map(|text| text.value)
-}
-
-/// The texts of a field that is a list; none if it is missing.
-fn text_list(fields: &mut MapFields<'_>, name: &'static str) -> Vec<String> {
-    let listed = fields.get_or_default(name, |node| node.texts("a list of texts"));
-    located_values(&listed)
 }
 
 /// The markers of a record. A marker of fewer than three characters (without `=` and `^` in front)

@@ -291,7 +291,7 @@ pub struct PersonalValueLine {
 }
 
 /// The SHA-256 of a random salt and a personal value, which the entry has in place of the value. The
-/// salt has 128 bits: after it is deleted, nobody can find the value by trying.
+/// salt has 128 bits: after it is deleted, the value cannot be found by trying.
 pub fn commitment(salt: &[u8], value: &str) -> Hash {
     Hash::digest(&[salt, value.as_bytes()])
 }

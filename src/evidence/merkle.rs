@@ -117,8 +117,10 @@ mod tests {
     proptest! {
         #[test]
         fn only_the_own_path_proves_a_leaf(number in 1usize..70, place in 0usize..70, bit in 0usize..256) {
-            let (place, leaves) = (place % number, sample_leaves(number));
-            let (path, root) = (inclusion_path(&leaves, place), tree_root(&leaves));
+            let place = place % number;
+            let leaves = sample_leaves(number);
+            let path = inclusion_path(&leaves, place);
+            let root = tree_root(&leaves);
             prop_assert_eq!(root_from_path(leaves[place], place, number, &path), Some(root));
             let mut other = leaves[place];
             other.0[bit / 8] ^= 1 << (bit % 8);

@@ -315,13 +315,11 @@ mod tests {
         files
             .iter()
             .for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
-        let (clocks, here) = (
-            ClockPair {
-                store: 9_000,
-                ahead: 0,
-            },
-            publishing(&PublicationLog::default(), files[0].0, 1),
-        );
+        let clocks = ClockPair {
+            store: 9_000,
+            ahead: 0,
+        };
+        let here = publishing(&PublicationLog::default(), files[0].0, 1);
         let logs =
             ExchangeMembers::default()
                 .publication_logs(shared, &BTreeSet::new(), clocks, |_| MemberState::Present);
@@ -348,7 +346,7 @@ mod tests {
         let mut own = OwnPublications::new("a.1".into(), log.clone(), files[..1].to_vec());
         let mut shared = MergedFacts::default();
         add_facts(&mut shared, own.take_changes(clocks).facts);
-        // The store is away when it is to be written, and then it is withdrawn: nobody has its
+        // The store is away when it is to be written, and then it is withdrawn: no peer has its
         // file.
         let attempted = own.encode_openings(&publishing(&log, files[1].0, 5), clocks);
         assert_eq!(attempted.len(), 1);

@@ -76,7 +76,7 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
 }
 
 /// Strips `haproxy[14389]: `, which is left of syslog where its time and host are missing.
-fn strip_tag(line: &[u8]) -> &[u8] {
+pub fn strip_tag(line: &[u8]) -> &[u8] {
     let after = line.strip_prefix(b"haproxy[").and_then(|rest| {
         let digits = rest.iter().position(|byte| !byte.is_ascii_digit())?;
         rest[digits..].strip_prefix(b"]: ")

@@ -1,6 +1,7 @@
 //! [`is_server_message`] recognises messages about start and errors, which servers write into the
 //! same output as their access log.
 
+use super::haproxy::strip_tag;
 use super::prefixes::strip_syslog_time;
 use super::timestamps::matches_shape;
 
@@ -34,6 +35,7 @@ pub fn is_server_message(line: &[u8]) -> bool {
         .any(|beginning| line.starts_with(beginning))
         || is_nginx_or_caddy_message(line)
         || is_apache_message(line)
+        || is_haproxy_message(line)
         || strip_syslog_time(line).is_some_and(|rest| {
             let mut words = rest.trim_ascii_start().split(|byte| *byte == b' ');
             let is_level = words.next().is_some_and(|word| LOG_LEVELS.contains(&word));
@@ -61,4 +63,13 @@ fn is_apache_message(line: &[u8]) -> bool {
     line.get(..5)
         .is_some_and(|begin| matches_shape(begin, b"[aaa "))
         && line.contains(&b']')
+}
+
+/// Whether a line is a message of HAProxy about one of its proxies or servers, with or without its
+/// tag: `haproxy[14389]: Proxy http-in started.`
+fn is_haproxy_message(line: &[u8]) -> bool {
+    let message = strip_tag(line);
+    [b"Proxy ".as_slice(), b"Server ", b"Health check "]
+        .iter()
+        .any(|beginning| message.starts_with(beginning))
 }

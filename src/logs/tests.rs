@@ -863,6 +863,8 @@ fn server_messages_are_recognised() {
         "[Sun Nov 22 10:00:00.123456 2026] [core:error] [pid 12] (2)No such file or directory",
         "AH00558: httpd: Could not reliably determine the server's fully qualified domain name",
         "[NOTICE]   (1) : New worker (8) forked",
+        "haproxy[14389]: Proxy http-in started.",
+        "Server app/one is DOWN, reason: Layer4 timeout",
         "time=\"2026-11-22T10:00:00Z\" level=info msg=\"Configuration loaded\"",
         "2026-11-22T10:00:00Z INF Starting provider *file.Provider",
         "2026-11-22T10:00:00.123456Z  INFO crawlgate::server: listening on 127.0.0.1:8080",

@@ -183,7 +183,7 @@ impl Today {
         }
         let ended = Timestamp(self.day * DAY);
         let groups = self.groups.drain().map(|(_, group)| group);
-        // Bounded, also if nobody takes them.
+        // Of one day alone, so they are bounded even if the history takes none.
         self.ended = groups
             .filter(|group| group.is_changed)
             .map(|group| group.day_paths(ended))

@@ -1,17 +1,19 @@
-//! [`is_visit`]: whether a request shows that somebody visits a page.
+//! [`is_visit`]: whether a request is a visit to a page, and not to a part of a page.
 
-use crate::heads::likely_content_type;
+use crate::heads::{likely_content_type, path_of};
 
 /// Whether a request of a visitor counts as a visit, by its method, the status of its response and
 /// its target: a GET that got a page or a file (2xx or 304). Images, scripts, styles and fonts do
-/// not count, because pages load them by themselves. The extension of the path tells what it is.
+/// not count, because pages load them by themselves, and robots.txt is no page. The extension of
+/// the path tells what it is.
 pub fn is_visit(method: &[u8], status: u16, target: &[u8]) -> bool {
     let media = likely_content_type(target);
     let is_part_of_page = ["image/", "font/"]
         .iter()
         .any(|kind| media.starts_with(kind))
         || matches!(media, "text/css" | "text/javascript");
-    method == b"GET" && matches!(status, 200..=299 | 304) && !is_part_of_page
+    let is_page = !is_part_of_page && path_of(target) != b"/robots.txt";
+    method == b"GET" && matches!(status, 200..=299 | 304) && is_page
 }
 
 #[cfg(test)]
@@ -26,6 +28,7 @@ mod tests {
             ("GET", 200, "/", true),
             ("GET", 206, "/report.pdf", true),
             ("GET", 304, "/news?a=b.css", true),
+            ("GET", 200, "/robots.txt?a", false),
             ("GET", 301, "/", false),
             ("GET", 404, "/", false),
             ("GET", 0, "/", false),

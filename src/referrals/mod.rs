@@ -5,7 +5,7 @@
 //! A host of the registry is matched whole or with its subdomains: `google.evil.example` is no
 //! service.
 
-use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile, located_values};
+use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile};
 use ahash::AHashMap;
 use std::sync::LazyLock;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -208,26 +208,16 @@ fn parse_services(source: &SourceFile) -> Result<Vec<Service>, Diagnostics> {
 /// Decodes one service. `None` if a required field is missing or wrong, which is reported.
 fn decode_service(fields: &mut MapFields<'_>) -> Option<Service> {
     // For people who read the file.
-    required_text(fields, "source")?;
+    fields.required_text("source")?;
     Some(Service {
-        id: required_text(fields, "id")?,
-        name: required_text(fields, "name")?,
+        id: fields.required_text("id")?,
+        name: fields.required_text("name")?,
         kind: fields.variant("kind", "`assistant` or `search`")?,
-        operator: required_text(fields, "operator")?,
-        hosts: text_list(fields, "hosts"),
-        domains: text_list(fields, "domains"),
-        utm_sources: text_list(fields, "utm"),
+        operator: fields.required_text("operator")?,
+        hosts: fields.text_list("hosts"),
+        domains: fields.text_list("domains"),
+        utm_sources: fields.text_list("utm"),
     })
-}
-
-fn required_text(fields: &mut MapFields<'_>, name: &'static str) -> Option<String> {
-    let node = fields.required_field(name, &format!("this service has no `{name}`"), None)?;
-    node.text("text").map(str::to_owned)
-}
-
-fn text_list(fields: &mut MapFields<'_>, name: &'static str) -> Vec<String> {
-    let listed = fields.get_or_default(name, |node| node.texts("a list of texts"));
-    located_values(&listed)
 }
 
 #[cfg(test)]

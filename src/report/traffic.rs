@@ -1,6 +1,6 @@
 //! [`Traffic`]: how much of a site's traffic crawlers are, which of them take most, and the visits
-//! that the services of their operators send. Impostors are in the sums of all requests and bytes,
-//! and are nobody's traffic.
+//! that the services of their operators send. Requests of impostors count in the sums of all
+//! requests and bytes, and for no crawler.
 
 use super::{ClientIdentity, CrawlerRow, Report, crawler_name, join_first, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};

@@ -4,7 +4,7 @@
 
 use super::{
     Diagnostic, Diagnostics, Located, Mapping, Node, NodeValue, SourceFile, SourceSpan,
-    YamlDocument,
+    YamlDocument, located_values,
 };
 use crate::time::Timestamp;
 use std::cell::RefCell;
@@ -559,6 +559,17 @@ impl<'n> MapFields<'n> {
                 .error_with_optional_help("missing-field", self.span, message, help.into());
         }
         node
+    }
+
+    /// The text of a field that each record of a registry has. An error if it is missing.
+    pub fn required_text(&mut self, name: &'static str) -> Option<String> {
+        let node = self.required_field(name, &format!("this record has no `{name}`"), None)?;
+        node.text("text").map(str::to_owned)
+    }
+
+    /// The texts of a field that is a list; none if it is missing.
+    pub fn text_list(&mut self, name: &'static str) -> Vec<String> {
+        located_values(&self.get_or_default(name, |node| node.texts("a list of texts")))
     }
 
     /// The decoded value of a field.

@@ -67,7 +67,8 @@ mod tests {
     #[test]
     fn wake_reaches_the_task_unless_paused() {
         let task = Arc::new(Task::default());
-        let (waker, woken) = (Waker::from(task.clone()), || task.0.load(SeqCst));
+        let waker = Waker::from(task.clone());
+        let woken = || task.0.load(SeqCst);
         let pausable = Arc::new(PausableWaker::default());
         let connection = Waker::from(pausable.clone());
         pausable.pause(&waker);

@@ -207,7 +207,7 @@ pub(super) fn check_heads(
     for proven in checkpoints {
         let head = proven.head(name);
         let time = &proven.checkpoint.time;
-        // A checkpoint covers all chains that existed. Without the proof of one, nobody could say which
+        // A checkpoint covers all chains that existed. Without the proof of one, it is unknown which
         // of its entries were written later.
         let is_older = chain.iter().any(|entry| entry.time < *time);
         if head.is_none() && (proven_before || is_older) {

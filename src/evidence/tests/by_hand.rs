@@ -45,7 +45,8 @@ fn check_by_hand(files: &CaseFiles, key: &str) -> Result<String, String> {
 #[test]
 fn case_with_proofs_and_two_keys_is_checked_by_hand() {
     let case = CaseFixture::with_everything();
-    let (files, last) = (case.files(), case.log.key.verify_key().to_line());
+    let files = case.files();
+    let last = case.log.key.verify_key().to_line();
     let change = String::from_utf8_lossy(&files["keys/000001.note"]).into_owned();
     let first = change
         .lines()

@@ -77,7 +77,7 @@ fn old_entries_are_deleted_and_the_rest_verifies() {
         export_case(&mut log, &late, SystemTime::now()).1.faults,
         Vec::<Finding>::new()
     );
-    // Without the word of the log it would be a case that somebody shortened.
+    // Without the word of the log it would be a case that was shortened.
     let mut files = tar::read_archive(&archive).expect("files");
     let all = file_lines(&files, "chains/log.jsonl");
     let others: Vec<String> = all

@@ -32,7 +32,8 @@ fn parse_hash(text: &Value) -> Hash {
 #[test]
 fn another_implementation_reads_notes_and_checkpoints() {
     let case = CaseFixture::with_everything();
-    let (files, last) = (case.files(), case.log.key.verify_key().to_line());
+    let files = case.files();
+    let last = case.log.key.verify_key().to_line();
     let change = String::from_utf8_lossy(&files["keys/000001.note"]).into_owned();
     let first = change
         .lines()

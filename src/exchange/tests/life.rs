@@ -325,7 +325,8 @@ impl SimulatedInstance {
         is_cut_off: bool,
         true_ms: i64,
     ) -> Vec<(TestRequest, WaitOutcome)> {
-        let (now, second) = (self.exchange_time(true_ms), self.own_time(true_ms));
+        let now = self.exchange_time(true_ms);
+        let second = self.own_time(true_ms);
         let ledger = self.ledger.clone();
         let mut memory = LedgerFacts {
             ledger: &ledger,
@@ -384,7 +385,8 @@ impl SimulatedInstance {
         if self.wanted == self.version {
             return;
         }
-        let (now, second) = (self.exchange_time(true_ms), self.own_time(true_ms));
+        let now = self.exchange_time(true_ms);
+        let second = self.own_time(true_ms);
         let mut log = self.log.clone();
         record_publication(&mut log, self.wanted, second);
         let site = &SITES[self.wanted];
