@@ -1348,7 +1348,9 @@ impl TrafficCount {
             if name == "GPTBot" {
                 *truth.paths_of_gptbot.entry(path.to_owned()).or_default() += 1;
             }
-            let is_page = !path.ends_with(".png") && !path.ends_with(".css");
+            let is_page = ![".png", ".css", "/robots.txt"]
+                .iter()
+                .any(|ending| path.ends_with(ending));
             let is_read = matches!(numbers[0], 200 | 206 | 304) && request[0] == "GET";
             let service = match quoted[3] {
                 referer if referer.contains("//chatgpt.com/") => Some("chatgpt"),
