@@ -1,6 +1,6 @@
 //! Clocks that differ, and policies that differ: who is accused, and what the operator sees.
 
-use super::{Fleet, instances, kind, policy, problems};
+use super::{Fleet, instances, kind, policy, problems, proven_kind};
 use crate::proxy::support::{BINGBOT, Gate, eventually};
 use std::fs;
 
@@ -52,7 +52,7 @@ fn instance_with_a_wrong_clock_accuses_no_crawler() {
     eventually("the right one goes on", || {
         instances(right)["accuses_not"].is_null().then_some(())
     });
-    assert_eq!(kind(right, BINGBOT, "/cart/2"), "violation");
+    assert_eq!(proven_kind(right, BINGBOT, "/cart/2"), "violation");
 
     // Four seconds are a warning, and times are converted.
     fleet.gates[1].restart("TERM", |gate| {
@@ -63,7 +63,7 @@ fn instance_with_a_wrong_clock_accuses_no_crawler() {
     assert!(has_problem(wrong), "{:?}", problems(wrong));
     let ahead = instances(wrong)["clock_ahead_ms"].as_i64();
     assert!(ahead.is_some_and(|ahead| (3_500..4_500).contains(&ahead)));
-    assert_eq!(kind(wrong, BINGBOT, "/cart/3"), "violation");
+    assert_eq!(proven_kind(wrong, BINGBOT, "/cart/3"), "violation");
 }
 
 #[test]

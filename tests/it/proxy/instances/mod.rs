@@ -240,7 +240,7 @@ fn rolling_restart_accuses_no_crawler_and_keeps_facts() {
         fleet.gates[place].restart("TERM", |_| {});
         fleet.wait_until_all_accuse();
         assert_eq!(
-            kind(
+            proven_kind(
                 &fleet.gates[(place + 1) % 3],
                 BINGBOT,
                 &format!("/cart/{place}")
@@ -248,7 +248,7 @@ fn rolling_restart_accuses_no_crawler_and_keeps_facts() {
             "violation"
         );
         assert_eq!(
-            kind(&fleet.gates[place], BINGBOT, &format!("/cart/own-{place}")),
+            proven_kind(&fleet.gates[place], BINGBOT, &format!("/cart/own-{place}")),
             "violation"
         );
     }
@@ -288,8 +288,14 @@ fn lost_store_accuses_no_crawler_and_keeps_robots_txt() {
     });
     fleet.gates[1].write_policy("shop", &policy("/cart/, /new/"));
     fleet.wait_until_all_accuse();
-    assert_eq!(kind(&fleet.gates[0], BINGBOT, "/cart/2"), "violation");
-    assert_eq!(kind(&fleet.gates[1], BINGBOT, "/cart/3"), "violation");
+    assert_eq!(
+        proven_kind(&fleet.gates[0], BINGBOT, "/cart/2"),
+        "violation"
+    );
+    assert_eq!(
+        proven_kind(&fleet.gates[1], BINGBOT, "/cart/3"),
+        "violation"
+    );
 }
 
 #[test]
@@ -302,7 +308,10 @@ fn flushed_store_is_written_again_by_every_instance() {
         fleet.gates.iter().all(noticed).then_some(())
     });
     fleet.wait_until_all_accuse();
-    assert_eq!(kind(&fleet.gates[1], BINGBOT, "/cart/1"), "violation");
+    assert_eq!(
+        proven_kind(&fleet.gates[1], BINGBOT, "/cart/1"),
+        "violation"
+    );
     let served: u64 = fleet.redis.command(&["ZCARD", "crawlgate:served"]);
     assert!(served >= 1);
 }
@@ -330,7 +339,7 @@ fn killed_instance_blocks_accusations_until_forgotten() {
     eventually("nothing hinders", || {
         instances(one)["accuses_not"].is_null().then_some(())
     });
-    assert_eq!(kind(one, BINGBOT, "/cart/2"), "violation");
+    assert_eq!(proven_kind(one, BINGBOT, "/cart/2"), "violation");
     // It comes back under its id.
     fleet.gates[1].start_again();
     fleet.wait_until_all_accuse();
@@ -359,8 +368,8 @@ fn stopped_instance_is_silent_and_comes_back() {
     assert_eq!(kind(one, BINGBOT, "/cart/1"), "unproven");
     signal(other.pid(), "CONT");
     fleet.wait_until_all_accuse();
-    assert_eq!(kind(one, BINGBOT, "/cart/2"), "violation");
-    assert_eq!(kind(other, BINGBOT, "/cart/3"), "violation");
+    assert_eq!(proven_kind(one, BINGBOT, "/cart/2"), "violation");
+    assert_eq!(proven_kind(other, BINGBOT, "/cart/3"), "violation");
 }
 
 #[test]
