@@ -1,7 +1,7 @@
 //! Counts the tokens of the product's code by module: `scripts/count-tokens`. Comments,
 //! documentation and code that is compiled for tests only do not count. A token is a name, a
 //! literal, a bracket or a sign. Below are the sums of the core and of the add-ons
-//! (docs/architecture.md), the tokens of a line and what packs several thoughts
+//! (docs/internals/architecture.md), the tokens of a line and what packs several thoughts
 //! into one: tuples as parameters, closures with a name, and two values in one `let`.
 //!
 //! With `--files` it also prints the largest files, with `--packing` the places that pack.
@@ -296,9 +296,9 @@ fn skip_item(rest: &mut impl Iterator<Item = TokenTree>) {
     }
 }
 
-/// The modules that the picture in docs/architecture.md shows as add-ons.
+/// The modules that the picture in docs/internals/architecture.md shows as add-ons.
 fn add_ons() -> Result<BTreeSet<String>, Box<dyn Error>> {
-    let map = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
+    let map = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/internals/architecture.md");
     let text = fs::read_to_string(map)?;
     let names = text
         .lines()

@@ -58,7 +58,7 @@
 //! Times are [`time::Timestamp`]s (whole seconds since 1970) and [`std::time::Duration`]s. User
 //! agents, hosts and targets are bytes as they came; no function fails because of what they hold.
 //!
-//! `docs/library.md` says more about the layer. `docs/architecture.md` has the map of the source.
+//! `docs/library.md` says more about the layer. `docs/internals/architecture.md` has the map of the source.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -84,7 +84,7 @@ macro_rules! named {
 }
 
 // The modules by layer, from below. A module imports only from layers below its own. The map is in
-// docs/architecture.md.
+// docs/internals/architecture.md.
 
 // Layer: base.
 

@@ -31,7 +31,7 @@ pub struct Answer {
     pub closes: bool,
     /// Whether the body ends before it should, or is framed wrongly.
     pub breaks: bool,
-    /// Why the forwarder may refuse the answer where Pingora passes it on (docs/direct-forwarding.md).
+    /// Why the forwarder may refuse the answer where Pingora passes it on (docs/internals/direct-forwarding.md).
     pub stricter: Option<&'static str>,
 }
 
@@ -307,7 +307,7 @@ fn upload(numbers: &mut Numbers) -> Upload {
     }
 }
 
-/// What docs/direct-forwarding.md says of fields.
+/// What docs/internals/direct-forwarding.md says of fields.
 fn fits_forwarder(fields: &[Vec<u8>]) -> bool {
     let others: [&[u8]; 2] = [b"Upgrade:", b"HTTP2-Settings:"];
     // A length of 0 is no body.

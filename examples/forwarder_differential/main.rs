@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It runs two crawlgates of the same build, which has to be there (`cargo build --release`). The
-//! first difference that docs/direct-forwarding.md does not list ends it with exit code 1. `--from N` begins
+//! first difference that docs/internals/direct-forwarding.md does not list ends it with exit code 1. `--from N` begins
 //! with another case.
 
 mod cases;

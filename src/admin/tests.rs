@@ -93,10 +93,10 @@ fn admin_listener_answers_only_local_names() {
             .status()
             .as_u16()
     };
-    assert_eq!(get("127.0.0.1:9090", "/healthz"), 200);
-    assert_eq!(get("[::1]:9090", "/metrics"), 200);
+    assert_eq!(get("127.0.0.1:9190", "/healthz"), 200);
+    assert_eq!(get("[::1]:9190", "/metrics"), 200);
     assert_eq!(get("localhost", "/api/status"), 200);
-    assert_eq!(get("crawlgate:9090", "/metrics"), 200);
+    assert_eq!(get("crawlgate:9190", "/metrics"), 200);
     assert_eq!(get("attacker.example", "/metrics"), 421);
     assert_eq!(
         app.respond(&Method::GET, None, "/metrics")

@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 #[derive(clap::Args)]
 pub struct ServerFlags {
-    /// The address of metrics and status [default: 127.0.0.1:9090], or `off`
+    /// The address of metrics and status [default: 127.0.0.1:9190], or `off`
     #[arg(long, value_name = "ADDR", value_parser = parse_or_off::<SocketAddr>)]
     admin: Option<ValueOrOff<SocketAddr>>,
     /// The control socket, or `off`

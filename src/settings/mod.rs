@@ -110,7 +110,7 @@ impl Default for Settings {
             origins: Vec::new(),
             policies: "policies".into(),
             policies_may_be_missing: true,
-            admin: Some(loopback_address(9090)),
+            admin: Some(loopback_address(9190)),
             control: None,
             state: None,
             trusted_proxies: Vec::new(),

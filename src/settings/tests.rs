@@ -169,7 +169,7 @@ fn single_url_is_origin_of_every_host() {
     );
     assert_eq!(
         settings.admin,
-        Some("127.0.0.1:9090".parse().expect("an address"))
+        Some("127.0.0.1:9190".parse().expect("an address"))
     );
 }
 

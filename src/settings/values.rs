@@ -29,7 +29,7 @@ pub fn decode_or_off<T>(
 }
 
 pub fn decode_address(node: NodeReader<'_>) -> Option<SocketAddr> {
-    let text = node.text("an address and port, like 127.0.0.1:9090")?;
+    let text = node.text("an address and port, like 127.0.0.1:9190")?;
     super::address::parse_listen_address(text)
         .map_err(|error| node.error("bad-address", error.to_string()))
         .ok()

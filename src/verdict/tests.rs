@@ -629,7 +629,7 @@ fn hosts_choose_the_site() {
     let texts = [
         "hosts: [shop.example, 'shop.example:8080']\n",
         "hosts: '*.shop.example'\n",
-        "hosts: 'shop.example:9090'\n",
+        "hosts: 'shop.example:9190'\n",
         "",
         "hosts: ['*.deep.shop.example', '[2001:db8::1]']\n",
     ];
@@ -643,7 +643,7 @@ fn hosts_choose_the_site() {
         ("SHOP.Example.", 0),
         ("shop.example:80", 0),
         ("shop.example:8080", 0),
-        ("shop.example:9090", 2),
+        ("shop.example:9190", 2),
         ("www.shop.example:443", 1),
         ("a.b.shop.example", 1),
         ("x.deep.shop.example", 4),

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// Serve https, with a certificate that is made for the demo [default port: 8443]
     #[arg(long)]
     tls: bool,
-    /// The address of metrics and status [default: 127.0.0.1:9090, or a free port if that is taken]
+    /// The address of metrics and status [default: 127.0.0.1:9190, or a free port if that is taken]
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
     /// The policy directory [default: ./policies in a checkout, else a copy of the example policy]
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result {
         origins: vec![OriginSettings::with_servers([server])],
         policies: policies.clone(),
         policies_may_be_missing: false,
-        admin: Some(arguments.admin.unwrap_or_else(|| preferred_address(9090))),
+        admin: Some(arguments.admin.unwrap_or_else(|| preferred_address(9190))),
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),
         logs: LogSettings {

@@ -1,5 +1,5 @@
 //! Rules for the source, read from the source: which module imports which, no circles of imports, no
-//! long functions. The layers are declared three times (picture and table in `docs/architecture.md`,
+//! long functions. The layers are declared three times (picture and table in `docs/internals/architecture.md`,
 //! sections of `src/lib.rs`), and the three must agree.
 
 mod circles;
@@ -47,7 +47,7 @@ static SOURCE: LazyLock<Crate> = LazyLock::new(|| {
 /// A layer with its modules, both from the top of the map.
 type Layer = (String, BTreeSet<String>);
 
-/// The layers by the table in `docs/architecture.md`.
+/// The layers by the table in `docs/internals/architecture.md`.
 static LAYERS: LazyLock<Vec<Layer>> = LazyLock::new(|| {
     let mut layers: Vec<Layer> = Vec::new();
     for row in section("## The map")
@@ -70,10 +70,10 @@ static LAYERS: LazyLock<Vec<Layer>> = LazyLock::new(|| {
     layers
 });
 
-/// The text between a heading of `docs/architecture.md` and the next one.
+/// The text between a heading of `docs/internals/architecture.md` and the next one.
 fn section(heading: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
-    let text = fs::read_to_string(path).expect("docs/architecture.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/internals/architecture.md");
+    let text = fs::read_to_string(path).expect("docs/internals/architecture.md");
     let (_, rest) = text.split_once(heading).expect("the heading");
     rest.split("\n## ").next().unwrap_or_default().to_owned()
 }
@@ -156,7 +156,7 @@ fn library_declares_its_modules_by_layer() {
 #[test]
 fn files_that_the_architecture_names_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(root.join("docs/architecture.md")).expect("docs/architecture.md");
+    let text = fs::read_to_string(root.join("docs/internals/architecture.md")).expect("docs/internals/architecture.md");
     let missing: Vec<&str> = code_words(&text)
         .filter(|word| word.contains('/') && !word.contains([' ', '*', ':']))
         .filter(|path| !root.join("src").join(path).exists() && !root.join(path).exists())

@@ -1,5 +1,5 @@
 //! What makes a release fits together: the package's files, the changelogs, the workflows and the
-//! scripts that they run. `scripts/try-package` tries the package itself (docs/releasing.md).
+//! scripts that they run. `scripts/try-package` tries the package itself (docs/internals/releasing.md).
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -268,7 +268,7 @@ fn workflows_and_pages_name_scripts_that_are_there() {
     for file in workflows
         .iter()
         .map(String::as_str)
-        .chain(["docs/releasing.md", "SECURITY.md"])
+        .chain(["docs/internals/releasing.md", "SECURITY.md"])
     {
         let text = text(file);
         let words = text.split(|sign: char| sign.is_whitespace() || "`\"'()|,;".contains(sign));

@@ -286,7 +286,7 @@ fn the_probes_are_answered_as_the_kubelet_asks_them() {
             "{probe}: the kubelet sends the pod's address"
         );
         let target = ask["path"].as_str().expect("a path");
-        for host in ["10.244.1.7:9090", "[fd00:10:244::7]:9090"] {
+        for host in ["10.244.1.7:9190", "[fd00:10:244::7]:9190"] {
             // Ready a moment after the addresses are known.
             eventually(&format!("{probe} with {host}"), || {
                 (get(
@@ -301,7 +301,7 @@ fn the_probes_are_answered_as_the_kubelet_asks_them() {
             });
         }
         assert_eq!(
-            get(running.admin, "crawlgate.crawlgate.svc:9090", target, "").status,
+            get(running.admin, "crawlgate.crawlgate.svc:9190", target, "").status,
             421
         );
     }
