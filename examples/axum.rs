@@ -1,11 +1,10 @@
-//! An axum application behind the gate. The gate serves `/robots.txt`, refuses crawlers what the
-//! policy forbids them, adds `X-Robots-Tag`, and follows changes of the policies while the
-//! application runs.
+//! An axum application behind the gate. The gate serves `/robots.txt`, blocks crawlers that break the
+//! policy, adds `X-Robots-Tag`, and reloads policies while the application runs.
 //!
 //! ```sh
-//! cargo run --no-default-features --features tower,html,metrics --example axum -- 127.0.0.1:8080 examples/axum-policies
+//! cargo run --no-default-features --features tower,html,metrics --example axum -- 127.0.0.1:8080 examples/policies
 //! curl -i -A GPTBot http://127.0.0.1:8080/
-//! wget -q -r http://127.0.0.1:8080/                  # follows robots.txt
+//! wget -q -r http://127.0.0.1:8080/                  # obeys robots.txt
 //! wget -q -r -e robots=off http://127.0.0.1:8080/    # ignores it
 //! curl -s http://127.0.0.1:8080/metrics | grep ^crawlgate_requests_total
 //! ```
@@ -26,16 +25,14 @@ const HOME: &str = "<!doctype html><html><head><title>Shop</title></head><body>\
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // What crawlgate has to say while it runs: a policy that was saved with a mistake, for example.
+    // crawlgate logs to tracing: a policy that was saved with a mistake, for example.
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_max_level(tracing::Level::WARN)
         .init();
     let mut words = std::env::args().skip(1);
     let address = words.next().unwrap_or_else(|| "127.0.0.1:8080".into());
-    let policies = words
-        .next()
-        .unwrap_or_else(|| "examples/axum-policies".into());
+    let policies = words.next().unwrap_or_else(|| "examples/policies".into());
 
     let gate = GateLayer::builder(policies)
         .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
@@ -67,6 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         listener,
         app.into_make_service_with_connect_info::<SocketAddr>(),
     )
+    // The gate writes its logs when it is dropped.
+    .with_graceful_shutdown(async { drop(tokio::signal::ctrl_c().await) })
     .await?;
     Ok(())
 }

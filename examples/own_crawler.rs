@@ -1,5 +1,6 @@
-//! A crawler of your own in the registry: recognised by its user agent, judged by its token,
-//! counted under its id.
+//! A crawler of your own in the registry: which user agents are recognised as it. An engine takes the
+//! registry with `EngineBuilder::registry`, for as long as the program runs (`Box::leak`, or a
+//! `LazyLock`). A policy names a crawler of your own under `crawlers`.
 //!
 //! ```sh
 //! cargo run --no-default-features --example own_crawler
@@ -47,9 +48,9 @@ fn main() {
     ] {
         let who = match registry.identify(user_agent.as_bytes()) {
             Claim::Known(index) => registry.get(index).id.as_str(),
-            Claim::UnknownBot | Claim::PolicyToken(_) => "a bot that is in no list",
-            Claim::Tool => "a program that is in no list",
-            Claim::Visitor => "nobody: a person",
+            Claim::UnknownBot | Claim::PolicyToken(_) => "an unknown bot",
+            Claim::Tool => "an unknown tool",
+            Claim::Visitor => "a visitor",
         };
         println!("{user_agent}: {who}");
     }

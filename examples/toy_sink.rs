@@ -1,8 +1,10 @@
-//! A sink of its own: it prints a line for each request that breaks the rules, with the fields that
-//! it lists. Requests are lines on standard input, as those of `toy_entry_point`.
+//! A log of your own (a sink): it prints a line for each request that breaks the rules, with the fields
+//! that `FIELDS` lists. Requests are lines on standard input, as those of `toy_entry_point`. It uses
+//! crawlgate's inner modules, which change without notice.
 //!
 //! ```sh
-//! echo 'GET shop.example /private/ GPTBot/1.2' | cargo run --example toy_sink -- examples/axum-policies
+//! echo 'GET shop.example /private/ GPTBot/1.2' |
+//!     cargo run --no-default-features --features gate --example toy_sink -- examples/policies
 //! ```
 
 #[path = "toy_entry_point/gate.rs"]

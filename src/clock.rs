@@ -18,7 +18,7 @@ const READ_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug, thiserror::Error)]
 pub enum ClockError {
     /// The file cannot be read.
-    #[error("{file}: cannot be read: {source}")]
+    #[error("cannot read {file}: {source}")]
     Read {
         /// The clock file.
         file: String,
@@ -26,7 +26,7 @@ pub enum ClockError {
         source: std::io::Error,
     },
     /// The file has other words in it.
-    #[error("{file}: write `elapsed 25h`, `set -2h`, or both, with s, m, h or d")]
+    #[error("{file}: write \"elapsed 25h\", \"set -2h\", or both, with s, m, h or d")]
     Malformed {
         /// The clock file.
         file: String,

@@ -2,6 +2,7 @@
 //! programs and tests recognize it. The status, the control socket and reports have it as `{ "id":
 //! ..., "message": ... }`.
 
+use crate::printable::without_error_numbers;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +21,7 @@ impl Finding {
     pub fn new(id: &'static str, message: impl Into<String>) -> Finding {
         Finding {
             id: id.into(),
-            message: message.into(),
+            message: without_error_numbers(&message.into()).into_owned(),
         }
     }
 }

@@ -17,7 +17,10 @@ open!(logs policy publications verdict);
 #[cfg(feature = "html")]
 open!(html);
 #[cfg(feature = "gate")]
-open!(clock facts forwarding hash heads identity judge ledger record requests settings sites state telemetry upkeep);
+open!(
+    clock facts forwarding hash heads identity judge ledger record referrals requests settings sites
+    state telemetry upkeep
+);
 #[cfg(feature = "proxy")]
 open!(admin edge evidence exchange export origin report server sitemap upstreams);
 

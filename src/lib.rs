@@ -91,8 +91,6 @@ macro_rules! named {
 #[cfg(feature = "gate")]
 mod files;
 #[cfg(feature = "gate")]
-mod finding;
-#[cfg(feature = "gate")]
 mod hash;
 #[cfg(any(feature = "gate", feature = "html"))]
 mod locks;
@@ -107,6 +105,8 @@ pub mod time;
 mod bounded;
 #[cfg(feature = "gate")]
 mod clock;
+#[cfg(feature = "gate")]
+mod finding;
 pub mod indexing;
 #[cfg(feature = "gate")]
 mod local_pool;

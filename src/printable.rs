@@ -35,6 +35,16 @@ pub fn truncate(text: &str, max_bytes: usize) -> &str {
     &text[..end]
 }
 
+/// A message for a person, without the numbers that Rust puts behind errors of the system:
+/// ` (os error 2)`.
+pub fn without_error_numbers(text: &str) -> Cow<'_, str> {
+    let Some((before, rest)) = text.split_once(" (os error ") else {
+        return Cow::Borrowed(text);
+    };
+    let after = rest.split_once(')').map_or("", |(_, after)| after);
+    Cow::Owned(format!("{before}{}", without_error_numbers(after)))
+}
+
 /// Parts in one line, with a separator between them.
 pub fn join(parts: impl IntoIterator<Item: ToString>, separator: &str) -> String {
     parts
@@ -82,6 +92,10 @@ impl<W: Write> SanitizingWriter<W> {
     fn write_pending(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let text = String::from_utf8_lossy(&pending);
+        let text = match self.style {
+            OutputStyle::Text { .. } => without_error_numbers(&text),
+            OutputStyle::WorkflowCommands | OutputStyle::Json => text,
+        };
         let lines: String = text
             .split_inclusive('\n')
             .map(|line| self.style.sanitized(line))
@@ -258,6 +272,14 @@ mod tests {
                 serde_json::from_str(&json).ok()
             );
         }
+    }
+
+    #[test]
+    fn error_numbers_are_removed_from_text_only() {
+        let line = "a: No such file (os error 2), b: In use (os error 98); c\n";
+        assert_eq!(printed(TEXT, &[line]), "a: No such file, b: In use; c\n");
+        assert_eq!(printed(OutputStyle::Json, &[line]), line);
+        assert_eq!(without_error_numbers("a (os error 2"), "a");
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl SchedulerState {
             });
             job.is_running = started.is_ok();
             job.due = started.err().map(|error| {
-                tracing::warn!(job = job.name, %error, "no thread can be started; trying again in a second");
+                tracing::warn!(job = job.name, %error, "cannot start a thread; trying again in a second");
                 now + SPAWN_RETRY_DELAY
             });
         }

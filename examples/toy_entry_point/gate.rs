@@ -1,5 +1,5 @@
-//! An entry point of its own: requests are lines (method, host, target, user agent). It shows what an entry point
-//! has to do: read a head, call `receive`, answer or forward, call `finish`.
+//! An entry point: requests are lines (method, host, target, user agent). It shows what an entry point does: it
+//! reads a head, calls `receive`, answers or forwards, and calls `finish`.
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Clock;
@@ -49,7 +49,7 @@ pub fn answer_lines(
     logs: RequestLogs,
     answered: impl Fn(u16),
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let policies = Path::new(&std::env::args().nth(1).ok_or("which policies?")?).to_owned();
+    let policies = Path::new(&std::env::args().nth(1).ok_or("give a policy directory")?).to_owned();
     let (store, remembered) = StateStore::in_memory_only();
     // An entry point without an origin: no robots.txt is waited for.
     let own_file = Some(Arc::new(OriginRobotsTxt::new("", [])));

@@ -14,6 +14,8 @@ use super::storage::{AcmeStorage, StoredAccount};
 use crate::clock::Clock;
 use crate::settings::{AcmeSettings, ChallengeChoice};
 use crate::time::Timestamp;
+use ChallengeKind::{Http, TlsAlpn};
+use OrderError::{RateLimited, Refused, Storage, Unavailable, UnknownAccount};
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, ChallengeType, Error,
     Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
@@ -44,10 +46,10 @@ pub struct AcmeContext {
 
 /// A running attempt.
 pub struct OrderAttempt {
-    shared: Arc<AcmeContext>,
-    host: String,
-    progress: HostProgress,
-    http: AuthorityClient,
+    pub shared: Arc<AcmeContext>,
+    pub host: String,
+    pub progress: HostProgress,
+    pub http: AuthorityClient,
 }
 
 /// The result of an attempt.
@@ -66,21 +68,12 @@ pub enum AttemptOutcome {
 }
 
 impl OrderAttempt {
-    pub fn new(shared: Arc<AcmeContext>, host: String, progress: HostProgress) -> OrderAttempt {
-        OrderAttempt {
-            shared,
-            host,
-            progress,
-            http: AuthorityClient::new(),
-        }
-    }
-
     /// Runs the attempt for at most ten minutes, and stores the progress. A timeout is a failure
     /// `Unavailable`.
     pub async fn run(mut self) -> FinishedAttempt {
         let attempt = timeout(ATTEMPT_TIMEOUT, self.attempt()).await;
         let outcome =
-            attempt.unwrap_or_else(|_| Err(OrderError::Unavailable("it takes too long".into())));
+            attempt.unwrap_or_else(|_| Err(Unavailable("it took longer than ten minutes".into())));
         if let Err(error) = &outcome {
             let now = self.now();
             self.progress
@@ -93,7 +86,7 @@ impl OrderAttempt {
         {
             tracing::warn!(
                 host = self.host,
-                "cannot store how the order stands: {error}"
+                "cannot store the state of the order: {error}"
             );
         }
         FinishedAttempt {
@@ -123,7 +116,7 @@ impl OrderAttempt {
             }
         }
         match self.obtain_certificate(certificate.as_deref()).await {
-            Err(OrderError::UnknownAccount(_)) => {
+            Err(UnknownAccount(_)) => {
                 // Test authorities lose their accounts at each start.
                 self.shared.storage.remove_account();
                 self.progress.order = None;
@@ -172,13 +165,16 @@ impl OrderAttempt {
         let (account, credentials) = builder
             .create(&new, settings.directory.clone(), None)
             .await?;
-        let credentials = serde_json::to_value(credentials)
-            .map_err(|error| OrderError::Unavailable(error.to_string()))?;
+        let credentials =
+            serde_json::to_value(credentials).map_err(|error| Unavailable(error.to_string()))?;
         storage.write_account(&StoredAccount {
             email: settings.email.clone(),
             credentials,
         })?;
-        tracing::info!(account = account.id(), "made an account at the authority");
+        tracing::info!(
+            account = account.id(),
+            "registered an account with the certificate authority"
+        );
         Ok(account)
     }
 
@@ -203,7 +199,7 @@ impl OrderAttempt {
                 (Some(window), Some(again))
             }
             Err(error) => {
-                tracing::debug!(host = self.host, %error, "the authority suggests no renewal");
+                tracing::debug!(host = self.host, %error, "the authority suggests no time for the renewal");
                 (None, None)
             }
         };
@@ -222,16 +218,16 @@ impl OrderAttempt {
             match account.order(running.url.clone()).await {
                 Ok(order) => match self.complete_order(order, &running).await {
                     // Perhaps crawlgate was not running when the authority checked.
-                    Err(OrderError::Refused(reason)) => {
+                    Err(Refused(reason)) => {
                         tracing::info!(
                             host = self.host,
-                            "the order of before failed: {reason}; crawlgate makes another one"
+                            "the earlier order failed: {reason}; crawlgate makes a new one"
                         );
                     }
                     outcome => return outcome,
                 },
                 Err(error @ Error::Api(_)) => {
-                    tracing::debug!(host = self.host, %error, "the authority does not know the order any more");
+                    tracing::debug!(host = self.host, %error, "the authority no longer knows the order");
                     self.store_order(None)?;
                 }
                 Err(error) => return Err(error.into()),
@@ -243,13 +239,13 @@ impl OrderAttempt {
         for (place, kind) in challenges.into_iter().enumerate() {
             let (order, running) = self.create_order(&account, former, kind).await?;
             match self.complete_order(order, &running).await {
-                Err(OrderError::Refused(reason)) if place < last => {
+                Err(Refused(reason)) if place < last => {
                     tracing::warn!(host = self.host, challenge = ?kind, "{reason}; crawlgate tries the other challenge");
                 }
                 outcome => return outcome,
             }
         }
-        Err(OrderError::Refused("there is no challenge to try".into()))
+        Err(Refused("there is no challenge left to try".into()))
     }
 
     /// The challenges by which the authority can reach this crawlgate, the most likely one first.
@@ -258,11 +254,9 @@ impl OrderAttempt {
             self.shared.settings.challenge,
             self.shared.reachable.has_clear_text,
         ) {
-            (ChallengeChoice::Any, true) => &[ChallengeKind::Http, ChallengeKind::TlsAlpn],
-            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => {
-                &[ChallengeKind::TlsAlpn]
-            }
-            (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
+            (ChallengeChoice::Any, true) => &[Http, TlsAlpn],
+            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => &[TlsAlpn],
+            (ChallengeChoice::Http, _) => &[Http],
         };
         let AcmeContext {
             settings,
@@ -304,7 +298,7 @@ impl OrderAttempt {
             {
                 Ok(order) => order,
                 Err(error) => match OrderError::from(error) {
-                    error @ OrderError::RateLimited(_) => return Err(error),
+                    error @ RateLimited(_) => return Err(error),
                     _ => account.new_order(&NewOrder::new(&identifiers)).await?,
                 },
             },
@@ -344,11 +338,7 @@ impl OrderAttempt {
                 self.progress = HostProgress::default();
                 Ok(())
             }
-            Err(
-                error @ (OrderError::Unavailable(_)
-                | OrderError::RateLimited(_)
-                | OrderError::Storage(_)),
-            ) => Err(error),
+            Err(error @ (Unavailable(_) | RateLimited(_) | Storage(_))) => Err(error),
             Err(error) => {
                 self.store_order(None)?;
                 Err(error)
@@ -381,7 +371,7 @@ async fn finish_order(
             let refused = challenge_failure(order).await;
             return Err(refused.unwrap_or_else(|| match ready {
                 Err(error) => error.into(),
-                Ok(_) => OrderError::Refused("the order became invalid".into()),
+                Ok(_) => Refused("the order became invalid".into()),
             }));
         }
     }
@@ -396,7 +386,7 @@ async fn finish_order(
     if order.state().status == OrderStatus::Invalid {
         return Err(challenge_failure(order)
             .await
-            .unwrap_or_else(|| OrderError::Refused("the order is invalid".into())));
+            .unwrap_or_else(|| Refused("the order is invalid".into())));
     }
     let chain = order.poll_certificate(&POLL_POLICY).await?;
     Ok(format!("{}{chain}", running.key))
@@ -421,25 +411,17 @@ async fn answer_challenges(
             AuthorizationStatus::Pending => {}
             AuthorizationStatus::Valid => continue,
             _ => {
-                return Err(OrderError::Refused(
-                    "an earlier check of this order failed".into(),
-                ));
+                return Err(Refused("an earlier check of this order failed".into()));
             }
         }
         let mut challenge = authorization
             .challenge(match kind {
-                ChallengeKind::Http => ChallengeType::Http01,
-                ChallengeKind::TlsAlpn => ChallengeType::TlsAlpn01,
+                Http => ChallengeType::Http01,
+                TlsAlpn => ChallengeType::TlsAlpn01,
             })
-            .ok_or_else(|| {
-                OrderError::Refused("the authority does not offer this challenge".into())
-            })?;
+            .ok_or_else(|| Refused("the authority does not offer this challenge".into()))?;
         let proof = challenge.key_authorization().as_str().to_owned();
-        let name = if kind == ChallengeKind::Http {
-            &challenge.token
-        } else {
-            host
-        };
+        let name = if kind == Http { &challenge.token } else { host };
         answering.push(issued.open_challenge(kind, name, proof)?.0);
         // A continued order may be past this step.
         if challenge.status == ChallengeStatus::Pending {
@@ -461,7 +443,7 @@ async fn challenge_failure(order: &mut Order) -> Option<OrderError> {
             .iter()
             .find_map(|challenge| challenge.error.as_ref());
         if let Some(problem) = problem {
-            return Some(OrderError::Refused(problem_text(problem)));
+            return Some(Refused(problem_text(problem)));
         }
     }
     None

@@ -65,7 +65,7 @@ impl AuthorityClient {
         let response = self.agent.run(request)?;
         let (head, body) = response.into_parts();
         let mut bytes = read_body(body, MAX_RESPONSE_BYTES)
-            .map_err(|error| format!("its answer broke off: {error}"))?;
+            .map_err(|error| format!("its answer was cut off: {error}"))?;
         if bytes.len() > MAX_RESPONSE_BYTES {
             return Err(format!("its answer has more than {MAX_RESPONSE_BYTES} bytes").into());
         }
@@ -109,7 +109,7 @@ impl HttpClient for AuthorityClient {
             let request = Request::from_parts(head, bytes.to_vec());
             let answer = tokio::task::spawn_blocking(move || client.send(request)).await;
             let answer = answer
-                .unwrap_or_else(|_| Err("the request was given up".into()))
+                .unwrap_or_else(|_| Err("the request was cancelled".into()))
                 .map_err(Error::Other)?;
             let (parts, body) = answer.into_parts();
             Ok(BytesResponse {

@@ -2,6 +2,7 @@
 //! [`IssuedCertificate::from_pem`] checks that the chain fits the host and the key before crawlgate
 //! stores or uses it: crawlgate does not trust what an authority sends.
 
+use crate::edge::dns_names;
 use crate::time::Timestamp;
 use instant_acme::CertificateIdentifier;
 use rustls::crypto::ring;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use x509_parser::extensions::ParsedExtension;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The longest chain.
 const MAX_CERTIFICATES: usize = 10;
@@ -24,7 +25,7 @@ pub enum CertificateError {
     #[error("it cannot be read")]
     Unreadable,
     /// It names another host.
-    #[error("it is not for this host")]
+    #[error("it is for another host")]
     OtherHost,
     /// It has expired.
     #[error("it expired on {0}")]
@@ -59,20 +60,22 @@ impl IssuedCertificate {
         pem: &str,
         file: PathBuf,
     ) -> Result<IssuedCertificate, CertificateError> {
+        use CertificateError::*;
+
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())
             .take(MAX_CERTIFICATES)
             .collect::<Result<_, _>>()
-            .map_err(|_| CertificateError::Unreadable)?;
-        let first = chain.first().ok_or(CertificateError::Unreadable)?.clone();
-        let (_, parsed) =
-            X509Certificate::from_der(&first).map_err(|_| CertificateError::Unreadable)?;
-        if !names_host(&parsed, host) {
-            return Err(CertificateError::OtherHost);
+            .map_err(|_| Unreadable)?;
+        let first = chain.first().ok_or(Unreadable)?.clone();
+        let (_, parsed) = X509Certificate::from_der(&first).map_err(|_| Unreadable)?;
+        if !dns_names(&parsed)
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(host))
+        {
+            return Err(OtherHost);
         }
-        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes())
-            .map_err(|_| CertificateError::Unreadable)?;
-        let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
-            .map_err(CertificateError::Key)?;
+        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| Unreadable)?;
+        let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(Key)?;
         Ok(IssuedCertificate {
             host: host.to_owned(),
             key: Arc::new(key),
@@ -96,15 +99,6 @@ impl IssuedCertificate {
     pub fn lifetime(&self) -> Duration {
         self.not_after.since(self.not_before)
     }
-}
-
-/// Whether a DNS name of the certificate is this host. Ignores case; wildcards do not match.
-fn names_host(certificate: &X509Certificate<'_>, host: &str) -> bool {
-    let extension = certificate.subject_alternative_name().ok().flatten();
-    let mut names = extension
-        .iter()
-        .flat_map(|extension| &extension.value.general_names);
-    names.any(|name| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host)))
 }
 
 /// The RFC 9773 section 4.1 identifier: the key identifier of the authority, and the serial number.

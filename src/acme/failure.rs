@@ -26,10 +26,10 @@ pub enum OrderError {
     #[error("{0}")]
     HostNotReached(String),
     /// The authority does not answer, or not by the protocol.
-    #[error("the authority cannot be asked: {0}")]
+    #[error("the authority cannot be reached: {0}")]
     Unavailable(String),
     /// The authority refuses the order or a check.
-    #[error("the authority refuses: {0}")]
+    #[error("the authority refused: {0}")]
     Refused(String),
     /// The authority has a rate limit.
     #[error("the authority limits requests: {0}")]
@@ -38,16 +38,16 @@ pub enum OrderError {
     #[error("the authority does not know the account: {0}")]
     UnknownAccount(String),
     /// The authority sent something else than a certificate for the host.
-    #[error("the certificate of the authority cannot be used: {0}")]
+    #[error("the authority's certificate cannot be used: {0}")]
     Certificate(#[from] CertificateError),
     /// The state directory cannot be used.
     #[error("cannot use the state directory: {0}")]
     Storage(#[from] StorageError),
     /// A key or a request cannot be made.
-    #[error("cannot make a key or a request for a certificate: {0}")]
+    #[error("cannot create a key or a certificate request: {0}")]
     Key(#[from] rcgen::Error),
     /// The attempt panicked.
-    #[error("crawlgate made a mistake, which its log shows; report it")]
+    #[error("this is a fault of crawlgate: its log has the details, please report it")]
     Panicked,
 }
 
@@ -58,12 +58,14 @@ const DAY: Duration = Duration::from_secs(86_400);
 impl OrderFailureKind {
     /// Its name in the metrics, and the shortest and the longest pause.
     fn name_and_pauses(self) -> (&'static str, Duration, Duration) {
+        use OrderFailureKind::*;
+
         match self {
-            OrderFailureKind::Elsewhere => ("elsewhere", MINUTE, 10 * MINUTE),
-            OrderFailureKind::Away => ("away", MINUTE, HOUR),
-            OrderFailureKind::Refused => ("refused", 20 * MINUTE, DAY),
-            OrderFailureKind::Limited => ("limited", HOUR, DAY),
-            OrderFailureKind::Own => ("own", MINUTE, HOUR),
+            Elsewhere => ("elsewhere", MINUTE, 10 * MINUTE),
+            Away => ("away", MINUTE, HOUR),
+            Refused => ("refused", 20 * MINUTE, DAY),
+            Limited => ("limited", HOUR, DAY),
+            Own => ("own", MINUTE, HOUR),
         }
     }
 
@@ -86,16 +88,14 @@ impl OrderFailureKind {
 
 impl OrderError {
     pub fn kind(&self) -> OrderFailureKind {
+        use OrderError::*;
+
         match self {
-            OrderError::HostNotReached(_) => OrderFailureKind::Elsewhere,
-            OrderError::Unavailable(_) => OrderFailureKind::Away,
-            OrderError::Refused(_) | OrderError::Certificate(_) | OrderError::UnknownAccount(_) => {
-                OrderFailureKind::Refused
-            }
-            OrderError::RateLimited(_) => OrderFailureKind::Limited,
-            OrderError::Storage(_) | OrderError::Key(_) | OrderError::Panicked => {
-                OrderFailureKind::Own
-            }
+            HostNotReached(_) => OrderFailureKind::Elsewhere,
+            Unavailable(_) => OrderFailureKind::Away,
+            Refused(_) | Certificate(_) | UnknownAccount(_) => OrderFailureKind::Refused,
+            RateLimited(_) => OrderFailureKind::Limited,
+            Storage(_) | Key(_) | Panicked => OrderFailureKind::Own,
         }
     }
 }
@@ -104,12 +104,12 @@ impl From<Error> for OrderError {
     fn from(error: Error) -> OrderError {
         match error {
             Error::Api(problem) => error_from_problem(&problem),
-            Error::Json(error) => {
-                OrderError::Unavailable(format!("its answer is not of ACME ({error})"))
-            }
-            Error::Timeout(_) => {
-                OrderError::Unavailable("it takes too long to check or to issue".into())
-            }
+            Error::Json(error) => OrderError::Unavailable(format!(
+                "its answer does not follow the ACME protocol ({error})"
+            )),
+            Error::Timeout(_) => OrderError::Unavailable(
+                "it takes too long to check the host or to issue the certificate".into(),
+            ),
             error => OrderError::Unavailable(one_line_excerpt(&error.to_string())),
         }
     }
@@ -117,18 +117,20 @@ impl From<Error> for OrderError {
 
 /// By the type of the problem, else by its status, else `Refused`.
 fn error_from_problem(problem: &Problem) -> OrderError {
+    use OrderError::*;
+
     let text = problem_text(problem);
     let kind = problem.r#type.as_deref().unwrap_or_default();
     match kind
         .strip_prefix("urn:ietf:params:acme:error:")
         .unwrap_or_default()
     {
-        "rateLimited" => OrderError::RateLimited(text),
-        "accountDoesNotExist" => OrderError::UnknownAccount(text),
-        "badNonce" | "serverInternal" => OrderError::Unavailable(text),
-        _ if problem.status.is_some_and(|status| status >= 500) => OrderError::Unavailable(text),
-        _ if problem.status == Some(429) => OrderError::RateLimited(text),
-        _ => OrderError::Refused(text),
+        "rateLimited" => RateLimited(text),
+        "accountDoesNotExist" => UnknownAccount(text),
+        "badNonce" | "serverInternal" => Unavailable(text),
+        _ if problem.status.is_some_and(|status| status >= 500) => Unavailable(text),
+        _ if problem.status == Some(429) => RateLimited(text),
+        _ => Refused(text),
     }
 }
 
@@ -145,7 +147,7 @@ pub fn problem_text(problem: &Problem) -> String {
         .chain(details)
         .collect();
     if details.is_empty() {
-        one_line_excerpt(problem.r#type.as_deref().unwrap_or("without a reason"))
+        one_line_excerpt(problem.r#type.as_deref().unwrap_or("no reason given"))
     } else {
         one_line_excerpt(&details.join("; "))
     }

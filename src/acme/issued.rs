@@ -8,6 +8,7 @@ use super::progress::ChallengeKind;
 use crate::edge::AcmeCertificates;
 use crate::locks::lock;
 use crate::settings::TlsSettings;
+use ChallengeKind::{Http, TlsAlpn};
 use arc_swap::ArcSwap;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::ring::sign::any_ecdsa_type;
@@ -67,7 +68,7 @@ impl IssuedCertificates {
     /// The content of the http challenge's file with this token (RFC 8555 section 8.3).
     pub fn challenge_file(&self, token: &str) -> Option<String> {
         self.lock_challenges()
-            .get(&(ChallengeKind::Http, token.to_owned()))
+            .get(&(Http, token.to_owned()))
             .map(|answer| answer.proof.clone())
     }
 
@@ -76,11 +77,7 @@ impl IssuedCertificates {
         let mut passed = PassedChallenges::default();
         for ((kind, name), answer) in &*self.lock_challenges() {
             let PassedChallenges { files, handshakes } = &mut passed;
-            let requests_of_kind = if *kind == ChallengeKind::Http {
-                files
-            } else {
-                handshakes
-            };
+            let requests_of_kind = if *kind == Http { files } else { handshakes };
             requests_of_kind.push((name.clone(), answer.proof.clone()));
         }
         passed
@@ -90,10 +87,7 @@ impl IssuedCertificates {
     /// answers; others stay: they are few, and valid for one order each.
     pub fn restore_challenges(&self, passed: PassedChallenges) {
         let PassedChallenges { files, handshakes } = passed;
-        for (kind, requests_of_kind) in [
-            (ChallengeKind::Http, files),
-            (ChallengeKind::TlsAlpn, handshakes),
-        ] {
+        for (kind, requests_of_kind) in [(Http, files), (TlsAlpn, handshakes)] {
             for (name, proof) in requests_of_kind {
                 if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
                     self.lock_challenges().insert((kind, name), answer);
@@ -102,16 +96,18 @@ impl IssuedCertificates {
         }
     }
 
-    pub(super) fn get(&self, host: &str) -> Option<Arc<IssuedCertificate>> {
+    /// The certificate of a host.
+    pub fn get(&self, host: &str) -> Option<Arc<IssuedCertificate>> {
         self.by_host.load().get(host).cloned()
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<IssuedCertificate>> {
+    /// All certificates.
+    pub fn all(&self) -> Vec<Arc<IssuedCertificate>> {
         self.by_host.load().values().cloned().collect()
     }
 
     /// Takes a certificate into use.
-    pub(super) fn insert(&self, certificate: IssuedCertificate) {
+    pub fn insert(&self, certificate: IssuedCertificate) {
         let certificate = Arc::new(certificate);
         self.by_host.rcu(|before| {
             let mut after = BTreeMap::clone(before);
@@ -122,7 +118,7 @@ impl IssuedCertificates {
     }
 
     /// Replaces the hosts that should have a certificate. Returns those that begin to wait for one.
-    pub(super) fn set_expected_hosts(&self, hosts: &BTreeSet<String>) -> Vec<String> {
+    pub fn set_expected_hosts(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         let mut missing = lock(&self.missing);
         missing.retain(|host, _| hosts.contains(host));
         let new: Vec<String> = hosts
@@ -136,7 +132,7 @@ impl IssuedCertificates {
 
     /// Answers a challenge until the returned guard is dropped. `name` is the token of a file, or the
     /// host of a handshake. The second value is the certificate for a handshake.
-    pub(super) fn open_challenge(
+    pub fn open_challenge(
         self: &Arc<IssuedCertificates>,
         kind: ChallengeKind,
         name: &str,
@@ -188,7 +184,7 @@ impl AcmeCertificates for IssuedCertificates {
 
     fn challenge_certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
         self.lock_challenges()
-            .get(&(ChallengeKind::TlsAlpn, host.to_owned()))?
+            .get(&(TlsAlpn, host.to_owned()))?
             .key
             .clone()
     }
@@ -200,8 +196,8 @@ impl AcmeCertificates for IssuedCertificates {
             *is_logged = true;
             tracing::warn!(
                 host,
-                "a client asks for https, and the host has no certificate yet; the handshake fails. `crawlgate status` says \
-                 how the order stands"
+                "a client asked for https, but this host has no certificate yet, so the handshake failed; to see the \
+                 order, run \"crawlgate status\""
             );
         }
     }
@@ -214,8 +210,8 @@ impl ChallengeAnswer {
         proof: String,
     ) -> Result<ChallengeAnswer, rcgen::Error> {
         let key = match kind {
-            ChallengeKind::Http => None,
-            ChallengeKind::TlsAlpn => Some(challenge_certificate(name, proof.as_bytes())?),
+            Http => None,
+            TlsAlpn => Some(challenge_certificate(name, proof.as_bytes())?),
         };
         Ok(ChallengeAnswer { proof, key })
     }

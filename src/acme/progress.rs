@@ -10,15 +10,13 @@ use std::time::Duration;
 
 /// The stored state of a host. Its JSON is read by later versions.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostProgress {
     /// The unfinished order.
-    #[serde(default)]
     pub order: Option<RunningOrder>,
     /// The failure of the last attempt.
-    #[serde(default)]
     pub failure: Option<FailedOrder>,
     /// For the certificate in use.
-    #[serde(default)]
     pub suggestion: Option<RenewalSuggestion>,
 }
 

@@ -12,6 +12,7 @@ use super::issued::IssuedCertificates;
 use super::progress::ChallengeKind;
 use crate::dns;
 use crate::edge::ACME_ALPN;
+use ReachResult::{OtherServer, Reached, Unreachable};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use httparse::{EMPTY_HEADER, Response, Status};
@@ -87,14 +88,14 @@ impl ReachCheck<'_> {
         let mut others = Vec::new();
         for kind in kinds {
             match self.check_challenge(host, &addresses, *kind).await {
-                ReachResult::OtherServer(who) => others.push(who),
+                OtherServer(who) => others.push(who),
                 reached => possible.push((*kind, reached)),
             }
         }
-        possible.sort_by_key(|(_, reached)| *reached != ReachResult::Reached);
+        possible.sort_by_key(|(_, reached)| *reached != Reached);
         if possible.is_empty() {
             return Err(OrderError::HostNotReached(format!(
-                "{host} leads to another server: {}",
+                "{host} points to another server: {}",
                 others.join("; ")
             )));
         }
@@ -110,14 +111,14 @@ impl ReachCheck<'_> {
         kind: ChallengeKind,
     ) -> ReachResult {
         let Some((token, content)) = random_token().zip(random_token()) else {
-            return ReachResult::Unreachable;
+            return Unreachable;
         };
         let (name, port) = match kind {
             ChallengeKind::Http => (token.as_str(), self.ports.http),
             ChallengeKind::TlsAlpn => (host, self.ports.tls),
         };
         let Ok((_answering, key)) = self.issued.open_challenge(kind, name, content.clone()) else {
-            return ReachResult::Unreachable;
+            return Unreachable;
         };
         let mut reached = Vec::new();
         for address in addresses {
@@ -138,12 +139,12 @@ impl ReachCheck<'_> {
 
 /// The first `OtherServer`, because an authority may choose any address; else `Reached` if one is.
 fn combined_result(reached: Vec<ReachResult>) -> ReachResult {
-    let is_own = reached.contains(&ReachResult::Reached);
+    let is_own = reached.contains(&Reached);
     let mut others = reached.into_iter();
-    match others.find(|reached| matches!(reached, ReachResult::OtherServer(_))) {
+    match others.find(|reached| matches!(reached, OtherServer(_))) {
         Some(other) => other,
-        None if is_own => ReachResult::Reached,
-        None => ReachResult::Unreachable,
+        None if is_own => Reached,
+        None => Unreachable,
     }
 }
 
@@ -152,9 +153,9 @@ async fn addresses_to_check(
     host: &str,
     resolvers: &[SocketAddr],
 ) -> Result<Vec<IpAddr>, OrderError> {
-    let found = dns::resolve_host(host, resolvers).await.map_err(|error| {
-        OrderError::HostNotReached(format!("the name {host} leads nowhere: {error}"))
-    })?;
+    let found = dns::resolve_host(host, resolvers)
+        .await
+        .map_err(|error| OrderError::HostNotReached(format!("{host} does not resolve: {error}")))?;
     let mut addresses: Vec<IpAddr> = found.addresses.iter().map(IpAddr::to_canonical).collect();
     addresses.sort();
     addresses.dedup();
@@ -193,13 +194,11 @@ fn file_result(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult
     let mut fields = [EMPTY_HEADER; MAX_FIELDS];
     let mut response = Response::new(&mut fields);
     let Ok(Status::Complete(head)) = response.parse(answer) else {
-        return ReachResult::OtherServer(format!(
-            "at {address} something answers that is not HTTP"
-        ));
+        return OtherServer(format!("what answers at {address} does not speak HTTP"));
     };
     let status = response.code.unwrap_or_default();
     if status == 200 && answer[head..] == *content.as_bytes() {
-        return ReachResult::Reached;
+        return Reached;
     }
     let mut how = format!("{address} answers {status}");
     for name in ["Server", "Location"] {
@@ -209,7 +208,7 @@ fn file_result(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult
             how.push_str(&format!(", {name}: {value}"));
         }
     }
-    ReachResult::OtherServer(how)
+    OtherServer(how)
 }
 
 /// Makes the handshake of the tls-alpn challenge (RFC 8737 section 3) at one address, and compares
@@ -221,19 +220,15 @@ async fn check_handshake(
     expected: &CertifiedKey,
 ) -> ReachResult {
     let Ok(name) = ServerName::try_from(host.to_owned()) else {
-        return ReachResult::Unreachable;
+        return Unreachable;
     };
     let Ok(config) = challenge_tls_config() else {
-        return ReachResult::Unreachable;
+        return Unreachable;
     };
     match TlsConnector::from(config).connect(name, stream).await {
-        Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => {
-            ReachResult::Reached
-        }
-        Ok(_) => ReachResult::OtherServer(format!("{address} shows another certificate")),
-        Err(error) => {
-            ReachResult::OtherServer(format!("{address} does not shake hands as asked: {error}"))
-        }
+        Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => Reached,
+        Ok(_) => OtherServer(format!("{address} shows another certificate")),
+        Err(error) => OtherServer(format!("the TLS handshake with {address} failed: {error}")),
     }
 }
 

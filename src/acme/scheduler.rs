@@ -4,6 +4,7 @@
 //! attempt runs.
 
 use super::attempt::{AcmeContext, AttemptOutcome, FinishedAttempt, OrderAttempt};
+use super::authority::AuthorityClient;
 use super::certificate::IssuedCertificate;
 use super::failure::OrderError;
 use super::issued::{IssuedCertificates, PassedChallenges};
@@ -21,7 +22,7 @@ use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -139,7 +140,7 @@ impl AcmeScheduler {
         if self.send_command(SchedulerCommand::Pause(done))
             && is_done.recv_timeout(PAUSE_TIMEOUT).is_err()
         {
-            tracing::warn!("orders of certificates go on for a moment in this process as well");
+            tracing::warn!("this process orders certificates for a moment longer");
         }
         self.shared.issued.passed_challenges()
     }
@@ -179,7 +180,7 @@ impl AcmeScheduler {
 
     /// Makes the next check end all pauses, except after a rate limit.
     pub fn retry_soon(&self) {
-        self.is_retry_requested.store(true, Ordering::Relaxed);
+        self.is_retry_requested.store(true, Relaxed);
     }
 
     fn now(&self) -> Timestamp {
@@ -196,7 +197,7 @@ impl AcmeScheduler {
         self.update_hosts(&wanted);
         let now = self.now();
         let mut hosts = self.hosts();
-        if self.is_retry_requested.swap(false, Ordering::Relaxed) {
+        if self.is_retry_requested.swap(false, Relaxed) {
             for host in hosts.values_mut() {
                 if let Some(failure) = &mut host.progress.failure
                     && failure.kind != OrderFailureKind::Limited
@@ -216,11 +217,15 @@ impl AcmeScheduler {
                 tracing::info!(
                     host = name,
                     authority = self.shared.settings.directory,
-                    "getting a certificate"
+                    "ordering a certificate"
                 );
             }
-            let attempt =
-                OrderAttempt::new(self.shared.clone(), name.clone(), host.progress.clone());
+            let attempt = OrderAttempt {
+                shared: self.shared.clone(),
+                host: name.clone(),
+                progress: host.progress.clone(),
+                http: AuthorityClient::new(),
+            };
             host.attempt = Some(attempts.spawn(attempt.run()).id());
         }
     }
@@ -233,8 +238,8 @@ impl AcmeScheduler {
         if !missing.is_empty() {
             tracing::warn!(
                 hosts = ?missing,
-                "no certificate yet: https fails for these hosts until the authority issued one; http is served meanwhile, \
-                 without a redirect"
+                "no certificate yet: https fails for these hosts until the authority issues one; until then http is \
+                 served without a redirect"
             );
         }
         let mut hosts = self.hosts();
@@ -256,7 +261,7 @@ impl AcmeScheduler {
                 let until = certificate.not_after.to_http_date();
                 tracing::warn!(
                     host = name,
-                    "no certificate is wanted for this host any more; the present one stays in use until {until}"
+                    "this host needs no certificate any more; the current one stays in use until {until}"
                 );
             }
             stays
@@ -303,7 +308,7 @@ impl AcmeScheduler {
                     .failure
                     .as_ref()
                     .map(|failure| failure.next.to_string());
-                tracing::warn!(host, next, "no certificate: {error}");
+                tracing::warn!(host, next, "no certificate was issued: {error}");
                 self.metrics.count_certificate_order(error.kind().name());
             }
             Ok(AttemptOutcome::NotDue) => {}
@@ -365,9 +370,9 @@ impl AcmeScheduler {
                         return None;
                     }
                     let until = certificate.not_after.to_http_date();
-                    format!("the certificate of {name} is not renewed and ends on {until}")
+                    format!("the certificate of {name} was not renewed and expires on {until}")
                 }
-                None => format!("{name} has no certificate: https fails for it"),
+                None => format!("{name} has no certificate, so https fails"),
             };
             Some(problem_message(failed, &what))
         });
@@ -398,8 +403,8 @@ fn problem_message(failed: &FailedOrder, what: &str) -> String {
         format!("{times} times in a row")
     };
     format!(
-        "{what}. Getting one failed {times}: {reason}. crawlgate tries again at {next}, or on SIGHUP. Mend what the reason says, \
-         or name files in `certificates`"
+        "{what}. The order failed {times}: {reason}. crawlgate tries again at {next}, or on SIGHUP. Fix this cause, \
+         or use your own files in \"certificates\""
     )
 }
 

@@ -47,13 +47,13 @@ impl AdminApp {
         if !host.is_some_and(is_local_name) {
             return text_response(
                 StatusCode::MISDIRECTED_REQUEST,
-                "use the address of this listener, or localhost\n",
+                "Open this page under the address of the admin listener, or as localhost.\n",
             );
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
             let mut refusal = text_response(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "only GET and HEAD are allowed here\n",
+                "Only GET and HEAD work here.\n",
             );
             refusal
                 .headers_mut()
@@ -85,7 +85,7 @@ impl AdminApp {
                 Some(page) => page_or_problem(page),
                 None => text_response(
                     StatusCode::NOT_FOUND,
-                    "not found; available: /, /metrics, /healthz, /readyz, /api/status, /api/violations\n",
+                    "Not found. Here are: /, /metrics, /healthz, /readyz, /api/status and /api/violations.\n",
                 ),
             },
         }
@@ -119,7 +119,7 @@ impl ServeHttp for AdminApp {
             tracing::error!("cannot answer on the admin listener: {error}");
             text_response(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "this page failed; the log says why\n",
+                "This page failed. The log has the reason.\n",
             )
         });
         // Pingora does not set it.

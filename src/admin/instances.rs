@@ -125,18 +125,18 @@ fn store_away_message(away: &StoreOutage, withheld: Option<Timestamp>) -> String
     let StoreOutage { since, error, .. } = away;
     let robots_txt = match withheld {
         Some(since) => format!(
-            "/robots.txt is answered with 503 since {since}, and crawlers may fetch nothing while it is: other instances may \
-             have published something else, and would not know what was served here. Let crawlgate reach the store"
+            "Since {since}, /robots.txt is answered with 503 and crawlers may fetch nothing: other instances may have \
+             published other rules and do not know what was served here. Restore the connection to the store"
         ),
         None => format!(
-            "The robots.txt in force stays, and changes of it wait. {} hours after crawlgate last reached the store, \
-             /robots.txt is answered with 503",
+            "The current robots.txt stays in force, and changes of it wait. {} hours after the last contact with the \
+             store, /robots.txt is answered with 503",
             MAX_STORE_OUTAGE.as_secs() / 3_600
         ),
     };
     format!(
-        "{error} (since {since}). crawlgate answers requests by what it knows, and calls no request a violation. \
-         {robots_txt}. If the store is gone for good, start crawlgate without `store`"
+        "{error} (since {since}). crawlgate goes on with what it knows, and counts no violations. {robots_txt}. If \
+         the store is gone for good, start crawlgate without \"store\""
     )
 }
 
@@ -147,12 +147,12 @@ fn clock_offset_message(ahead_ms: i64) -> Option<String> {
         return None;
     }
     let meanwhile = if u128::from(off) > MAX_CLOCK_OFFSET.as_millis() {
-        "crawlgate calls no request a violation meanwhile"
+        "crawlgate counts no violations until that is fixed"
     } else {
-        "crawlgate converts times, and calls no request a violation when it is more than 5 s"
+        "crawlgate corrects for that, but counts no violations above 5 s"
     };
     Some(format!(
-        "the clock of this machine is {:.1} s {} that of the store; {meanwhile}. Set both by NTP",
+        "the clock of this machine is {:.1} s {} the clock of the store; {meanwhile}. Set both by NTP",
         off as f64 / 1_000.0,
         if ahead_ms > 0 { "ahead of" } else { "behind" }
     ))
@@ -171,17 +171,17 @@ fn member_message(found: &MemberStatus) -> Option<String> {
     let name = format!("instance {} on {}", member.id, member.host);
     match standing {
         MemberState::Silent => Some(format!(
-            "{name} has not reported for {lag:.0} s; no request is called a violation until it does, or {} hours have passed. \
-             If it will not come back: `crawlgate instances forget {}`",
+            "{name} has not reported for {lag:.0} s. crawlgate counts no violations until it reports, or for {} \
+             hours. If it will not come back, run \"crawlgate instances forget {}\"",
             MEMBER_GONE_AFTER.as_secs() / 3_600,
             member.id
         )),
         MemberState::Present if !same_policies => Some(format!(
-            "{name} has other policies than this instance; crawlers get one robots.txt here and another there. Bring the same \
-             files to both"
+            "{name} has other policies than this instance, so crawlers get different robots.txt files. Copy the same \
+             policies to both"
         )),
         MemberState::Present if !same_crawlers => Some(format!(
-            "{name} (crawlgate {}) tells crawlers apart by other names than this instance; what was served to one crawler \
+            "{name} (crawlgate {}) has other names for crawlers than this instance. What one crawler was served \
              counts for all. Run the same version with the same policies on both",
             member.version
         )),
@@ -197,9 +197,9 @@ pub fn hindrance_words(hindrance: NoAccusationReason, away: Option<&StoreOutage>
         }
         NoAccusationReason::StoreAway => "the store does not answer",
         NoAccusationReason::StartingOver => {
-            "the store lost facts, and not every instance has written its own again"
+            "the store lost data, and not every instance has written its own again"
         }
-        NoAccusationReason::Clock => "the clock is too far from the store's",
+        NoAccusationReason::Clock => "the clocks of this machine and the store differ too much",
         NoAccusationReason::MemberSilent => "an instance has not reported",
     }
 }

@@ -13,25 +13,25 @@ pub struct QueryParameters<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 /// A mistake in a query.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum QueryMistake {
-    #[error("unknown parameter `{}`: this endpoint takes {takes}", printable_excerpt(.name))]
+    #[error("unknown parameter \"{}\": use {takes}", printable_excerpt(.name))]
     UnknownParameter { name: String, takes: String },
-    #[error("`{0}` has no value")]
+    #[error("\"{0}\" has no value")]
     NoValue(String),
-    #[error("`{0}` is given twice")]
+    #[error("\"{0}\" is given twice")]
     GivenTwice(String),
-    #[error("`{name}` is `{}`; expected a number from {} to {}", printable_excerpt(.value), .bounds.start(), .bounds.end())]
+    #[error("\"{name}\" is \"{}\"; use a number from {} to {}", printable_excerpt(.value), .bounds.start(), .bounds.end())]
     OutOfBounds {
         name: &'static str,
         value: String,
         bounds: RangeInclusive<usize>,
     },
-    #[error("`{name}` is `{}`; expected one of {expected}", printable_excerpt(.value))]
+    #[error("\"{name}\" is \"{}\"; use one of {expected}", printable_excerpt(.value))]
     UnknownValue {
         name: &'static str,
         value: String,
         expected: String,
     },
-    #[error("`{name}` is `{}`, which is not a known {name}{}", printable_excerpt(.value), suggestion_words(.meant.as_deref()))]
+    #[error("\"{name}\" is \"{}\", which is not a known {name}{}", printable_excerpt(.value), suggestion_words(.meant.as_deref()))]
     UnknownName {
         name: &'static str,
         value: String,
@@ -172,7 +172,7 @@ fn printable_excerpt(text: &str) -> String {
 
 fn suggestion_words(meant: Option<&str>) -> String {
     meant
-        .map(|meant| format!("; did you mean `{meant}`?"))
+        .map(|meant| format!("; did you mean \"{meant}\"?"))
         .unwrap_or_default()
 }
 

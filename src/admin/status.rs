@@ -4,6 +4,7 @@
 
 use super::instances::StoreStatus;
 use super::problem::{Problem, ProblemKind};
+use crate::files::parent_directory;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::numbers::{plural, thousands};
 use crate::policy::origin::OriginCopyState;
@@ -14,6 +15,7 @@ use crate::time::Timestamp;
 use crate::upstreams::{OriginStatus, QueueStatus, WithoutOriginStatus};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 /// More than one in so many requests without an origin is a problem.
@@ -108,8 +110,9 @@ impl InstanceStatus {
         }
         for (origin, reason) in refused_files {
             let message = format!(
-                "a file in `tls` of the origin {origin} changed and cannot be used: {reason}. crawlgate goes on with the former \
-                 files. Fix the file: crawlgate then uses it, and does not start without it"
+                "a changed file in \"tls\" of the origin {origin} cannot be used: {reason}. crawlgate still uses the \
+                 old files. Fix the file before the next start: crawlgate then uses it at once, and would not start \
+                 with this one"
             );
             problems.push(Problem::new(ProblemKind::Certificate, message).with_subject(origin));
         }
@@ -131,9 +134,9 @@ fn failing_lists_problem(lists: &PublishedLists, now: Timestamp) -> Option<Probl
     let (list, ListFailure { since, reason }) =
         failing.iter().min_by_key(|(_, failure)| failure.since)?;
     let message = format!(
-        "{} could not be fetched or used for more than a day. The first is {}, since {since}: {reason}. crawlgate uses the \
-         former lists, and calls nobody an impostor by a list that was not checked for seven days. Let it reach the \
-         servers, or name copies in `identity.lists` of crawlgate.yaml; see `crawlgate crawlers --update`",
+        "{} could not be fetched or used for more than a day. The first is {}, since {since}: {reason}. crawlgate \
+         uses the last copies. A list that is older than seven days proves no impostor. Allow crawlgate to reach the \
+         servers, or name copies in identity.lists of crawlgate.yaml. To try again, run \"crawlgate crawlers --update\"",
         plural(failing.len(), "published list"),
         lists.url(*list)
     );
@@ -142,8 +145,8 @@ fn failing_lists_problem(lists: &PublishedLists, now: Timestamp) -> Option<Probl
 
 fn no_origin_message(without_origin: &WithoutOriginStatus) -> String {
     format!(
-        "{} in the last five minutes had no origin ({}); crawlgate answered 502. Name the hosts in `origins` of \
-         crawlgate.yaml, or add an origin without `hosts` for every other host",
+        "{} in the last five minutes had no origin ({}); crawlgate answered 502. Add these hosts to \"origins\" in \
+         crawlgate.yaml, or add an origin without \"hosts\" for every other host",
         plural(thousands(without_origin.requests), "request"),
         join_counts(&without_origin.hosts)
     )
@@ -170,8 +173,8 @@ pub fn setup_problems(traffic: &TrafficStatus) -> Vec<Problem> {
 
 fn unclaimed_hosts_message(traffic: &TrafficStatus) -> String {
     format!(
-        "{} of {} requests in the last five minutes are for hosts that no policy names ({}); crawlgate forwards them \
-         unchanged and observes no crawler there. Name the hosts in `hosts` of a policy",
+        "{} of {} requests in the last five minutes were for hosts without a policy ({}). crawlgate forwards them \
+         unchanged and watches no crawler there. Add these hosts to \"hosts\" of a policy",
         thousands(traffic.unclaimed),
         thousands(traffic.requests),
         join_counts(&traffic.unclaimed_hosts)
@@ -188,10 +191,10 @@ fn undeclared_proxy_message(traffic: &TrafficStatus) -> String {
         fields => format!(" ({})", join_counts(fields)),
     };
     format!(
-        "{} of {} requests in the last five minutes have fields of a proxy from a peer that crawlgate does not trust. \
-         crawlgate drops these fields{} and writes X-Forwarded-For, -Proto and -Host itself, so that the origin takes \
-         every request for plain HTTP and may redirect for ever, and every client has the address of the proxy. If the \
-         peers are your proxies, write `trusted_proxies: [{}]` in crawlgate.yaml and restart crawlgate",
+        "{} of {} requests in the last five minutes came through a proxy that crawlgate does not trust. crawlgate \
+         drops the proxy's fields{}. So every client seems to have the address of the proxy, and the origin takes \
+         every request for plain HTTP and may redirect forever. If the proxies are yours, write \"trusted_proxies: \
+         [{}]\" in crawlgate.yaml and run \"crawlgate upgrade\", or restart crawlgate",
         thousands(traffic.from_undeclared_proxies),
         thousands(traffic.requests),
         dropped,
@@ -211,10 +214,10 @@ fn yaml_address(address: IpAddr) -> String {
 fn unread_field_message(traffic: &TrafficStatus) -> String {
     let field = traffic.unread_fields.first().map_or("", |(field, _)| field);
     format!(
-        "a trusted proxy names its clients in another field than `client_address`. Requests of the last five minutes by \
-         field: {}. crawlgate reads the field of `client_address` alone (default x-forwarded-for). It does not know these \
-         clients, so no crawler among them is verified or called an impostor. If your proxy sets {field} itself, write \
-         `client_address: {field}` in crawlgate.yaml and restart crawlgate",
+        "a trusted proxy names its clients in a field that crawlgate does not read. Requests of the last five minutes \
+         by field: {}. crawlgate reads only the field of client_address (default x-forwarded-for). It does not know \
+         these clients, so none of them is verified or called an impostor. If your proxy sets {field} itself, write \
+         \"client_address: {field}\" in crawlgate.yaml and run \"crawlgate upgrade\", or restart crawlgate",
         join_counts(&traffic.unread_fields)
     )
 }
@@ -233,7 +236,7 @@ fn join_counts(hosts: &[(String, u64)]) -> String {
 pub fn active_policy_words(site: &SiteStatus) -> &'static str {
     match (site.in_force, site.last_good_copy) {
         (false, _) => "no policy is in force",
-        (true, true) => "the site runs on its last good copy",
+        (true, true) => "the last good policy is in force, from its saved copy",
         (true, false) => "the last good policy stays in force",
     }
 }
@@ -246,14 +249,15 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
     // An unreadable directory is one warning, and not a problem of each site.
     if site.removed {
         let message = format!(
-            "{name}: the policy file is gone; {}. Put the file back. To end the site, run `crawlgate reload --remove {name}`",
+            "{name}: the policy file is gone; {}. Put the file back. To end the site, run \"crawlgate reload --remove {name}\"",
             active_policy_words(site)
         );
         problems.push(Problem::new(ProblemKind::PolicyRemoved, message).with_subject(name));
     } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!(
-            "{name}: the policy file has errors; {}. See `crawlgate check`",
-            active_policy_words(site)
+            "{name}: the policy file has errors; {}. To see them, run \"crawlgate check {}\"",
+            active_policy_words(site),
+            parent_directory(Path::new(&site.file)).display()
         );
         problems.push(Problem::new(ProblemKind::PolicyRejected, message).with_subject(name));
     }
@@ -270,17 +274,19 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
-            "{name}: the origin sends the front page with noindex for {}, so it drops out of search there. crawlgate passes that on. \
-             Take noindex out of the origin's X-Robots-Tag, or write `origin_tags: strip` in the policy. If it is meant, \
-             write `acknowledge: [site_noindex]`, and for a test site `environment: staging`",
+            "{name}: the origin sends the front page with noindex for {}, so it drops out of search there. crawlgate \
+             passes that on. Remove noindex from the origin's X-Robots-Tag, or write \"origin_tags: strip\" in the \
+             policy. If you want it so, write \"acknowledge: [site_noindex]\", and for a test site \"environment: \
+             staging\"",
             site.front_page_kept_from.join(" and ")
         );
         problems.push(Problem::new(ProblemKind::FrontPageNoindex, message).with_subject(name));
     }
     for crawler in &site.suspended {
         let message = format!(
-            "{name}: no request of {crawler} came from its networks in the policy within seven days, but others came under its \
-             name. crawlgate calls them no impostors until one does. Compare the list with the operator's"
+            "{name}: in the last seven days no request of {crawler} came from its networks in the policy, but others used its \
+             name. Until one does, crawlgate calls none of them an impostor. Compare the networks in the policy with \
+             the operator's list"
         );
         problems.push(Problem::new(ProblemKind::IdentitySuspended, message).with_subject(name));
     }

@@ -440,7 +440,7 @@ fn broken_file_is_logged_once() {
     });
     let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
     assert_eq!(
-        text.matches("outcome=Kept").count(),
+        text.matches("ERROR").count(),
         2,
         "once for each way of being broken: {text}"
     );

@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::context::RequestToAnswer;
 use super::field::AnswerField;
 use super::negotiate::{BodyFormat, negotiate_format};
-use super::page::{AnswerPage, PageReader};
+use super::page::AnswerPage;
 use crate::policy::SiteEntry;
 use crate::policy::site::PageTemplate;
 use crate::printable::printable;
@@ -121,12 +121,12 @@ impl Rejection {
             Rejection::Untrusted => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "untrusted",
-                "This peer may not ask for decisions: `decisions.trusted` of crawlgate's settings names those that may.",
+                "This peer may not ask for decisions. Add its address to decisions.trusted in crawlgate's settings.",
             ),
             Rejection::Unreadable => (
                 StatusCode::FORBIDDEN,
                 "unreadable",
-                "The request cannot be read, so it is refused.",
+                "The request cannot be read, so it is blocked.",
             ),
         };
         let page = AnswerPage {
@@ -218,7 +218,7 @@ pub fn origin_full(retry_after: u32, unanswered: &UnansweredRequest<'_>) -> Answ
     let message = "This site has too many visitors at the moment. Please try again soon.";
     unanswered.complete_answer(unanswered.page_answer(AnswerPage {
         own: unanswered.failure_page_template(),
-        reader: PageReader::Person,
+        links_robots_txt: false,
         retry_after: Some(retry_after),
         ..AnswerPage::new(StatusCode::SERVICE_UNAVAILABLE, "full", message)
     }))
@@ -233,7 +233,7 @@ pub fn no_origin_answer(host: &[u8], unanswered: &UnansweredRequest<'_>) -> Answ
     let page = AnswerPage::new(StatusCode::BAD_GATEWAY, "no_origin", message);
     unanswered.complete_answer(unanswered.page_answer(AnswerPage {
         own: unanswered.failure_page_template(),
-        reader: PageReader::Person,
+        links_robots_txt: false,
         ..page
     }))
 }
@@ -274,7 +274,7 @@ fn closing_answers(page: &AnswerPage<'_>) -> FormattedAnswers {
 
 /// A 405 in each format, which names the allowed methods. The connection stays open.
 fn method_not_allowed(allowed: &'static str) -> FormattedAnswers {
-    let message = format!("This cannot be done here. Methods that can: {allowed}.");
+    let message = format!("This method is not allowed here. Allowed: {allowed}.");
     let page = AnswerPage::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
@@ -305,7 +305,7 @@ fn failure_page(status: StatusCode) -> AnswerPage<'static> {
         ),
     };
     AnswerPage {
-        reader: PageReader::Person,
+        links_robots_txt: false,
         ..AnswerPage::new(status, error, message)
     }
 }

@@ -1,5 +1,5 @@
 //! [`AnswerPage`]: the body of crawlgate's block and error responses, as text, HTML or JSON. A page
-//! for crawlers links robots.txt. Every value in HTML is escaped.
+//! for crawlers points to robots.txt. Every value in HTML is escaped.
 
 use super::answer::Answer;
 use super::field::AnswerField;
@@ -20,16 +20,11 @@ pub struct AnswerPage<'a> {
     pub retry_after: Option<u32>,
     /// The id of the request, by which the site's operator finds it in the logs.
     pub request_id: Option<&'a str>,
-    pub reader: PageReader,
+    /// Whether the page points to robots.txt. A page for a visitor does not, nor does an answer for
+    /// robots.txt itself.
+    pub links_robots_txt: bool,
     /// The site's own page, in place of the HTML format.
     pub own: Option<&'a PageTemplate>,
-}
-
-/// The reader of a page. A page for a person does not mention the rules for crawlers.
-#[derive(Debug, PartialEq, Eq)]
-pub enum PageReader {
-    Crawler,
-    Person,
 }
 
 impl AnswerPage<'_> {
@@ -48,7 +43,7 @@ impl AnswerPage<'_> {
             group: None,
             retry_after: None,
             request_id: None,
-            reader: PageReader::Crawler,
+            links_robots_txt: true,
             own: None,
         }
     }
@@ -77,11 +72,11 @@ impl AnswerPage<'_> {
         }
     }
 
-    /// Writes the status with its reason phrase, or `Refused` if it has none.
+    /// Writes the status with its reason phrase, or `Blocked` if it has none.
     fn write_title(&self, out: &mut String) {
         out.push_str(self.status.as_str());
         out.push(' ');
-        out.push_str(self.status.canonical_reason().unwrap_or("Refused"));
+        out.push_str(self.status.canonical_reason().unwrap_or("Blocked"));
     }
 
     /// The site's own page, with its variables replaced by escaped values.
@@ -109,7 +104,7 @@ impl AnswerPage<'_> {
                 push_all(&mut text, &["Group: ", group, "\n"]);
             }
         }
-        if self.reader == PageReader::Crawler {
+        if self.links_robots_txt {
             text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
         }
         if let Some(id) = self.request_id {
@@ -147,7 +142,7 @@ impl AnswerPage<'_> {
             }
             html.push_str("</p>\n");
         }
-        if self.reader == PageReader::Crawler {
+        if self.links_robots_txt {
             html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n");
         }
         if let Some(id) = self.request_id {
@@ -165,7 +160,7 @@ impl AnswerPage<'_> {
         let mut json = serde_json::json!({
             "status": self.status.as_u16(), "error": self.error, "message": self.message,
         });
-        if self.reader == PageReader::Crawler {
+        if self.links_robots_txt {
             json["robots_txt"] = "/robots.txt".into();
         }
         let optional = [

@@ -135,7 +135,7 @@ pub fn malformed_query(message: &str, method: &Method) -> Answer {
 pub fn redirect_to_file(location: HeaderValue, method: &Method) -> Answer {
     plain_text(
         StatusCode::MOVED_PERMANENTLY,
-        "This file has one spelling.",
+        "This file has only one spelling.",
         method,
     )
     .with_field(AnswerField::Location, location)
@@ -149,8 +149,7 @@ pub fn not_found(message: &str, method: &Method) -> Answer {
 /// 508: crawlgate asked the origin for its robots.txt, and the proxy in front of the origin asks
 /// crawlgate.
 pub fn loop_detected(method: &Method) -> Answer {
-    let message =
-        "crawlgate asked for this file of the origin, and the proxy asks crawlgate for it";
+    let message = "The proxy answered crawlgate's own request for this file by asking crawlgate.";
     plain_text(StatusCode::LOOP_DETECTED, message, method)
 }
 

@@ -7,8 +7,9 @@ use super::answer::Answer;
 use super::context::AnswerContext;
 use super::field::AnswerField;
 use super::negotiate::BodyFormat;
-use super::page::{AnswerPage, PageReader};
+use super::page::AnswerPage;
 use crate::crawlers::Claim;
+use crate::numbers::plural;
 use crate::policy::site;
 use crate::robots::format_seconds;
 use crate::verdict::{Action, Decision, Kind, crawler_name};
@@ -26,26 +27,26 @@ fn reason_text(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static
     match kind {
         Kind::Ambiguous => (
             "disallowed_by_robots_txt",
-            format!("The rules of this site do not let {crawler} fetch the path that this URL resolves to."),
+            format!("The rules of this site disallow the path that this URL resolves to for {crawler}."),
         ),
         Kind::TooFast => (
             "too_fast",
             format!(
-                "{crawler} fetches faster than the rules of this site let it. Try again in {} seconds.",
-                retry_after.unwrap_or(1)
+                "{crawler} fetches faster than the rules of this site allow. Try again in {}.",
+                plural(retry_after.unwrap_or(1), "second")
             ),
         ),
-        Kind::Impostor => ("impostor", format!("This address is not one of {crawler}.")),
+        Kind::Impostor => ("impostor", format!("This address does not belong to {crawler}.")),
         Kind::Trapped => (
             "trapped",
-            "From this address a URL was asked for that robots.txt closes to every crawler. Try again later."
+            "This address requested a URL that robots.txt disallows for every crawler. Try again later."
                 .to_owned(),
         ),
         Kind::Unverified => {
-            let again = retry_after.map(|seconds| format!(" Try again in {seconds} seconds.")).unwrap_or_default();
-            ("unverified", format!("This site only answers {crawler} where it proves who it is.{again}"))
+            let again = retry_after.map(|seconds| format!(" Try again in {}.", plural(seconds, "second"))).unwrap_or_default();
+            ("unverified", format!("This site answers {crawler} only if it proves its identity.{again}"))
         }
-        _ => ("disallowed_by_robots_txt", format!("The rules of this site do not let {crawler} fetch this URL.")),
+        _ => ("disallowed_by_robots_txt", format!("The rules of this site disallow this URL for {crawler}.")),
     }
 }
 
@@ -119,26 +120,27 @@ pub fn rule_refusal(
 /// The answer during a pause of the site, for a visitor or for a crawler. The site's own page is
 /// used, if it has one. `retry_after` is in seconds.
 pub fn pause_answer(retry_after: u32, context: &AnswerContext<'_>, format: BodyFormat) -> Answer {
-    let (reader, message) = match context.decision.claim {
+    let (links_robots_txt, message) = match context.decision.claim {
         Claim::Visitor => {
             let message = format!(
-                "This site is closed for a while. Please come back in {}.",
+                "This site is temporarily closed. Please come back in {}.",
                 rounded_duration(retry_after)
             );
-            (PageReader::Person, message)
+            (false, message)
         }
         _ => {
             let message = format!(
-                "The site is not to be fetched for the moment. Try again in {retry_after} seconds."
+                "This site is temporarily closed to crawlers. Try again in {}.",
+                plural(retry_after, "second")
             );
-            (PageReader::Crawler, message)
+            (true, message)
         }
     };
     let page = AnswerPage::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
     let own = context.entry.site.pages.pause.as_deref();
     AnswerPage {
         retry_after: Some(retry_after),
-        reader,
+        links_robots_txt,
         own,
         ..page
     }
@@ -157,8 +159,10 @@ fn rounded_duration(seconds: u32) -> String {
 /// The answer (503) while the site's robots.txt is not known, or must not be served. `retry_after`
 /// is in seconds.
 pub fn robots_txt_unavailable(retry_after: u32, format: BodyFormat) -> Answer {
-    let message =
-        format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
+    let message = format!(
+        "The robots.txt of this site is not available yet. Try again in {}.",
+        plural(retry_after, "second")
+    );
     let page = AnswerPage::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "robots_txt_awaited",
@@ -166,6 +170,7 @@ pub fn robots_txt_unavailable(retry_after: u32, format: BodyFormat) -> Answer {
     );
     AnswerPage {
         retry_after: Some(retry_after),
+        links_robots_txt: false,
         ..page
     }
     .to_answer(format)
@@ -186,8 +191,8 @@ pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: Bod
         .license(decision.signals, decision.rule.map(|rule| rule.group));
     let crawler = crawler_name(registry, entry, decision.claim);
     let message = format!(
-        "This site asks {crawler} for a licence; a request with `Authorization: License TOKEN` is forwarded. \
-         The terms: {}",
+        "This site asks {crawler} for a licence: {}. A request with the field Authorization: License TOKEN is \
+         forwarded. The site then checks the token.",
         license.map_or("", |license| &license.url)
     );
     let page = AnswerPage::new(to_status_code(status_code), "license_required", message);

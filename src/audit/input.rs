@@ -20,6 +20,14 @@ const MAX_CHUNKS_PER_LINE: usize = 16;
 /// The longest signature of a compression format. Every log is longer.
 const MAGIC_BYTES: usize = 6;
 
+/// A log cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {name}: {error}")]
+pub struct LogError {
+    name: String,
+    error: io::Error,
+}
+
 /// An access log that can be opened.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogInput {
@@ -38,20 +46,24 @@ impl LogInput {
         }
     }
 
+    pub fn error(&self, error: io::Error) -> LogError {
+        LogError {
+            name: self.display_name(),
+            error,
+        }
+    }
+
     /// The size of the file, compressed as it is. `None` for standard input and for a file that is
     /// not regular.
     ///
     /// # Errors
     /// The file cannot be opened, or is a directory.
-    pub(super) fn stored_bytes(&self) -> io::Result<Option<u64>> {
+    pub fn stored_bytes(&self) -> io::Result<Option<u64>> {
         let LogInput::File(path) = self else {
             return Ok(None);
         };
         if fs::metadata(path)?.is_dir() {
-            return Err(io::Error::new(
-                io::ErrorKind::IsADirectory,
-                "is a directory; name the files in it",
-            ));
+            return Err(io::Error::other("is a directory; name the files in it"));
         }
         let file = File::open(path)?.metadata()?;
         Ok(file.is_file().then_some(file.len()))
@@ -71,7 +83,7 @@ impl LogInput {
     /// # Errors
     /// The log cannot be opened, or is compressed in an unsupported way. A damaged log opens, and
     /// sets [`LogReader::read_error`] later.
-    pub(super) fn open(&self, bytes_read: Arc<AtomicU64>) -> io::Result<LogReader> {
+    pub fn open(&self, bytes_read: Arc<AtomicU64>) -> io::Result<LogReader> {
         let inner: Box<dyn Read> = match self {
             LogInput::Stdin => Box::new(io::stdin().lock()),
             LogInput::File(path) => Box::new(File::open(path)?),
@@ -131,10 +143,7 @@ pub fn logs_at(path: &Path) -> io::Result<Vec<LogInput>> {
     }
     logs.sort();
     if logs.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "is a directory without logs",
-        ));
+        return Err(io::Error::other("is a directory without logs"));
     }
     Ok(logs)
 }
@@ -155,15 +164,19 @@ pub fn sort_by_time(logs: &mut Vec<LogInput>, format: &LineFormat) {
 ///
 /// # Errors
 /// The log cannot be opened or read to its end. The lines before the error are passed all the same.
-pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut reader = input.open(Arc::default())?;
+pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> Result<(), LogError> {
+    let opened = input.open(Arc::default());
+    let mut reader = opened.map_err(|error| input.error(error))?;
     while let Some(chunk) = reader.next_chunk() {
         let lines = chunk.bytes.strip_suffix(b"\n").unwrap_or(&chunk.bytes);
         lines
             .split(|byte| *byte == b'\n')
             .for_each(|line| on_line(without_return(line)));
     }
-    reader.read_error.map_or(Ok(()), Err)
+    match reader.read_error {
+        Some(error) => Err(input.error(error)),
+        None => Ok(()),
+    }
 }
 
 fn without_return(line: &[u8]) -> &[u8] {
@@ -225,16 +238,14 @@ struct FailingReader;
 
 impl Read for FailingReader {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it begins neither like gzip or zstd nor like a log",
-        ))
+        Err(io::Error::other("is neither a log nor a gzip or zstd file"))
     }
 }
 
 fn unsupported_compression(packer: &str, command: &str) -> io::Error {
     io::Error::other(format!(
-        "is packed with {packer}, which crawlgate cannot unpack; use `{command} FILE | crawlgate audit -`"
+        "is packed with {packer}, which crawlgate cannot unpack. Use \"{command} FILE | crawlgate \
+         audit -\""
     ))
 }
 
@@ -294,7 +305,7 @@ impl LogReader {
         }
         if self.chunks_in_line > MAX_CHUNKS_PER_LINE {
             self.read_error = Some(io::Error::other(
-                "is no log: it has a line of more than 16 MiB",
+                "is not a log: it has a line of more than 16 MiB",
             ));
             self.is_finished = true;
             return None;

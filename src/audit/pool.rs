@@ -2,21 +2,19 @@
 //! one worker thread per processor judges and counts the requests. Then the counts of all workers
 //! are merged into one [`Report`].
 
-use super::input::LogInput;
+use super::input::{LogError, LogInput};
 use super::report::build_report;
 use super::rules::AuditRules;
 use super::tally::AuditTally;
 use super::worker::{AuditOptions, AuditWorker, LogChunk};
 use crate::crawlers::Registry;
 use crate::report::{DamagedLog, Report};
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// How much of the logs was read.
-#[derive(Debug)]
 pub struct AuditProgress {
     /// Bytes as they are stored.
     pub bytes_read: u64,
@@ -24,23 +22,6 @@ pub struct AuditProgress {
     pub total_bytes: Option<u64>,
     /// Lines.
     pub lines: u64,
-}
-
-/// A log that cannot be read at all.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {name}: {error}")]
-pub struct AuditError {
-    name: String,
-    error: io::Error,
-}
-
-impl AuditError {
-    fn new(input: &LogInput, error: io::Error) -> AuditError {
-        AuditError {
-            name: input.display_name(),
-            error,
-        }
-    }
 }
 
 /// Reads all logs and judges their requests. `progress` is called after each chunk of a log.
@@ -54,12 +35,10 @@ pub fn audit_logs(
     registry: &'static Registry,
     options: &AuditOptions,
     progress: &mut dyn FnMut(AuditProgress),
-) -> Result<Report, AuditError> {
+) -> Result<Report, LogError> {
     let mut total_bytes = Some(0);
     for input in inputs {
-        let bytes = input
-            .stored_bytes()
-            .map_err(|error| AuditError::new(input, error))?;
+        let bytes = input.stored_bytes().map_err(|error| input.error(error))?;
         total_bytes = total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
     let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -102,6 +81,9 @@ pub fn audit_logs(
     let damaged = read?;
     let networks = options.networks.as_ref();
     let mut report = build_report(tally, rules, networks, inputs, damaged);
+    if let Some(site) = &options.site {
+        site.clone_into(&mut report.site);
+    }
     if options.crawler.is_some() {
         // Without the others there are no shares.
         report.traffic = None;
@@ -125,9 +107,9 @@ impl ChunkProducer<'_> {
     ///
     /// # Errors
     /// The log cannot be opened.
-    fn read_log(&mut self, index: usize, input: &LogInput) -> Result<(), AuditError> {
+    fn read_log(&mut self, index: usize, input: &LogInput) -> Result<(), LogError> {
         let opened = input.open(self.bytes_read.clone());
-        let mut reader = opened.map_err(|error| AuditError::new(input, error))?;
+        let mut reader = opened.map_err(|error| input.error(error))?;
         let mut first_line = 1;
         while let Some(lines_of_chunk) = reader.next_chunk() {
             let lines = memchr::memchr_iter(b'\n', &lines_of_chunk.bytes).count() as u64;

@@ -4,7 +4,7 @@
 
 use super::input::LogInput;
 use super::rules::AuditRules;
-use super::tally::{AuditTally, DayTally, IdentityTally, RuleKey};
+use super::tally::{AuditTally, ByIdentity, IdentityTally, LogCounts, RuleKey};
 use super::worker::PublishedNetworks;
 use crate::policy::Site;
 use crate::printable::printable;
@@ -33,7 +33,7 @@ const MAX_DAILY_BARS: i64 = 120;
 const MAX_AGE_DAYS: i64 = 4_000;
 
 /// Makes the report of the counts of `inputs`, some of which may be `damaged`.
-pub(super) fn build_report(
+pub fn build_report(
     tally: AuditTally,
     rules: &AuditRules,
     networks: Option<&PublishedNetworks>,
@@ -45,7 +45,8 @@ pub(super) fn build_report(
     let mut crawlers = Vec::new();
     let mut by_rule = Vec::new();
     for (label, rows) in &tally.rows {
-        for (identity, row) in rows.iter() {
+        let rows = rows.iter();
+        for (identity, row) in rows.filter(|(_, row)| row.counts.requests() > 0) {
             crawlers.push(crawler_row(label, identity, row, &sites, end));
             by_rule.extend(row.rules.iter().map(|(key, hits)| (*key, hits.disallowed)));
         }
@@ -60,6 +61,7 @@ pub(super) fn build_report(
         } else {
             ReportSource::Logs
         },
+        site: rules.host_names(),
         crawlers,
         unknown_bots: top_entries(&tally.unknown_bots),
         visitors: tally.visitors,
@@ -67,6 +69,7 @@ pub(super) fn build_report(
         rules: rule_counts,
         urls: top_entries(&tally.urls),
         log: Some(LogFacts {
+            rules: rules.file_names(),
             damaged,
             lists: networks.map(PublishedNetworks::usage),
             policy_networks: sites.iter().any(|site| !site.networks.is_empty()),
@@ -81,7 +84,7 @@ pub(super) fn build_report(
 
 /// What crawlers read and take, and who comes back.
 fn traffic(report: &Report, tally: &AuditTally) -> Traffic {
-    let mut traffic = Traffic::new(report, tally.visitors_bytes);
+    let mut traffic = Traffic::new(report, tally.lines.visitors_bytes);
     if tally.has_referers {
         let visits = tally.visits.iter().map(|(service, visits)| ServiceVisits {
             service: (*service).to_owned(),
@@ -109,7 +112,8 @@ fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
         .filter(|(_, has_one)| !**has_one);
     let unreadable = tally.unreadable.iter();
     LogFacts {
-        lines: tally.lines,
+        names: (0..inputs.len()).map(name).collect(),
+        counts: tally.lines,
         unreadable: tally.unreadable.values().sum(),
         unreadable_reasons: unreadable
             .map(|(reason, number)| (reason.id().to_owned(), *number))
@@ -125,14 +129,6 @@ fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
                 text: example.text.clone(),
             })
             .collect(),
-        no_request: tally.no_request,
-        server_messages: tally.server_messages,
-        no_user_agent: tally.no_user_agent,
-        no_host: tally.no_host,
-        other_hosts: tally.other_hosts,
-        before_period: tally.before_period,
-        disallowed: tally.disallowed,
-        visitors_bytes: tally.visitors_bytes,
         ..LogFacts::default()
     }
 }
@@ -172,7 +168,7 @@ fn rule_example(sites: &[&Site], key: RuleKey) -> Option<ViolationExample> {
 }
 
 /// A bar for each day, or for each week of a long log.
-fn period_bars(days: &BTreeMap<i64, DayTally>, end: Timestamp) -> Vec<PeriodBar> {
+fn period_bars(days: &BTreeMap<i64, ByIdentity<LogCounts>>, end: Timestamp) -> Vec<PeriodBar> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else {
         return Vec::new();
     };
@@ -191,14 +187,9 @@ fn period_bars(days: &BTreeMap<i64, DayTally>, end: Timestamp) -> Vec<PeriodBar>
     for (day, counted) in days.range(first..) {
         let place = period.step_index(Timestamp(day * DAY));
         if let Some(bar) = place.and_then(|place| bars.get_mut(place)) {
-            bar.add(
-                ClientIdentity::Unverified,
-                &counted.by_crawlers.totals_at(end),
-            );
-            bar.add(
-                ClientIdentity::SuspectedImpostor,
-                &counted.by_impostors.totals_at(end),
-            );
+            for (identity, counts) in counted.iter() {
+                bar.add(identity, &counts.totals_at(end));
+            }
         }
     }
     bars

@@ -5,6 +5,7 @@
 use crate::crawlers::Registry;
 use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
+use crate::report::join_first;
 use crate::sites::DefaultSite;
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, HistoryBasis, PolicySources, load_site_at};
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A robots.txt and its publication time.
-#[derive(Debug)]
 pub struct DatedRobotsTxt {
     /// The name for messages.
     pub name: String,
@@ -23,7 +23,6 @@ pub struct DatedRobotsTxt {
 }
 
 /// The rules of an audit.
-#[derive(Debug)]
 pub struct AuditRules {
     /// Files by publication time, or the sites of the policies.
     entries: Vec<RulesVersion>,
@@ -32,7 +31,6 @@ pub struct AuditRules {
     grace: Duration,
 }
 
-#[derive(Debug)]
 struct RulesVersion {
     since: Option<Timestamp>,
     entry: SiteEntry,
@@ -40,24 +38,12 @@ struct RulesVersion {
     superseded: Vec<SupersededVersion>,
 }
 
-/// Why the rules cannot be used.
+/// Why files cannot be rules of an audit.
 #[derive(Debug, thiserror::Error)]
-pub enum RulesError {
-    /// Two files have the same publication time.
-    #[error("{0} and {1} are in force since the same moment; write `FILE@TIME` for the later one")]
-    SameTime(String, String),
-    /// A file that crawlgate cannot use.
-    #[error("{name}: {message}")]
-    Unusable {
-        /// The file.
-        name: String,
-        /// What is wrong.
-        message: String,
-    },
-}
+#[error("{0}")]
+pub struct RulesError(String);
 
 /// The site that judges a request.
-#[derive(Debug)]
 pub struct MatchedSite<'a> {
     /// Its position among [`AuditRules::site_entries`].
     pub index: usize,
@@ -78,10 +64,10 @@ impl AuditRules {
         files.sort_by_key(|file| file.since);
         for pair in files.windows(2) {
             if pair[0].since == pair[1].since {
-                return Err(RulesError::SameTime(
-                    pair[0].name.clone(),
-                    pair[1].name.clone(),
-                ));
+                return Err(RulesError(format!(
+                    "{} and {} begin at the same time; write \"FILE@TIME\" for the later one",
+                    pair[0].name, pair[1].name
+                )));
             }
         }
         let mut entries: Vec<RulesVersion> = Vec::with_capacity(files.len());
@@ -142,19 +128,43 @@ impl AuditRules {
         self.entries.iter().map(|in_force| &in_force.entry)
     }
 
+    /// The robots.txt files or policies.
+    pub fn file_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for entry in self.site_entries() {
+            let origin = entry
+                .site
+                .origin
+                .as_ref()
+                .filter(|_| self.snapshot.is_none());
+            names.push(match origin {
+                Some(file) => file.location.clone(),
+                None => entry.site.policy.source.name.to_string(),
+            });
+        }
+        names
+    }
+
+    /// The hosts of the policies; empty for files, whose rules are for every host.
+    pub fn host_names(&self) -> String {
+        let hosts = self
+            .site_entries()
+            .flat_map(|entry| &entry.site.policy.hosts);
+        join_first(
+            hosts.map(|host| host.value.to_string()).collect(),
+            MAX_HOSTS,
+        )
+    }
+
     /// The index of the policy with this name. `None` with files, whose rules are for every host.
-    pub(super) fn site_index(&self, name: &str) -> Option<usize> {
+    pub fn site_index(&self, name: &str) -> Option<usize> {
         self.snapshot.as_ref()?.site_index(name)
     }
 
     /// The site for a request. With files it depends on the time alone. With policies it depends on
     /// the host alone; a request without a host is for the only policy. `None` if no policy has the
     /// host, or there is no host and several policies.
-    pub(super) fn find_site(
-        &self,
-        host: Option<&[u8]>,
-        time: Timestamp,
-    ) -> Option<MatchedSite<'_>> {
+    pub fn find_site(&self, host: Option<&[u8]>, time: Timestamp) -> Option<MatchedSite<'_>> {
         match (&self.snapshot, host) {
             (None, _) => self.version_at(time),
             (Some(_), None) if self.entries.len() == 1 => self.get_site(0),
@@ -164,7 +174,7 @@ impl AuditRules {
     }
 
     /// The site at an index; `None` beyond the last.
-    pub(super) fn get_site(&self, index: usize) -> Option<MatchedSite<'_>> {
+    pub fn get_site(&self, index: usize) -> Option<MatchedSite<'_>> {
         Some(MatchedSite {
             index,
             entry: &self.entries.get(index)?.entry,
@@ -182,7 +192,7 @@ impl AuditRules {
 
     /// Until when a crawler may use a file from before the first known one. `cache_time` is how
     /// long the crawler is documented to keep a robots.txt.
-    pub(super) fn history_unknown_until(&self, cache_time: Duration) -> Option<Timestamp> {
+    pub fn history_unknown_until(&self, cache_time: Duration) -> Option<Timestamp> {
         let begins = self.entries.first()?.since?;
         Some(begins.plus(self.grace.max(cache_time)))
     }
@@ -191,7 +201,7 @@ impl AuditRules {
     /// the grace before it, or within `cache_time` if that is longer. The basis is `Unknown` if
     /// that span reaches back to the first known file, or has 64 files in it. Empty for an index
     /// beyond the last.
-    pub(super) fn cached_versions(
+    pub fn cached_versions(
         &self,
         index: usize,
         time: Timestamp,
@@ -227,6 +237,9 @@ impl AuditRules {
     }
 }
 
+/// The hosts that a report names.
+const MAX_HOSTS: usize = 4;
+
 /// As many as `CachedVersions` has bits for.
 const MAX_SUPERSEDED: usize = u64::BITS as usize;
 
@@ -249,13 +262,10 @@ fn compile_entry(
     let at = since.max(Timestamp(0));
     match load_site_at("robots.txt", &source, surroundings, registry, at) {
         (Some(site), _) => Ok(SiteEntry::new(site, at)),
-        (None, diagnostics) => Err(RulesError::Unusable {
-            name: file.name.clone(),
-            message: diagnostics
-                .items
-                .first()
-                .map(|found| found.message.clone())
-                .unwrap_or_default(),
-        }),
+        (None, diagnostics) => {
+            let first = diagnostics.items.first();
+            let message = first.map_or("", |found| &found.message);
+            Err(RulesError(format!("{}: {message}", file.name)))
+        }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::logs::UnreadableReason;
 use crate::record::{CountedAction, RequestCounts};
-use crate::report::ClientIdentity;
+use crate::report::{ClientIdentity, LineCounts};
 use crate::sketch::TopKSketch;
 use crate::state::history::DAY;
 use crate::time::Timestamp;
@@ -125,7 +125,8 @@ pub struct LogCounts {
 }
 
 impl LogCounts {
-    fn add(&mut self, request: &JudgedRequest<'_>) {
+    /// Counts a request.
+    pub fn add(&mut self, request: &JudgedRequest<'_>) {
         let counts = match request.older_until {
             Some(until) => self.in_doubt.entry(until).or_default(),
             None => &mut self.counted,
@@ -138,14 +139,15 @@ impl LogCounts {
         }
     }
 
-    fn merge(&mut self, other: &LogCounts) {
+    fn merge(&mut self, other: LogCounts) {
         self.counted.add_all(&other.counted);
-        for (until, counts) in &other.in_doubt {
-            self.in_doubt.entry(*until).or_default().add_all(counts);
+        for (until, counts) in other.in_doubt {
+            self.in_doubt.entry(until).or_default().add_all(&counts);
         }
     }
 
-    fn requests(&self) -> u64 {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
         let in_doubt = self.in_doubt.values().map(RequestCounts::requests);
         self.counted.requests() + in_doubt.sum::<u64>()
     }
@@ -191,86 +193,48 @@ pub struct IdentityTally {
     pub paths: TopKSketch,
 }
 
-/// The requests under one crawler's name, by identity.
+/// What was counted of the requests under one crawler's name, or of a day, by identity.
 #[derive(Default)]
-pub struct CrawlerTally([IdentityTally; ClientIdentity::VARIANTS.len()]);
+pub struct ByIdentity<T>([T; ClientIdentity::VARIANTS.len()]);
 
-impl CrawlerTally {
+impl<T> ByIdentity<T> {
     /// The counts of clients of this identity.
-    pub fn get_mut(&mut self, identity: ClientIdentity) -> &mut IdentityTally {
+    pub fn get_mut(&mut self, identity: ClientIdentity) -> &mut T {
         &mut self.0[identity as usize]
     }
 
-    /// The identities that have requests.
-    pub fn iter(&self) -> impl Iterator<Item = (ClientIdentity, &IdentityTally)> {
-        let identities = ClientIdentity::VARIANTS.iter().copied();
-        identities
-            .zip(&self.0)
-            .filter(|(_, row)| row.counts.requests() > 0)
+    /// Every identity with its counts.
+    pub fn iter(&self) -> impl Iterator<Item = (ClientIdentity, &T)> {
+        ClientIdentity::VARIANTS.iter().copied().zip(&self.0)
     }
 
-    fn merge(&mut self, other: CrawlerTally) {
-        for (row, other) in self.0.iter_mut().zip(other.0) {
-            row.merge(other);
+    fn merge(&mut self, other: ByIdentity<T>, merge: fn(&mut T, T)) {
+        for (own, theirs) in self.0.iter_mut().zip(other.0) {
+            merge(own, theirs);
         }
-    }
-}
-
-/// The requests of crawlers on one day.
-#[derive(Default)]
-pub struct DayTally {
-    /// Requests of clients that may be the crawler.
-    pub by_crawlers: LogCounts,
-    /// Requests of suspected impostors.
-    pub by_impostors: LogCounts,
-}
-
-impl DayTally {
-    /// Counts a request.
-    pub fn add(&mut self, identity: ClientIdentity, request: &JudgedRequest<'_>) {
-        match identity {
-            ClientIdentity::Verified | ClientIdentity::Unverified => self.by_crawlers.add(request),
-            ClientIdentity::SuspectedImpostor | ClientIdentity::Impostor => {
-                self.by_impostors.add(request);
-            }
-        }
-    }
-
-    fn merge(&mut self, other: &DayTally) {
-        self.by_crawlers.merge(&other.by_crawlers);
-        self.by_impostors.merge(&other.by_impostors);
     }
 }
 
 /// The counts of an audit.
 #[derive(Default)]
 pub struct AuditTally {
-    pub lines: u64,
+    pub lines: LineCounts,
     pub unreadable: BTreeMap<UnreadableReason, u64>,
     pub examples: Vec<UnreadableExample>,
-    pub no_request: u64,
-    pub server_messages: u64,
-    pub no_user_agent: u64,
-    pub no_host: u64,
-    pub other_hosts: u64,
-    pub before_period: u64,
     /// Whether any request has a user agent, by the index of the input. Without an entry, the
     /// format has no user agents.
     pub has_user_agents: BTreeMap<usize, bool>,
     pub visitors: u64,
-    pub visitors_bytes: u64,
     /// Visits by the id of the service that sent them.
     pub visits: BTreeMap<&'static str, u64>,
     /// Whether any request has a referrer: a log without them has no visits.
     pub has_referers: bool,
-    /// Requests that were disallowed when they came.
-    pub disallowed: u64,
     /// The times of all requests for a judged host.
     pub span: TimeRange,
     /// By days since 1970.
-    pub days: BTreeMap<i64, DayTally>,
+    pub days: BTreeMap<i64, ByIdentity<LogCounts>>,
     /// By the crawler's label.
-    pub rows: AHashMap<Box<str>, CrawlerTally>,
+    pub rows: AHashMap<Box<str>, ByIdentity<IdentityTally>>,
     pub urls: TopKSketch,
     /// Unknown bots by what they call themselves.
     pub unknown_bots: TopKSketch,
@@ -306,7 +270,7 @@ impl IdentityTally {
 
     /// Adds what another worker has counted.
     fn merge(&mut self, other: IdentityTally) {
-        self.counts.merge(&other.counts);
+        self.counts.merge(other.counts);
         self.disallowed_bytes += other.disallowed_bytes;
         self.violation_times.add(other.violation_times);
         self.paths.merge(other.paths);
@@ -318,7 +282,7 @@ impl IdentityTally {
 
 impl AuditTally {
     /// The counts of the UTC day of this time. `None` for a new day when there are too many.
-    pub fn day_mut(&mut self, time: Timestamp) -> Option<&mut DayTally> {
+    pub fn day_mut(&mut self, time: Timestamp) -> Option<&mut ByIdentity<LogCounts>> {
         let day = time.0.div_euclid(DAY);
         if self.days.len() >= MAX_DAYS && !self.days.contains_key(&day) {
             return None;
@@ -360,28 +324,22 @@ impl AuditTally {
         self.examples.extend(other.examples);
         self.examples.sort();
         self.examples.truncate(MAX_EXAMPLES);
-        self.no_request += other.no_request;
-        self.server_messages += other.server_messages;
-        self.no_user_agent += other.no_user_agent;
-        self.no_host += other.no_host;
-        self.other_hosts += other.other_hosts;
-        self.before_period += other.before_period;
         for (input, has_one) in other.has_user_agents {
             *self.has_user_agents.entry(input).or_default() |= has_one;
         }
         self.visitors += other.visitors;
-        self.visitors_bytes += other.visitors_bytes;
         for (service, visits) in other.visits {
             *self.visits.entry(service).or_default() += visits;
         }
         self.has_referers |= other.has_referers;
-        self.disallowed += other.disallowed;
         self.span.add(other.span);
         for (day, counts) in other.days {
-            self.days.entry(day).or_default().merge(&counts);
+            let known = self.days.entry(day).or_default();
+            known.merge(counts, LogCounts::merge);
         }
         for (label, row) in other.rows {
-            self.rows.entry(label).or_default().merge(row);
+            let known = self.rows.entry(label).or_default();
+            known.merge(row, IdentityTally::merge);
         }
         self.urls.merge(other.urls);
         self.unknown_bots.merge(other.unknown_bots);

@@ -6,7 +6,7 @@
 
 use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
-use super::tally::{AuditTally, CrawlerTally, JudgedRequest, TimeRange};
+use super::tally::{AuditTally, ByIdentity, JudgedRequest, TimeRange};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
 use crate::identity::{KnownList, ListLookup, PublishedLists, RegistryMeans, is_directory};
 use crate::logs::{LineFormat, LineReader, LogLine, LogRecord};
@@ -117,7 +117,7 @@ impl<'a> AuditWorker<'a> {
             if text.is_empty() {
                 continue;
             }
-            self.tally.lines += 1;
+            self.tally.lines.lines += 1;
             match reader.parse(text) {
                 Ok(LogLine::Request(record)) => {
                     let user_agent = record.user_agent.as_deref();
@@ -125,8 +125,8 @@ impl<'a> AuditWorker<'a> {
                         has_user_agent.max(user_agent.map(|user_agent| !user_agent.is_empty()));
                     self.count_request(&record);
                 }
-                Ok(LogLine::NoRequest) => self.tally.no_request += 1,
-                Ok(LogLine::ServerMessage) => self.tally.server_messages += 1,
+                Ok(LogLine::NoRequest) => self.tally.lines.no_request += 1,
+                Ok(LogLine::ServerMessage) => self.tally.lines.server_messages += 1,
                 Err(reason) => self.tally.add_unreadable(chunk.input, line, reason, text),
             }
         }
@@ -162,16 +162,16 @@ impl<'a> AuditWorker<'a> {
     /// count as visitors'.
     fn count_request(&mut self, record: &LogRecord<'_>) {
         if self.options.since.is_some_and(|since| record.time < since) {
-            self.tally.before_period += 1;
+            self.tally.lines.before_period += 1;
             return;
         }
         let wanted = self.options.site.as_deref().map(str::as_bytes);
         let host = record.host.as_deref().or(wanted);
         let Some(found) = self.find_wanted_site(record) else {
             let count = if host.is_some() {
-                &mut self.tally.other_hosts
+                &mut self.tally.lines.other_hosts
             } else {
-                &mut self.tally.no_host
+                &mut self.tally.lines.no_host
             };
             *count += 1;
             return;
@@ -179,7 +179,7 @@ impl<'a> AuditWorker<'a> {
         self.tally.span.add(TimeRange::from_instant(record.time));
         self.tally.has_referers |= record.referer.is_some();
         let Some(user_agent) = record.user_agent.as_deref() else {
-            self.tally.no_user_agent += 1;
+            self.tally.lines.no_user_agent += 1;
             return;
         };
         let is_challenge = is_challenge(&record.method, &record.target);
@@ -193,7 +193,7 @@ impl<'a> AuditWorker<'a> {
         match claim {
             claim if is_challenge || claim == Claim::Visitor => {
                 self.tally.visitors += 1;
-                self.tally.visitors_bytes += record.bytes;
+                self.tally.lines.visitors_bytes += record.bytes;
                 if !is_challenge {
                     self.count_visit(record, host.unwrap_or_default());
                 }
@@ -276,7 +276,7 @@ impl<'a> AuditWorker<'a> {
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let rows = &mut self.tally.rows;
         if !rows.contains_key(label) {
-            rows.insert(label.into(), CrawlerTally::default());
+            rows.insert(label.into(), ByIdentity::default());
         }
         let Some(rows) = rows.get_mut(label) else {
             return;
@@ -300,10 +300,10 @@ impl<'a> AuditWorker<'a> {
             row.paths.add(&printable_path(&record.target), true);
         }
         if let Some(day) = self.tally.day_mut(record.time) {
-            day.add(identity, &judged);
+            day.get_mut(identity).add(&judged);
         }
         if judged.is_disallowed() {
-            self.tally.disallowed += 1;
+            self.tally.lines.disallowed += 1;
             self.count_url(record);
         }
         if claim == Claim::UnknownBot {

@@ -4,8 +4,7 @@
 
 use super::origin_copy::OriginFlags;
 use super::report::ReportFlags;
-use super::tester::NamedRobotsTxt;
-use super::{Failure, Result, default_paths, file_failure, now, policies, print_message, tester};
+use super::{Failure, Result, default_paths, file_failure, now, policies, tester};
 use crate::audit::{
     self, AuditOptions, AuditProgress, AuditRules, DatedRobotsTxt, LogInput, PublishedNetworks,
 };
@@ -23,50 +22,58 @@ use ipnet::IpNet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Report from access logs which crawlers fetched what robots.txt disallows
+/// Find in access logs which crawlers fetched what robots.txt disallows
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  crawlgate audit --robots robots.txt access.log access.log.*.gz
+  crawlgate audit --robots old.txt --robots robots.txt@2026-11-01 access.log --html report.html
+  crawlgate audit --policies policies --fail-on violation access.log
+  crawlgate audit --robots robots.txt --since 7d --crawler gptbot /var/log/nginx
+  crawlgate audit --robots robots.txt --map user_agent=ua,path=http.url app.jsonl
+  zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
+
+Exit codes: 0 fine, 1 --fail-on found something, 2 wrong usage, 3 a file or too many lines cannot be read.")]
 pub struct Arguments {
-    /// Access logs, or directories of them, in any order, plain, gzip or zstd; `-` for standard input
+    /// Access logs or directories of them (plain, gzip or zstd) in any order, or - for standard input
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
-    /// A robots.txt (a file, or an http(s) URL) and since when it was in force; may be repeated
+    /// A robots.txt (a file or http(s) URL), and since when it was in force; may be repeated
     #[arg(long, value_name = "FILE[@TIME]", conflicts_with = "policies")]
     robots: Vec<String>,
-    /// Judge by the policies of this directory, as if they had been in force all the time
+    /// Judge by the policies in this directory, as if they had always been in force
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
-    /// How long a crawler may use a copy of a robots.txt
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
+    /// How long a crawler may use an older robots.txt
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = crate::yaml::parse_duration)]
     grace: Duration,
-    /// How far back at least, as for `report` [default: all requests]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    /// How far back, like 12h or 7d, as in crawlgate report [default: all requests]
+    #[arg(long, value_name = "DURATION", value_parser = crate::yaml::parse_duration, allow_hyphen_values = true)]
     since: Option<Duration>,
-    /// Only this site: a host, or the name of a policy; lines without a host are taken to be for it
-    #[arg(long, value_name = "SITE", alias = "host")]
+    /// Only this site, by host or policy name; lines without a host count as this site's
+    #[arg(long, alias = "host")]
     site: Option<String>,
-    /// Only this crawler, by its id or token; `other` for unknown bots
-    #[arg(long, value_name = "CRAWLER")]
+    /// Only this crawler, by id or token; other is all unknown bots
+    #[arg(long)]
     crawler: Option<String>,
-    /// The form of the lines: the name of a format, or one as in nginx's log_format
-    #[arg(long, value_name = "LOG_FORMAT")]
+    /// The format of the lines, by name or as in nginx's log_format [default: detected]
+    #[arg(long)]
     log_format: Option<String>,
     /// The keys of JSON lines, like user_agent=ua,path=http.url
     #[arg(long, value_name = "FIELD=KEY,...", conflicts_with = "log_format", value_parser = KeyMap::parse)]
     map: Option<KeyMap>,
-    /// A network of proxies whose addresses in a list (as in X-Forwarded-For) are not the client's;
-    /// may be repeated
+    /// The network of a proxy, whose addresses in X-Forwarded-For are not clients; may be repeated
     #[arg(long, value_name = "CIDR", value_parser = super::run::parse_network)]
     trusted_proxy: Vec<IpNet>,
-    /// Exit with 3 if more of the lines cannot be read [default: 10%; with --fail-on, 0%]
+    /// Exit with 3 if more lines cannot be read [default: 10%, or 0% with --fail-on]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     max_unreadable: Option<f64>,
-    /// Exit with 1 if there is any: `violation` counts as against the rules, `disallowed` is any
-    /// request that the rules disallow
+    /// Exit with 1 for a violation (a request that certainly broke the rules), or for any disallowed
+    /// request
     #[arg(long, value_name = "KIND")]
     fail_on: Option<FailOn>,
-    /// The published networks of crawlers: `yes` fetches them, or a directory or URL as in
-    /// `identity.lists` [default: what crawlgate has in its state directory]
+    /// The published networks of crawlers: yes (fetch them), a directory, or a URL [default: those in
+    /// the state directory]
     #[arg(long, value_name = "FROM")]
     lists: Option<ListSource>,
     #[command(flatten)]
@@ -81,20 +88,9 @@ enum FailOn {
     Disallowed,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  crawlgate audit --robots robots.txt access.log access.log.*.gz
-  crawlgate audit --robots old.txt --robots robots.txt@2026-11-01T12:00:00Z access.log --html report.html
-  crawlgate audit --policies policies --fail-on violation access.log
-  crawlgate audit --robots robots.txt --since 7d --crawler gptbot /var/log/nginx
-  crawlgate audit --robots robots.txt --map user_agent=ua,path=http.url app.jsonl
-  zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
-
-Exit codes: 0 fine, 1 what --fail-on names was found, 2 wrong usage, 3 a file or too many lines could not be read.";
-
-const NO_RULES_HELP: &str = "crawlgate audit needs the rules that the requests are judged by: give the site's robots.txt with \
-                        `--robots robots.txt` (or its URL), or policies with `--policies DIR`. If the file was changed \
-                        meanwhile, give each version with the time it came into force: `--robots FILE@2026-11-01`";
+const NO_RULES_HELP: &str = "the rules are missing: give the site's robots.txt with --robots FILE (or its URL), or policies with \
+                        --policies DIR. If robots.txt changed meanwhile, give each version with its first day: --robots \
+                        FILE@2026-11-01";
 
 /// Audits the logs and prints the report. Fails if too many lines are unreadable, or if `--fail-on`
 /// finds something.
@@ -143,9 +139,7 @@ pub fn find_logs(paths: &[PathBuf], format: &LineFormat) -> Result<Vec<LogInput>
     }
     let stdin = inputs.iter().filter(|input| **input == LogInput::Stdin);
     if stdin.count() > 1 {
-        return Err(Failure::Usage(
-            "`-` is given twice; standard input can be read once".into(),
-        ));
+        fail!(Usage, "- is given twice; standard input can be read once");
     }
     audit::sort_by_time(&mut inputs, format);
     Ok(inputs)
@@ -163,9 +157,10 @@ fn crawler_label(name: &str, rules: &AuditRules, registry: &Registry) -> Result<
     if is_known {
         return Ok(name.to_owned());
     }
-    Err(Failure::Usage(format!(
-        "--crawler {name}: no crawler has this id or token; `crawlgate crawlers` lists them"
-    )))
+    fail!(
+        Usage,
+        "--crawler {name}: no crawler has this id or token; \"crawlgate crawlers\" lists them"
+    )
 }
 
 /// The default of --max-unreadable: rotation cuts a line here and there.
@@ -176,18 +171,24 @@ const MAX_UNREADABLE: f64 = 0.1;
 fn check_outcome(report: &Report, log: &LogFacts, arguments: &Arguments) -> Result {
     if let Some(damaged) = log.damaged.first() {
         let message = damaged.message();
-        return Err(Failure::Runtime(format!(
+        fail!(
+            Runtime,
             "{message} The report lacks what comes after; unpack the log again"
-        )));
+        );
     }
-    if log.unreadable > 0 && log.unreadable >= log.lines - log.server_messages {
-        if log
-            .unreadable_reasons
-            .contains_key(UnreadableReason::Utf16.id())
-        {
-            return Err(Failure::Runtime(
-                "the log is in UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 LOG".into(),
-            ));
+    if log.unreadable > 0 && log.unreadable >= log.counts.lines - log.counts.server_messages {
+        let has = |reason: UnreadableReason| log.unreadable_reasons.contains_key(reason.id());
+        if has(UnreadableReason::MissingKey) {
+            fail!(
+                Runtime,
+                "no line has all keys of --map; compare the keys with a line of the log"
+            );
+        }
+        if has(UnreadableReason::Utf16) {
+            fail!(
+                Runtime,
+                "the log is in UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 LOG"
+            );
         }
         return all_unreadable();
     }
@@ -197,10 +198,11 @@ fn check_outcome(report: &Report, log: &LogFacts, arguments: &Arguments) -> Resu
         arguments.max_unreadable.unwrap_or(MAX_UNREADABLE),
     )?;
     if let Some(name) = log.without_user_agents.first() {
-        return Err(Failure::Runtime(format!(
-            "no request in {name} has a user agent, so all of them count as requests by tools. If its lines have user agents, \
-             name their place with $http_user_agent in --log-format; if not, leave the log out"
-        )));
+        fail!(
+            Runtime,
+            "no request in {name} has a user agent, so crawlers cannot be told apart. If its lines have user agents, show where \
+             with $http_user_agent in --log-format; if not, omit the log"
+        );
     }
     let Some(fail_on) = arguments.fail_on else {
         return Ok(());
@@ -211,7 +213,7 @@ fn check_outcome(report: &Report, log: &LogFacts, arguments: &Arguments) -> Resu
 
 /// Fails if more than a share (`max`, from 0 to 1) of all lines but messages of servers are `lost`.
 fn check_readable(log: &LogFacts, lost: u64, max: f64) -> Result {
-    let lines = log.lines - log.server_messages;
+    let lines = log.counts.lines - log.counts.server_messages;
     if lost as f64 <= max * lines as f64 {
         return Ok(());
     }
@@ -222,13 +224,14 @@ fn check_readable(log: &LogFacts, lost: u64, max: f64) -> Result {
     let reason = reason.map_or_else(String::new, |(reason, _)| {
         format!(", most of them because of {reason}")
     });
-    Err(Failure::Runtime(format!(
+    fail!(
+        Runtime,
         "{} of {} could not be read or judged{reason}. The report lacks them. Describe the lines with --log-format, or allow \
          more of them with --max-unreadable (now {} %)",
         thousands(lost),
         plural(thousands(lines), "line"),
         max * 100.0
-    )))
+    )
 }
 
 /// A check that found nothing passes only if nothing was lost. Fails for more lost lines than `max`
@@ -236,20 +239,21 @@ fn check_readable(log: &LogFacts, lost: u64, max: f64) -> Result {
 fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Result {
     check_readable(
         log,
-        log.unreadable + log.no_user_agent + log.no_host,
+        log.unreadable + log.counts.no_user_agent + log.counts.no_host,
         max.unwrap_or(0.0),
     )?;
     let rows = report.crawlers.iter();
     let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
-    let left_out = log.other_hosts + log.before_period;
+    let left_out = log.counts.other_hosts + log.counts.before_period;
     if judged == 0 {
-        return Err(Failure::Runtime(format!(
-            "no request was judged: of {}, {} are to other hosts or before --since, and {} are messages of servers. Compare \
-             the hosts of the log with --site or the policies, and give the access log",
-            plural(thousands(log.lines), "line"),
+        fail!(
+            Runtime,
+            "no request was judged: of {}, {} are for other hosts or before --since, and {} are messages of servers. Is this \
+             the access log, and are its hosts those of --site or of the policies?",
+            plural(thousands(log.counts.lines), "line"),
             plural(thousands(left_out), "request"),
-            plural(thousands(log.server_messages), "line"),
-        )));
+            plural(thousands(log.counts.server_messages), "line"),
+        );
     }
     Ok(())
 }
@@ -273,9 +277,9 @@ fn check_fail_on(report: &Report, log: &LogFacts, fail_on: FailOn) -> Result {
             )),
             thousands(broke(|row| row.identity.is_none())),
         ),
-        FailOn::Disallowed if log.disallowed > 0 => format!(
+        FailOn::Disallowed if log.counts.disallowed > 0 => format!(
             "{} disallowed, and --fail-on disallowed is set",
-            plural(thousands(log.disallowed), "request")
+            plural(thousands(log.counts.disallowed), "request")
         ),
         _ => return Ok(()),
     }))
@@ -299,10 +303,11 @@ pub fn parse_log_format(format: Option<&str>, map: Option<&KeyMap>) -> Result<Li
         return Ok(LineFormat::Known(known));
     }
     if !format.contains('$') {
-        return Err(Failure::Usage(format!(
-            "--log-format: there is no format `{format}`; the formats are {}, or write one as for nginx's log_format",
+        fail!(
+            Usage,
+            "--log-format: there is no format \"{format}\"; the formats are {}, or write one as in nginx's log_format",
             KnownFormat::names()
-        )));
+        );
     }
     let pattern = LogFormatString::parse(format)
         .map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
@@ -331,7 +336,7 @@ fn load_rules(arguments: &Arguments, registry: &'static Registry) -> Result<Audi
 fn load_policy_rules(directory: &Path, origin: &OriginFlags) -> Result<AuditRules> {
     let origins = origin.read()?;
     let loaded = policies::load_policies(&[directory.to_owned()], &origins)?;
-    policies::print_policy_findings(&loaded, true);
+    policies::print_errors(&loaded);
     if loaded.iter().any(|file| file.site.is_none()) {
         return Err(Failure::Findings);
     }
@@ -350,20 +355,24 @@ fn read_dated_robots_txt(value: &str) -> Result<DatedRobotsTxt> {
             None if Path::new(value).exists() || value.contains("://") => (value, None),
             None => {
                 let example = "2026-11-01 or 2026-11-01T12:00:00Z";
-                return Err(Failure::Usage(format!(
-                    "--robots {value}: `{time}` is no time; write it like {example}"
-                )));
+                fail!(
+                    Usage,
+                    "--robots {value}: \"{time}\" is not a time; write it like {example}"
+                );
             }
         },
         None => (value, None),
     };
     if source == "-" {
-        return Err(Failure::Usage(
-            "--robots takes a file or a URL; standard input is for logs".into(),
-        ));
+        fail!(
+            Usage,
+            "--robots takes a file or a URL; standard input is for logs"
+        );
     }
-    let NamedRobotsTxt { name, bytes, .. } = tester::read_rules(source, "judge by")?;
-    Ok(DatedRobotsTxt { name, bytes, since })
+    Ok(DatedRobotsTxt {
+        since,
+        ..tester::read_rules(source, "judge by")?
+    })
 }
 
 /// The line of progress: lines and rate, and, if the size is known, a bar and the time left.
@@ -402,11 +411,6 @@ fn parse_percent(written: &str) -> Result<f64, &'static str> {
         .ok_or("write a percentage from 0% to 100%")
 }
 
-/// A duration as in policies.
-pub fn parse_duration(written: &str) -> Result<Duration, &'static str> {
-    crate::yaml::parse_duration(written).ok_or("not a duration like 24h or 30m")
-}
-
 /// The networks from the source of `--lists`, else from the state directory. `None` if there are
 /// none. Without both flags, an unreadable default state directory only gives a message.
 fn load_networks(
@@ -424,7 +428,7 @@ fn load_networks(
             };
             Ok(
                 stored_networks(&directory, registry).unwrap_or_else(|error| {
-                    print_message(&format!("crawlgate: {error}; impostors are not looked for"));
+                    print_message!("note: {error}; crawlers are not verified");
                     None
                 }),
             )
@@ -453,8 +457,8 @@ fn lists_from_facts(registry: &Registry, facts: &StoredFacts) -> (RegistryMeans,
 /// Fails if no list could be fetched.
 fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNetworks> {
     let (means, lists) = lists_from_facts(registry, &StoredFacts::default());
-    let wanted: Vec<ListIndex> = lists
-        .all()
+    let wanted: Vec<ListIndex> = means
+        .lists()
         .filter(|(_, url)| !is_directory(url))
         .map(|(list, _)| list)
         .collect();
@@ -468,12 +472,12 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
         .filter(|update| update.result.is_failure())
         .collect();
     if let Some(ListUpdate { url, error, .. }) = failed.first() {
-        print_message(&format!(
-            "crawlgate: {} of {} lists could not be had, the first is {url}: {}. Their crawlers stay unverified",
+        print_message!(
+            "crawlgate: {} of {} lists of networks could not be fetched, the first is {url}: {}. Their crawlers are not verified",
             failed.len(),
             updates.len(),
             error.as_deref().unwrap_or_default()
-        ));
+        );
     }
     PublishedNetworks::new(means, lists, now()).ok_or_else(|| {
         let absent = updates
@@ -482,11 +486,12 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
         let absent = absent.min_by_key(|update| update.url.len());
         Failure::Runtime(match (from, absent) {
             (ListSource::Directory(directory), Some(absent)) => format!(
-                "{} has none of the lists. A list is below the directory under its URL, like {}",
+                "{} has none of the lists. Put each list there under its URL, like {}",
                 directory.display(),
                 directory.join(list_file_name(&absent.url)).display()
             ),
-            _ => "none of the lists of --lists could be had".to_owned(),
+            _ => "none of the lists could be fetched. If you have them as files, name their directory with --lists DIR"
+                .to_owned(),
         })
     })
 }

@@ -5,14 +5,13 @@ use super::Result;
 use clap::CommandFactory;
 use std::io::{self, Write};
 
-/// Print the completion script of a shell
+/// Print shell completions
 #[derive(clap::Args)]
 #[command(
-    after_help = "For bash: crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate"
+    after_help = "For bash:\n  crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate"
 )]
 pub struct Arguments {
     /// The shell
-    #[arg(value_enum)]
     shell: clap_complete::Shell,
 }
 

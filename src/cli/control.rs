@@ -1,21 +1,71 @@
-//! [`ControlFlag`]: the flag `--control`, which names the control socket of the running crawlgate.
-//! [`ControlFlag::send`] sends a request there. Every command that needs the running process uses
-//! it, such as `pause`, `reload` and `status`.
+//! The flags by which a command finds crawlgate. [`ControlFlag`] (`--control`) names the control
+//! socket of the running process, and sends requests there. [`StateFlag`] (`--state`) names the
+//! state directory. Both come with [`ConfigFlag`] (`--config`): the settings file, which names the
+//! socket and the directory, too.
 
-use super::{Failure, Result, default_paths, print_message};
+use super::{Failure, Result, default_paths, server_flags};
 use crate::admin::control::{ControlError, ControlRequest, ControlResponse, send_request};
 use crate::finding::Finding;
-use std::path::PathBuf;
+use crate::settings::Settings;
+use std::path::{Path, PathBuf};
 
-/// The flag `--control`.
+/// The flag `--config`.
 #[derive(clap::Args)]
-pub struct ControlFlag {
-    /// The control socket of the running crawlgate [default: where `run` puts it]
-    #[arg(long, value_name = "PATH")]
-    control: Option<PathBuf>,
+pub struct ConfigFlag {
+    /// The settings file, which names the control socket and the state directory
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
-/// The flags `--json` and `--control`.
+impl ConfigFlag {
+    /// The settings of the file. Prints its mistakes, and fails if there are any.
+    pub fn settings(&self) -> Result<Option<Settings>> {
+        let file = self.config.as_deref();
+        file.map(server_flags::load_settings_alone).transpose()
+    }
+
+    /// The state directory: that of the flag `--state`, else that of the file, else the default.
+    pub fn state_directory(&self, flag: Option<&Path>) -> Result<PathBuf> {
+        if let Some(directory) = flag {
+            return Ok(directory.to_owned());
+        }
+        let settings = self.settings()?;
+        let directory =
+            settings.map_or_else(default_paths::state_directory, |settings| settings.state);
+        directory.ok_or_else(|| {
+            Failure::Usage("there is no state directory here; name one with --state DIR".into())
+        })
+    }
+}
+
+/// The flags `--state` and `--config`.
+#[derive(clap::Args)]
+pub struct StateFlag {
+    /// The state directory [default: as in --config, or where run puts it]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFlag,
+}
+
+impl StateFlag {
+    /// The directory of the flags, else the default one.
+    pub fn path_or_default(&self) -> Result<PathBuf> {
+        self.config.state_directory(self.state.as_deref())
+    }
+}
+
+/// The flags `--control` and `--config`.
+#[derive(clap::Args)]
+pub struct ControlFlag {
+    /// The control socket [default: as in --config, or where run puts it]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    #[command(flatten)]
+    pub config: ConfigFlag,
+}
+
+/// The flags `--json`, `--control` and `--config`.
 #[derive(clap::Args)]
 pub struct ControlOutputFlags {
     /// Print JSON
@@ -26,18 +76,23 @@ pub struct ControlOutputFlags {
 }
 
 impl ControlFlag {
-    /// The path of the socket: that of `--control`, else the default path.
+    /// The path of the socket: that of `--control`, else that of the settings file, else the default.
     pub fn path(&self) -> Result<PathBuf> {
-        let path = self
-            .control
-            .clone()
-            .or_else(default_paths::control_socket_to_connect);
+        if let Some(path) = &self.control {
+            return Ok(path.clone());
+        }
+        let settings = self.config.settings()?;
+        let default = default_paths::control_socket_to_serve();
+        let path = match settings.filter(|settings| settings.control != default) {
+            Some(settings) => settings.control,
+            None => default_paths::control_socket_to_connect(),
+        };
         path.ok_or_else(|| {
-            Failure::Usage("found no place for a control socket; name it with --control".into())
+            Failure::Usage("there is no control socket here; name one with --control PATH".into())
         })
     }
 
-    /// Like [`ControlFlag::send`]. `None` if no crawlgate listens at the default path.
+    /// Like [`ControlFlag::send`]. `None` if no crawlgate answers, and `--control` is not given.
     pub fn send_if_running(&self, request: &ControlRequest) -> Result<Option<ControlResponse>> {
         match send_request(&self.path()?, request) {
             Err(ControlError::NotRunning { .. }) if self.control.is_none() => Ok(None),
@@ -59,13 +114,14 @@ impl ControlFlag {
 /// Prints why a change is not fully in force, or may be lost at a restart.
 pub fn print_warnings(warnings: &[Finding]) {
     for warning in warnings {
-        print_message(&format!("warning: {warning}"));
+        print_message!("warning: {warning}");
     }
 }
 
 /// The failure for a response to another request, as another version of crawlgate may send it.
 pub fn unexpected_response() -> Result {
-    Err(Failure::Runtime(
-        "the running crawlgate gave an unexpected answer; it may be another version".into(),
-    ))
+    fail!(
+        Runtime,
+        "the answer of the running crawlgate cannot be read; it may be another version"
+    )
 }

@@ -3,8 +3,8 @@
 //! and shows each step. [`update_lists`] (`--update`) makes the running crawlgate fetch the lists
 //! of networks that operators publish for their crawlers.
 
-use super::control::ControlFlag;
-use super::{Failure, Result, control, findings_unless, now, print_result, server_flags};
+use super::control::{ConfigFlag, ControlFlag};
+use super::{Failure, Result, control, findings_unless, now, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
 use crate::facts::StoredFacts;
@@ -19,7 +19,6 @@ use askama::Template;
 use serde::Serialize;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// After this time a second result of reverse DNS decides.
@@ -27,9 +26,9 @@ const CONFIRMATION_DELAY: Duration = Duration::from_secs(600);
 
 /// `identity` of the settings file. Without a file, outgoing requests are allowed, because the
 /// operator typed the command.
-pub fn identity_settings(file: Option<&Path>) -> Result<IdentitySettings> {
-    match file.map(server_flags::load_settings_file).transpose()? {
-        Some(file) => Ok(file.identity),
+pub fn identity_settings(config: &ConfigFlag) -> Result<IdentitySettings> {
+    match config.settings()? {
+        Some(settings) => Ok(settings.identity),
         None => Ok(IdentitySettings {
             outgoing: true,
             ..IdentitySettings::default()
@@ -48,8 +47,11 @@ enum ProofResult {
     Unverified,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Template)]
+#[template(path = "crawler_proof.txt")]
 struct AddressVerification<'a> {
+    #[serde(skip)]
+    name: &'a str,
     crawler: &'a str,
     address: IpAddr,
     outcome: ProofResult,
@@ -101,7 +103,7 @@ pub fn verify_address(
     };
     // As the server finds it if reverse DNS says the same again.
     let [found, repeated] = [now, later].map(|at| {
-        if let Some(DnsConfirmation::Definite(names, ttl)) = &confirmation {
+        if let Some(Ok((names, ttl))) = &confirmation {
             proofs.names.record_answer(address, names.clone(), *ttl, at);
         }
         proofs.evaluate(&claimed, at).0
@@ -114,24 +116,15 @@ pub fn verify_address(
     };
     let Crawler { id, name, .. } = registry.get(crawler);
     let verification = AddressVerification {
+        name,
         crawler: id,
         address,
         outcome,
         proof: found.proof.name(),
         steps,
     };
-    let verification = &verification;
-    print_result(json, verification, ProofText { name, verification })?;
+    print_result(json, &verification, &verification)?;
     findings_unless(outcome == ProofResult::Verified)
-}
-
-/// The steps and the result, as text.
-#[derive(Template)]
-#[template(path = "crawler_proof.txt")]
-struct ProofText<'a> {
-    /// The name of the crawler.
-    name: &'a str,
-    verification: &'a AddressVerification<'a>,
 }
 
 /// Reads each list of the crawler's operator, and returns a step for each: whether it has the
@@ -169,7 +162,7 @@ fn ask_lists(
                 }
                 None => format!("{} networks, none of this kind of address", update.networks),
             },
-            (None, None) => "the directory of `identity.lists` has no file for it".to_owned(),
+            (None, None) => "the directory of identity.lists has no file for it".to_owned(),
         };
         steps.push(DnsQueryStep::new(update.url, outcome, began));
     }
@@ -180,7 +173,7 @@ fn ask_lists(
 fn skipped_step(asked: String) -> DnsQueryStep {
     DnsQueryStep {
         asked,
-        said: "not asked: `identity.outgoing` of the settings is no".to_owned(),
+        said: "not asked: identity.outgoing is no in the settings".to_owned(),
         milliseconds: 0,
     }
 }

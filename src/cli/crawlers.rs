@@ -2,7 +2,7 @@
 //! registry, or the crawler that a `User-Agent` claims to be. [`identify_lines`] does the latter
 //! for each line of standard input. `--verify` and `--update` are in `crawler_proof`.
 
-use super::{Failure, Result, control, crawler_proof, print_result};
+use super::{Failure, Result, control, crawler_proof, print_result, read_line};
 use crate::crawlers::{
     Claim, Crawler, CrawlerIndex, Purpose, Registry, RobotsObedience, self_given_name,
 };
@@ -11,20 +11,29 @@ use crate::robots::Dialect;
 use askama::Template;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 /// Longer lines of standard input are cut. Only 4,096 bytes of a user agent count.
 const MAX_LINE: u64 = 16 * 1024;
 
-/// List the known crawlers, show one, or identify a user agent
+/// List the known crawlers, show one, or identify a user agent or address
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawlgate crawlers --purpose training
+  crawlgate crawlers GPTBot
+  crawlgate crawlers --identify 'Mozilla/5.0 (compatible; GPTBot/1.2)'
+  crawlgate crawlers --verify 66.249.66.1 --as Googlebot
+
+--verify uses the published networks and reverse DNS, or what identity allows in the settings file of --config.
+
+Exit codes: 0 fine, 1 not verified, no such crawler, or a list could not be fetched, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
     /// The id, name or token of a crawler
-    #[arg(value_name = "NAME", conflicts_with_all = ["identify", "purpose"])]
+    #[arg(conflicts_with_all = ["identify", "purpose"])]
     name: Option<String>,
-    /// Show the crawler that this user agent claims to be; `-`: of each line of standard input
+    /// Show which crawler a user agent claims to be; - reads user agents from standard input
     #[arg(
         long,
         value_name = "UA",
@@ -35,10 +44,10 @@ pub struct Arguments {
     /// Only crawlers of this purpose
     #[arg(long, value_parser = purpose_parser())]
     purpose: Option<Purpose>,
-    /// Look up whether this address is that of the crawler in --as, and show each step
+    /// Check whether this address belongs to the crawler in --as, and show each step
     #[arg(long, value_name = "ADDRESS", requires = "as_crawler", conflicts_with_all = ["name", "identify", "purpose"])]
     verify: Option<IpAddr>,
-    /// The id, name or token of the crawler for --verify
+    /// The crawler for --verify, by id, name or token
     #[arg(
         long = "as",
         id = "as_crawler",
@@ -46,11 +55,7 @@ pub struct Arguments {
         requires = "verify"
     )]
     claimed: Option<String>,
-    /// The settings file whose `identity` says where --verify looks [default: published lists, and
-    /// the system's name servers]
-    #[arg(long, value_name = "FILE", requires = "verify")]
-    config: Option<PathBuf>,
-    /// Have the running crawlgate fetch the published lists now, and say what changed
+    /// Make the running crawlgate fetch the published networks of crawlers now
     #[arg(long, conflicts_with_all = ["name", "identify", "purpose", "verify"])]
     update: bool,
     #[command(flatten)]
@@ -75,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     if let (Some(address), Some(name)) = (arguments.verify, &arguments.claimed) {
         let crawler = find_crawler(registry, name)?;
-        let identity = crawler_proof::identity_settings(arguments.config.as_deref())?;
+        let identity = crawler_proof::identity_settings(&arguments.control.config)?;
         return crawler_proof::verify_address(
             registry,
             crawler,
@@ -115,11 +120,9 @@ fn find_crawler(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
             .flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
         let near = crate::yaml::nearest_word(name, known);
         let hint = near
-            .map(|near| format!("; did you mean `{near}`?"))
+            .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();
-        Failure::FindingsMessage(format!(
-            "there is no crawler `{name}` in the registry{hint}"
-        ))
+        Failure::FindingsMessage(format!("no known crawler is called \"{name}\"{hint}"))
     })
 }
 
@@ -130,7 +133,7 @@ fn claim_name_and_kind(claim: Claim) -> (&'static str, &'static str) {
         Claim::Known(_) => ("known", "bot"),
         Claim::UnknownBot | Claim::PolicyToken(_) => ("other", "bot"),
         Claim::Tool => ("tool", "tool"),
-        Claim::Visitor => ("nobody", "person"),
+        Claim::Visitor => ("visitor", "person"),
     }
 }
 
@@ -162,12 +165,12 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let why = identified.why;
     let text = match (claim, crawler) {
         (_, Some(crawler)) => CrawlerText { crawler }.to_string(),
-        (Claim::Visitor, None) => format!("nobody: a person's browser or app; {why}"),
+        (Claim::Visitor, None) => format!("visitor: a person's browser or app; {why}"),
         (Claim::Tool, None) => format!(
-            "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
-             policy names `tool` or the program's token"
+            "tool: a program that does not call itself a bot; {why}; judged only where a policy names it, or tools as a \
+             purpose"
         ),
-        (_, None) => format!("other: a bot that is not in the registry; {why}"),
+        (_, None) => format!("other: an unknown bot; {why}"),
     };
     print_result(json, &identified, text)
 }
@@ -201,23 +204,6 @@ struct CrawlerText<'a> {
     crawler: &'a Crawler,
 }
 
-impl CrawlerText<'_> {
-    /// How the crawler parses robots.txt, and how long it keeps a copy (docs/semantics.md).
-    fn robots_txt_facts(&self) -> String {
-        let mut facts = Vec::new();
-        if self.crawler.reading == Dialect::Google {
-            facts.push("read by Google's published parser".to_owned());
-        }
-        if let Some(time) = self.crawler.robots_cache {
-            facts.push(format!("kept for {} hours", time.as_secs() / 3_600));
-        }
-        if let Some(cache) = &self.crawler.shares_cache {
-            facts.push(format!("shares the cache `{cache}` with other crawlers"));
-        }
-        facts.join("; ")
-    }
-}
-
 /// The result for one line.
 #[derive(Serialize)]
 struct IdentifiedLine<'a> {
@@ -245,7 +231,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
         style,
     );
     let mut line = Vec::new();
-    while read_line(&mut input, &mut line)? {
+    while read_line(&mut input, &mut line, MAX_LINE)?.is_some() {
         let (claim, reason) = registry.identify_with_reason(&line);
         let crawler = claimed_crawler(registry, claim);
         let (claimed, kind) = claim_name_and_kind(claim);
@@ -254,7 +240,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
         });
         let named = crawler
             .and_then(|crawler| matching_marker(crawler, &line))
-            .map(|marker| format!("it names `{marker}`"));
+            .map(|marker| format!("it names {marker}"));
         let why = named.as_deref().unwrap_or(reason.description());
         if json {
             let named_by = matches!(claim, Claim::UnknownBot | Claim::Tool)
@@ -275,21 +261,6 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
         }
     }
     Ok(out.flush()?)
-}
-
-/// Reads the next line into `line`, without its end. Cuts a line longer than [`MAX_LINE`]. Returns
-/// false at the end of the input.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    if input.by_ref().take(MAX_LINE).read_until(b'\n', line)? == 0 {
-        return Ok(false);
-    }
-    if line.pop_if(|last| *last == b'\n').is_some() {
-        line.pop_if(|last| *last == b'\r');
-    } else {
-        input.skip_until(b'\n')?;
-    }
-    Ok(true)
 }
 
 /// The longest marker of a crawler that a user agent contains, in any case. The signs `=` and `^` in
@@ -315,7 +286,10 @@ mod tests {
         let mut text = vec![b'x'; 3 * MAX_LINE as usize];
         text.extend_from_slice(b"\r\nnext\r\n\nlast");
         let (mut input, mut line, mut lines) = (text.as_slice(), Vec::new(), Vec::new());
-        while read_line(&mut input, &mut line).expect("memory can be read") {
+        while read_line(&mut input, &mut line, MAX_LINE)
+            .expect("memory can be read")
+            .is_some()
+        {
             lines.push((line.len(), line.first().copied()));
         }
         assert_eq!(

@@ -9,19 +9,25 @@ use crate::settings::{DecisionSettings, ListenAddress, ServerAddress};
 use ipnet::IpNet;
 use std::net::SocketAddr;
 
-/// Answer the questions of a proxy in front: may this request pass?
+/// Run as a decision service for your own proxy (nginx, Caddy, HAProxy, Traefik, Envoy)
 #[derive(clap::Args)]
 #[command(
-    after_help = "The proxy keeps its own connections to the origin. docs/behind-your-proxy.md has a page for each proxy."
+    after_help = "Your proxy asks for each request, and forwards it itself.
+
+Examples:
+  crawlgate decide --listen unix:/run/crawlgate/decide.sock
+  crawlgate decide --origin http://127.0.0.1:3000 --listen 0.0.0.0:9180 --trusted 10.0.0.0/8
+
+Exit codes: 0 stopped, 1 mistakes in settings or policies, 2 wrong usage, 3 failed."
 )]
 pub struct Arguments {
-    /// The address to answer on, or `unix:PATH` [default: 127.0.0.1:9180]; may be repeated
+    /// The address to answer on, or unix:PATH; may be repeated [default: 127.0.0.1:9180]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<ListenAddress>,
-    /// A network of proxies that may ask [default: this machine]; may be repeated
+    /// The network of a proxy that may ask; may be repeated [default: this machine]
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     trusted: Vec<IpNet>,
-    /// The origin, for policies that read its robots.txt; no request is forwarded to it
+    /// Your web server, for policies that use its robots.txt; no request is forwarded to it
     #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
     origin: Vec<ServerAddress>,
     #[command(flatten)]

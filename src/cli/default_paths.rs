@@ -2,7 +2,6 @@
 //! have different environments, so a command looks for the socket of the running crawlgate at every
 //! default path.
 
-use super::{Failure, Result};
 use std::path::{Path, PathBuf};
 
 /// The default state directory: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` if it exists, or
@@ -13,35 +12,6 @@ pub fn state_directory() -> Option<PathBuf> {
         .or_else(|| system.is_dir().then(|| system.to_owned()))
         .or_else(|| Some(directory_from_env("XDG_STATE_HOME")?.join("crawlgate")))
         .or_else(|| Some(directory_from_env("HOME")?.join(".local/state/crawlgate")))
-}
-
-/// The flag `--state`.
-#[derive(clap::Args)]
-pub struct StateFlag {
-    /// The state directory
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
-}
-
-impl StateFlag {
-    /// The directory of the flag.
-    pub fn flag(&self) -> Option<&Path> {
-        self.state.as_deref()
-    }
-
-    /// The directory of the flag, else the default one.
-    pub fn path_or_default(&self) -> Result<PathBuf> {
-        self.state.clone().map_or_else(require_state_directory, Ok)
-    }
-}
-
-/// The default state directory. Fails if there is none.
-pub fn require_state_directory() -> Result<PathBuf> {
-    state_directory().ok_or_else(|| {
-        Failure::Usage(
-            "the default state directory is not known here; name one with --state DIR".into(),
-        )
-    })
 }
 
 /// The default control socket of a crawlgate that starts.

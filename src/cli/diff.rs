@@ -2,87 +2,87 @@
 //! policies, or robots.txt files.
 
 use super::origin_copy::{OriginCopies, OriginFlags};
-use super::{
-    Failure, Result, audit, file_failure, findings_unless, policies, print_message, print_result,
-    tester,
-};
+use super::{Result, audit, findings_unless, policies, print_result, tester};
 use crate::audit::{AuditRules, DatedRobotsTxt, LogInput, for_each_line};
 use crate::crawlers::Registry;
-use crate::diff::{Comparison, ComparisonBasis, Difference, RuleSet, render_markdown, render_text};
+use crate::diff::{Comparison, ComparisonBasis, RuleSet, render_markdown, render_text};
 use crate::logs::{ColumnHeader, KeyMap, LineReader, LogLine};
-use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::policy::Snapshot;
 use crate::printable::printable_path;
 use crate::sites::policy_directory;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Show which crawlers get other verdicts, answers or tags from NEW than from OLD
+/// Show what changes for crawlers between two policies or robots.txt files
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// A policy file, a directory of policies, or a robots.txt (`.txt`, an http(s) URL, or `-`)
-    old: PathBuf,
-    /// The same, as it is to become
-    new: PathBuf,
-    /// Compare on the URLs and paths of this file, one in a line, and not on URLs made from the
-    /// patterns
-    #[arg(long, value_name = "FILE")]
-    urls: Option<PathBuf>,
-    /// Compare on the requests of an access log; may be repeated
-    #[arg(long, value_name = "FILE", conflicts_with = "urls")]
-    log: Vec<PathBuf>,
-    /// The form of the log's lines: the name of a format, or one as in nginx's log_format
-    #[arg(long, value_name = "LOG_FORMAT", requires = "log")]
-    log_format: Option<String>,
-    /// The keys of JSON lines in the log, like user_agent=ua,path=http.url
-    #[arg(long, value_name = "FIELD=KEY,...", requires = "log", conflicts_with = "log_format", value_parser = KeyMap::parse)]
-    map: Option<KeyMap>,
-    /// How the changes are printed
-    #[arg(long, value_enum, default_value_t)]
-    format: DiffFormat,
-    #[command(flatten)]
-    origin: OriginFlags,
-    /// Print JSON: the same as `--format json`
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum DiffFormat {
-    /// For a person
-    #[default]
-    Text,
-    /// For a program
-    Json,
-    /// For a comment on a change
-    Markdown,
-}
-
-const EXAMPLES: &str = "\
+#[command(after_help = "\
 Examples:
   crawlgate diff old.txt robots.txt
   crawlgate diff https://shop.example policies/shop.yaml
   crawlgate diff ../main/policies policies --format markdown
   crawlgate diff robots.txt policies/shop.yaml --log access.log
 
-Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.";
+Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.")]
+pub struct Arguments {
+    /// A policy, a directory of policies, or a robots.txt (.txt, an http(s) URL, or -)
+    old: PathBuf,
+    /// The new version
+    new: PathBuf,
+    /// Compare on the URLs or paths in this file, one a line [default: URLs made from the rules]
+    #[arg(long, value_name = "FILE")]
+    urls: Option<PathBuf>,
+    /// Compare on the requests of an access log; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "urls")]
+    log: Vec<PathBuf>,
+    /// The format of the lines, by name or as in nginx's log_format [default: detected]
+    #[arg(long, requires = "log")]
+    log_format: Option<String>,
+    /// The keys of JSON lines, like user_agent=ua,path=http.url
+    #[arg(long, value_name = "FIELD=KEY,...", requires = "log", conflicts_with = "log_format", value_parser = KeyMap::parse)]
+    map: Option<KeyMap>,
+    /// How to print the changes
+    #[arg(long, value_enum, default_value_t)]
+    format: DiffFormat,
+    #[command(flatten)]
+    origin: OriginFlags,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum DiffFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// For a comment on a pull request
+    Markdown,
+}
 
 /// Compares the old and the new rules, and prints the changes. Fails (exit code 1) if something
 /// changes.
 pub fn run(arguments: &Arguments) -> Result {
-    let registry = Registry::builtin();
     let origins = arguments.origin.read()?;
     let old = load_rule_set(&arguments.old, &origins)?;
     let new = load_rule_set(&arguments.new, &origins)?;
-    let mut sites: Vec<&Site> = Vec::new();
-    sites.extend(new.snapshot.sites().iter().map(|entry| &*entry.site));
-    for SiteEntry { site, .. } in old.snapshot.sites() {
-        if new.snapshot.site_index(&site.name).is_none() {
-            sites.push(site);
-        }
+    let sites = new.snapshot.sites();
+    let removed = old.snapshot.sites().iter();
+    let removed = removed.filter(|old| new.snapshot.site_index(&old.site.name).is_none());
+    origins.print_assumptions(sites.iter().chain(removed).map(|entry| &*entry.site));
+    let basis = match &arguments.urls {
+        Some(_) => ComparisonBasis::Urls,
+        None if arguments.log.is_empty() => ComparisonBasis::Patterns,
+        None => ComparisonBasis::Log,
+    };
+    let mut comparison = Comparison::new(&old, &new, Registry::builtin(), basis);
+    match &arguments.urls {
+        Some(path) => compare_urls(path, &mut comparison)?,
+        None if basis == ComparisonBasis::Log => compare_logs(arguments, &mut comparison)?,
+        None => comparison.compare_witness_urls(),
     }
-    origins.print_assumptions(sites);
-    let difference = compare(arguments, &old, &new, registry)?;
+    let difference = comparison.finish();
     let text = match arguments.format {
         DiffFormat::Markdown => render_markdown(&difference),
         DiffFormat::Text | DiffFormat::Json => render_text(&difference),
@@ -90,28 +90,6 @@ pub fn run(arguments: &Arguments) -> Result {
     let is_json = arguments.json || arguments.format == DiffFormat::Json;
     print_result(is_json, &difference, text)?;
     findings_unless(!difference.changed)
-}
-
-/// Compares on the URLs of a file, on the requests of logs, or on URLs made from the patterns of the
-/// rules.
-fn compare(
-    arguments: &Arguments,
-    old: &RuleSet,
-    new: &RuleSet,
-    registry: &'static Registry,
-) -> Result<Difference> {
-    let basis = match &arguments.urls {
-        Some(_) => ComparisonBasis::Urls,
-        None if arguments.log.is_empty() => ComparisonBasis::Patterns,
-        None => ComparisonBasis::Log,
-    };
-    let mut comparison = Comparison::new(old, new, registry, basis);
-    match &arguments.urls {
-        Some(path) => compare_urls(path, &mut comparison)?,
-        None if basis == ComparisonBasis::Log => compare_logs(arguments, &mut comparison)?,
-        None => comparison.compare_witness_urls(),
-    }
-    Ok(comparison.finish())
 }
 
 /// Reads a robots.txt, or policies without their pauses. A directory without policies allows
@@ -122,25 +100,23 @@ fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<RuleSet> {
         tester::check_no_link_out(path)?;
         let file = DatedRobotsTxt {
             name: name.clone(),
-            bytes: tester::read_rules(&path.to_string_lossy(), "compare")?.bytes,
-            since: None,
+            ..tester::read_rules(&path.to_string_lossy(), "compare")?
         };
         let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;
         Snapshot::new(rules.site_entries().cloned().collect(), 0)
     } else if policy_directory::list_policies(path).is_ok_and(|files| files.is_empty()) {
         // The first policies of a repository are compared with a directory that has none yet.
-        print_message(&format!(
-            "note: {name} has no policy (*.yaml): every host there allows everything"
-        ));
+        print_message!("note: {name} has no policy (*.yaml), so everything is allowed there");
         Snapshot::new(Vec::new(), 0)
     } else {
         let loaded = policies::load_proposed(&[path.to_owned()], origins)?;
-        policies::print_policy_findings(&loaded, true);
+        policies::print_errors(&loaded);
         if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
-            return Err(Failure::Runtime(format!(
+            fail!(
+                Runtime,
                 "{} cannot be used, so it cannot be compared",
-                broken.source.name
-            )));
+                broken.file.source.name
+            );
         }
         policies::snapshot_without_pauses(loaded)
     };
@@ -160,7 +136,7 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
         Some("-") => LogInput::Stdin,
         _ => LogInput::File(path.to_owned()),
     };
-    let read = for_each_line(&input, |line| {
+    for_each_line(&input, |line| {
         number += 1;
         let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
         let line = line.split('#').next().unwrap_or_default();
@@ -179,13 +155,13 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
             }
             (None, false) => wrong = wrong.take().or(Some((number, line.to_owned()))),
         }
-    });
-    read.map_err(file_failure("read", path))?;
+    })?;
     match wrong {
-        Some((number, line)) => Err(Failure::Runtime(format!(
-            "{}:{number}: `{line}` is neither a path nor a URL; a path begins with `/`, a URL with `https://`",
+        Some((number, line)) => fail!(
+            Runtime,
+            "{}:{number}: \"{line}\" is neither a path nor a URL; a path begins with /, a URL with https://",
             printable_path(path)
-        ))),
+        ),
         None => Ok(()),
     }
 }
@@ -211,21 +187,17 @@ fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Resul
             Ok(LogLine::NoRequest | LogLine::ServerMessage) => {}
             Err(_) => unreadable += 1,
         });
-        lines.map_err(|error| {
-            Failure::Runtime(format!("cannot read {}: {error}", input.display_name()))
-        })?;
+        lines?;
     }
     if unreadable > 0 && read == 0 {
         return audit::all_unreadable();
     }
     for (count, what) in [
-        (unreadable, "could not be read"),
+        (unreadable, "cannot be read"),
         (without_agent, "have no user agent"),
     ] {
         if count > 0 {
-            print_message(&format!(
-                "note: {count} lines {what}; they are not compared"
-            ));
+            print_message!("note: {count} lines {what}; they are not compared");
         }
     }
     Ok(())

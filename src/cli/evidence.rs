@@ -3,11 +3,8 @@
 //! values from the log, replaces the signing key, and shows the state of the log. crawlgate may
 //! keep running meanwhile.
 
-use super::default_paths::StateFlag;
-use super::{
-    Failure, Result, default_paths, file_failure, findings_unless, print_message, print_result,
-    write_new_file,
-};
+use super::control::{ConfigFlag, StateFlag};
+use super::{Failure, Result, file_failure, findings_unless, print_result, write_new_file};
 use crate::crawlers::Registry;
 use crate::evidence::{
     CaseFindings, CaseScope, ExportedLog, LogStatus, VerifyKey, build_case, delete_personal_values,
@@ -31,36 +28,36 @@ const MAX_CASE_BYTES: u64 = 1024 * 1024 * 1024;
 /// About how long a crawler may use a robots.txt from before the observation.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Export evidence about a crawler as one file, and check such a file
+/// Export evidence about a crawler as one file, and verify such a file
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(
+    after_help = "\
+Examples:
+  crawlgate evidence status
+  crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 -o case.tar
+  crawlgate evidence verify case.tar --key log.vkey
+  crawlgate evidence forget --address 203.0.113.5
+  crawlgate evidence forget --before 2026-01-01 --state /var/lib/crawlgate
+
+Exit codes: 0 fine, 1 the case is not valid, 2 wrong usage, 3 a file cannot be read or written.",
+    disable_help_subcommand = true
+)]
 pub struct Arguments {
     #[command(subcommand)]
     action: EvidenceCommand,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  crawlgate evidence status
-  crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --to 2026-12-01 -o case.tar
-  crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --join other-machine.tar -o case.tar
-  crawlgate evidence verify case.tar --key log.vkey
-  crawlgate evidence forget --address 203.0.113.5
-  crawlgate evidence forget --before 2026-01-01 --state /var/lib/crawlgate
-
-Exit codes: 0 fine, 1 the case does not hold, 2 wrong usage, 3 the log or the file cannot be read or written.";
-
 #[derive(clap::Subcommand)]
 enum EvidenceCommand {
-    /// Write a case: what one crawler did on one site, with all that proves it
+    /// Write a case: what a crawler did on a site, with the proof
     Export(ExportArguments),
-    /// Check a case by the public key of its log
+    /// Verify a case with the public key of its log
     Verify(VerifyArguments),
-    /// Delete personal values; the log still verifies
+    /// Delete personal values; the log can still be verified
     Forget(ForgetArguments),
-    /// Give the log a new key, by the word of the old one
+    /// Give the log a new key, signed by the old one
     RotateKey(StateFlag),
-    /// Show the public key of the log and what it has
+    /// Show the public key of the log and what the log contains
     Status {
         /// Print JSON
         #[arg(long)]
@@ -75,22 +72,24 @@ struct ExportArguments {
     /// The site
     #[arg(long)]
     site: String,
-    /// The crawler, by its id in the registry or its token in the policy
+    /// The crawler, by id or token
     #[arg(long)]
     crawler: String,
-    /// From this moment: a date or RFC 3339
+    /// From this time on, like 2026-11-01 or 2026-11-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Timestamp,
-    /// Until this moment [default: now]
+    /// Until this time [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
     /// The case, a new file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The state directory; again for each further instance on this machine
+    /// The state directory; repeat it for other instances on this machine
     #[arg(long, value_name = "DIR")]
     state: Vec<PathBuf>,
-    /// Take in the log of an instance on another machine: the case that was exported there
+    #[command(flatten)]
+    config: ConfigFlag,
+    /// Add a case that was exported on another machine; may be repeated
     #[arg(long, value_name = "FILE")]
     join: Vec<PathBuf>,
 }
@@ -99,7 +98,7 @@ struct ExportArguments {
 struct VerifyArguments {
     /// The case
     file: PathBuf,
-    /// The public key of the log, or a file with it; again for each further log of the case
+    /// The public key of the log, or a file with it; repeat it for each log of the case
     #[arg(long, required = true)]
     key: Vec<String>,
     /// Print JSON
@@ -109,10 +108,10 @@ struct VerifyArguments {
 
 #[derive(clap::Args)]
 struct ForgetArguments {
-    /// Of requests from this address
+    /// Only values of requests from this address
     #[arg(long, required_unless_present = "before")]
     address: Option<IpAddr>,
-    /// Of entries before this moment: a date or RFC 3339
+    /// Only values from before this time, like 2026-11-01
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     before: Option<Timestamp>,
     #[command(flatten)]
@@ -122,7 +121,7 @@ struct ForgetArguments {
 /// Parses a date or a time from 1970 on.
 fn parse_time(text: &str) -> Result<Timestamp, &'static str> {
     let moment = Timestamp::parse(text).filter(|moment| moment.0 >= 0);
-    moment.ok_or("write a date or a moment, like 2026-11-23 or 2026-11-23T06:00:00Z")
+    moment.ok_or("write a date or a time, like 2026-11-23 or 2026-11-23T06:00:00Z")
 }
 
 /// Converts a time that is not before 1970 (see [`parse_time`]).
@@ -156,10 +155,10 @@ fn run_export(arguments: &ExportArguments) -> Result {
         to: arguments.to.map_or(now, system_time).min(now),
     };
     if span.from >= span.to {
-        return Err(Failure::Usage("--from is not before --to".into()));
+        fail!(Usage, "--from is not before --to");
     }
     let directories = match arguments.state.as_slice() {
-        [] => vec![default_paths::require_state_directory()?],
+        [] => vec![arguments.config.state_directory(None)?],
         given => given.to_vec(),
     };
     let mut logs = Vec::new();
@@ -168,9 +167,9 @@ fn run_export(arguments: &ExportArguments) -> Result {
         print_first_days(directory, &span.site, arguments.from)?;
         ensure_checkpoints(&mut log, &span, now)?;
         if let Err(error) = fetch_timestamps(&mut log, now) {
-            print_message(&format!(
-                "a checkpoint has no timestamp: {error}; the case is written without it"
-            ));
+            print_message!(
+                "note: a checkpoint has no timestamp: {error}; the case is written without it"
+            );
         }
         logs.push(log);
     }
@@ -185,38 +184,36 @@ fn run_export(arguments: &ExportArguments) -> Result {
     write_new_file(&arguments.output, &archive)?;
     let requests: usize = findings.logs.iter().map(|log| log.requests.len()).sum();
     let served: usize = findings.logs.iter().map(|log| log.served.len()).sum();
-    print_message(&format!(
+    print_message!(
         "{}: {}, robots.txt served: {}",
         arguments.output.display(),
         plural(requests, "request"),
         plural(served, "time"),
-    ));
+    );
     for log in &logs {
-        print_message(&format!(
-            "the key of the log is {}",
+        print_message!(
+            "the public key of the log is {}",
             log.key.verify_key().to_line()
-        ));
+        );
     }
     if findings.faults.is_empty() {
         return Ok(());
     }
     let faults = join(findings.faults, "; ");
-    Err(Failure::FindingsMessage(format!(
-        "the case does not hold: {faults}"
-    )))
+    fail!(FindingsMessage, "the case is not valid: {faults}")
 }
 
 /// Prints the hosts of the site that were observed for less than a day when the time of the case
-/// began: at first no request there is a violation.
+/// began: at first no request there is a violation, unless the policy declares `previous`.
 fn print_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
     for (_, observed) in StateStore::read(directory, super::now())?.observations {
         let since = observed.since;
         if observed.site == site && from.since(since) < DAY {
-            print_message(&format!(
-                "{} is observed without a gap since {since}: of the time before, requests may be missing, and for about a day from \
-                 then on they are unproven and no violations, for a crawler may use an older robots.txt",
+            print_message!(
+                "note: {} is observed without a gap since {since}. Earlier requests may be missing. In the first day after that \
+                 nothing is called a violation, unless previous declares the robots.txt of before",
                 observed.host
-            ));
+            );
         }
     }
     Ok(())
@@ -239,7 +236,7 @@ fn parse_key(given: &str) -> Result<VerifyKey> {
     }
     let text = files::read_argument(given.as_ref(), files::MAX_FILE_BYTES).map_err(|error| {
         Failure::Usage(format!(
-            "--key {given} is no key, and no file with one: {error}"
+            "--key {given} is neither a key nor a file with one: {error}"
         ))
     })?;
     VerifyKey::parse(&String::from_utf8_lossy(&text))
@@ -272,9 +269,10 @@ fn run_forget(arguments: &ForgetArguments) -> Result {
     let mut log = open_existing(&arguments.state.path_or_default()?)?;
     let before = arguments.before.map(system_time);
     let forgotten = delete_personal_values(&mut log, arguments.address, before, SystemTime::now())?;
-    print_message(&format!(
-        "{forgotten} personal values were deleted; backups and cases that were exported before still have them"
-    ));
+    print_message!(
+        "{} deleted; backups and exported cases still have them",
+        plural(forgotten, "personal value")
+    );
     Ok(())
 }
 
@@ -283,8 +281,8 @@ fn run_rotate_key(state: &StateFlag) -> Result {
     let directory = state.path_or_default()?;
     let mut log = open_existing(&directory)?;
     let key = rotate_key(&directory, &mut log, SystemTime::now())?;
-    print_message(
-        "the log has a new key; publish it beside the old one, which stays good for what it signed",
+    print_message!(
+        "the log has a new key. Publish it beside the old one, which still verifies what it signed",
     );
     Ok(writeln!(super::stdout_printer(false), "{}", key.to_line())?)
 }

@@ -2,8 +2,8 @@
 //! the answer from the policy files, or with `--live` asks the running crawlgate.
 
 use super::{
-    Failure, Result, control, file_failure, findings_unless, now, origin_copy, policies,
-    print_json, print_result,
+    Result, control, file_failure, findings_unless, now, origin_copy, policies, print_json,
+    print_result,
 };
 use crate::admin::ExplainRequest;
 use crate::admin::control::{ControlRequest, ControlResponse};
@@ -18,51 +18,51 @@ use crate::verdict::{
 };
 use std::io::Write;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const IMPOSTOR_HINT: &str = "\
-A running crawlgate reports an impostor only if these networks verified a visit within seven days. Otherwise it treats the
-request as unverified. Use --live to ask the running crawlgate.";
+A running crawlgate calls this an impostor only if these networks verified another visit within seven days. Until then the
+request is not verified. With --live the running crawlgate answers.";
 
 const LIVE_HINT: &str = "\
-This answer knows no visits. Use --live to ask the running crawlgate, which knows what the crawler may have cached, until
-when, and what `robots.previous` says.";
+This is from the policy files alone. With --live the running crawlgate answers. It also knows what the crawler may have
+cached, and until when.";
 
-/// Explain one request: crawler, group, rule with its line, verdict, action, X-Robots-Tag
+/// Explain what crawlgate does with a request, and which line of the policy decides
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawlgate explain --host shop.example --user-agent GPTBot /prices
+  crawlgate explain --live --host shop.example --user-agent GPTBot --ip 203.0.113.5 /prices
+
+Exit codes: 0 fine, 1 no policy is for the host, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
-    /// The host of the request
+    /// The host, like shop.example
     #[arg(long)]
     host: String,
-    /// A user agent, or the token or name of a crawler, like GPTBot
+    /// A user agent, or the name or token of a crawler, like GPTBot
     #[arg(long, value_name = "UA")]
     user_agent: String,
-    /// The address of the client
+    /// The address of the client, to verify it by the networks of the policy
     #[arg(long)]
     ip: Option<IpAddr>,
-    /// The content type of the response, for tags that depend on it [default: by the ending of the
-    /// path]
+    /// The content type of the response, for its X-Robots-Tag [default: guessed from the path]
     #[arg(long = "type", value_name = "TYPE")]
     content_type: Option<String>,
-    /// The status of the response, for tags that depend on it
+    /// The status of the response, for its X-Robots-Tag
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
-    /// The robots.txt that the crawler has cached: `none`, `current`, or a file [default: unknown]
-    #[arg(long, value_name = "CACHED", conflicts_with = "live")]
+    /// The robots.txt that the crawler has cached: none, current, or a file [default: unknown]
+    #[arg(long, conflicts_with = "live")]
     cached: Option<String>,
-    /// A line of X-Robots-Tag that the origin sends, like `googlebot: noindex`; may be repeated
+    /// An X-Robots-Tag that the origin sends, like "googlebot: noindex"; may be repeated
     #[arg(long = "origin-tag", value_name = "LINE")]
     origin_tags: Vec<String>,
-    /// The policy directory
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "policies",
-        conflicts_with = "live"
-    )]
-    policies: PathBuf,
-    /// Ask the running crawlgate, which knows cached versions, crawl rates and marks
+    /// The policy directory [default: policies, or as in --config]
+    #[arg(long, value_name = "DIR", conflicts_with = "live")]
+    policies: Option<PathBuf>,
+    /// Ask the running crawlgate, which also knows what the crawler may have cached
     #[arg(long, conflicts_with_all = ["origin_robots", "state"])]
     live: bool,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Path and query, as sent
+    /// The path and query, like "/search?q=a"
     target: String,
 }
 
@@ -89,21 +89,22 @@ impl Arguments {
 /// lately. Fails if no site has the host.
 pub fn run(arguments: &Arguments) -> Result {
     if !arguments.target.starts_with('/') {
-        return Err(Failure::Usage(format!(
-            "`{}` is not a path; write a path that begins with `/`, and the host in --host",
+        fail!(
+            Usage,
+            "\"{}\" is not a path; write a path that begins with /, and the host in --host",
             arguments.target
-        )));
+        );
     }
     if arguments.live {
         return explain_live(arguments);
     }
     let now = now();
-    let snapshot = policies::snapshot_for_host(
-        &arguments.policies,
-        &arguments.host,
-        &arguments.origin.read()?,
-        now,
-    )?;
+    let settings = arguments.control.config.settings()?.unwrap_or_default();
+    let policies = arguments.policies.as_ref().unwrap_or(&settings.policies);
+    let state = settings.state.as_deref().filter(|state| state.is_dir());
+    let state = arguments.origin.state.as_deref().or(state);
+    let origins = arguments.origin.read_with_state(state)?;
+    let snapshot = policies::snapshot_for_host(policies, &arguments.host, &origins, now)?;
     let registry = Registry::builtin();
     let mut facts = RequestFacts {
         host: arguments.host.as_bytes(),
@@ -146,7 +147,7 @@ pub fn run(arguments: &Arguments) -> Result {
             )
         }
     };
-    print_explanation(arguments, &explanation, &snapshot)
+    print_explanation(arguments, &explanation, &snapshot, policies)
 }
 
 /// Prints the explanation, with a hint if the running crawlgate may know more. Fails if no site has
@@ -155,6 +156,7 @@ fn print_explanation(
     arguments: &Arguments,
     explanation: &Explanation,
     snapshot: &Snapshot,
+    policies: &Path,
 ) -> Result {
     let claimed = explanation.site.is_some();
     if arguments.json {
@@ -168,11 +170,9 @@ fn print_explanation(
         writeln!(out, "\n{}", IMPOSTOR_HINT)?;
     }
     if !claimed {
-        let policies = arguments.policies.display();
+        let policies = policies.display();
         let host = &arguments.host;
-        return Err(Failure::FindingsMessage(format!(
-            "no policy in {policies} is for {host}"
-        )));
+        fail!(FindingsMessage, "no policy in {policies} is for {host}");
     }
     if explanation.kind == Kind::Unproven && arguments.cached.is_none() {
         writeln!(out, "\n{LIVE_HINT}")?;

@@ -1,26 +1,30 @@
 //! The command `export`: writes a policy as configuration of nginx, HAProxy, Caddy or Apache httpd,
 //! for sites that do not run crawlgate.
 
-use super::{Failure, Result, file_failure, origin_copy, policies, print_message};
+use super::{Result, file_failure, origin_copy, policies};
 use crate::crawlers::Registry;
 use crate::export::{ExportTarget, ExportedPolicy, export_config};
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Write a policy as configuration of nginx, HAProxy, Caddy or Apache
+/// Turn a policy into configuration for nginx, HAProxy, Caddy or Apache
 #[derive(clap::Args)]
 #[command(
-    after_help = "The files are for sites where nothing new is to run. Export again after each change of the policy."
+    after_help = "Use this if you cannot run crawlgate. Export again after each change of the policy.
+
+Example:
+  crawlgate export nginx --site shop --output /etc/nginx/crawlgate
+
+Exit codes: 0 fine, 1 there is no such policy, 2 wrong usage, 3 a file cannot be read or written."
 )]
 pub struct Arguments {
-    /// The server that the configuration is for
-    #[arg(value_enum)]
+    /// The server
     server: ExportTarget,
-    /// The site; not needed where there is one
+    /// The site, if there are several
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
-    /// The directory to write to; the configuration names its files there
+    /// The directory to write to; the configuration names files in it
     #[arg(long, value_name = "DIR", default_value = "crawlgate-export")]
     output: PathBuf,
     /// The policy directory
@@ -37,16 +41,13 @@ pub fn run(arguments: &Arguments) -> Result {
         std::slice::from_ref(&arguments.policies),
         &arguments.origin.read()?,
     )?;
-    policies::print_policy_findings(&loaded, true);
+    policies::print_errors(&loaded);
     let mut sites = policies::valid_sites(&loaded);
     let site = match &arguments.site {
         Some(name) => sites.find(|site| site.name == *name),
         None if loaded.len() > 1 => {
             let names: Vec<&str> = loaded.iter().map(|file| file.name.as_str()).collect();
-            return Err(Failure::Usage(format!(
-                "name the site with --site: {}",
-                names.join(", ")
-            )));
+            fail!(Usage, "name the site with --site: {}", names.join(", "));
         }
         None => sites.next(),
     };
@@ -54,16 +55,18 @@ pub fn run(arguments: &Arguments) -> Result {
         let name = arguments
             .site
             .as_deref()
-            .map(|name| format!(" `{name}`"))
+            .map(|name| format!(" for {name}"))
             .unwrap_or_default();
-        return Err(Failure::FindingsMessage(format!(
+        fail!(
+            FindingsMessage,
             "no valid policy{name} in {}",
             arguments.policies.display()
-        )));
+        );
     };
-    fs::create_dir_all(&arguments.output)?;
     // The server starts in another directory, so it needs absolute paths.
-    let directory = arguments.output.canonicalize()?;
+    let directory = fs::create_dir_all(&arguments.output)
+        .and_then(|()| arguments.output.canonicalize())
+        .map_err(file_failure("create", &arguments.output))?;
     let mut out = super::stdout_printer(false);
     let rules = ExportedPolicy::from_site(site, Registry::builtin());
     for (name, bytes) in export_config(&rules, arguments.server, &directory.display().to_string()) {
@@ -72,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result {
         writeln!(out, "{}", file.display())?;
     }
     for left_out in &rules.left_out {
-        print_message(&format!("not exported: {left_out}"));
+        print_message!("not exported: {left_out}");
     }
     Ok(())
 }

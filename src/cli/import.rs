@@ -1,7 +1,8 @@
 //! The command `import`: writes a new policy from the rules and comments of an existing robots.txt.
 
-use super::tester::{NamedRobotsTxt, read_robots_txt, url_host};
-use super::{Failure, Result, print_message, write_new_file};
+use super::tester::{read_robots_txt, url_host};
+use super::{Result, write_new_file};
+use crate::audit::DatedRobotsTxt;
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
 use crate::policy::import::{ImportOptions, import};
@@ -11,20 +12,24 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Write a policy with the rules and comments of an existing robots.txt
+/// Turn a robots.txt into a policy with the same rules and comments
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawlgate import https://shop.example -o policies/shop.yaml
+  crawlgate import robots.txt --host shop.example
+
+Exit codes: 0 fine, 2 wrong usage, 3 a file or URL cannot be read or written.")]
 pub struct Arguments {
-    /// A file, `-` for standard input, or the http(s) URL of a file or of a site
-    #[arg(value_name = "FILE")]
+    /// A file, the http(s) URL of a file or site, or - for standard input
     file: String,
-    /// Write the policy to this file, which must not exist yet, instead of standard output
+    /// Write the policy to this new file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The host by which clients ask for the site [default: the host of the URL; needed for an
-    /// address, localhost or a port]
+    /// The name that visitors use, like shop.example [default: the host of the URL]
     #[arg(long)]
     host: Option<String>,
-    /// Write `purposes` where the file closes the site to every known crawler of a purpose
+    /// Write one line for a purpose where all its known crawlers are disallowed
     #[arg(long)]
     purposes: bool,
 }
@@ -33,7 +38,7 @@ pub struct Arguments {
 /// Prints notes about lines that need attention on standard error.
 pub fn run(arguments: &Arguments) -> Result {
     let host = policy_host(arguments)?;
-    let NamedRobotsTxt { name, bytes, .. } = read_robots_txt(&arguments.file, "import")?;
+    let DatedRobotsTxt { name, bytes, .. } = read_robots_txt(&arguments.file, "import")?;
     let options = ImportOptions {
         host: host.as_deref(),
         purposes: arguments.purposes,
@@ -43,14 +48,12 @@ pub fn run(arguments: &Arguments) -> Result {
         Some(path) => {
             write_new_file(path, imported.text.as_bytes())?;
             let path = printable_path(path);
-            print_message(&format!(
-                "wrote {path}; check it with `crawlgate check {path}`"
-            ));
+            print_message!("wrote {path}. Check it: crawlgate check {path}");
         }
         None => super::stdout_printer(false).write_all(imported.text.as_bytes())?,
     }
     for (line, note) in &imported.notes {
-        print_message(&format!("{name}:{line}: {note}"));
+        print_message!("{name}:{line}: {note}");
     }
     Ok(())
 }
@@ -60,19 +63,16 @@ pub fn run(arguments: &Arguments) -> Result {
 fn policy_host(arguments: &Arguments) -> Result<Option<String>> {
     let Some(host) = &arguments.host else {
         return match url_host(&arguments.file) {
-            Some(host) if is_local_host(&host) => Err(Failure::Usage(format!(
-                "{host} is not the name that clients ask for, so that the policy would be for no request of theirs; give \
-                 the name: --host shop.example"
-            ))),
+            Some(host) if is_local_host(&host) => fail!(
+                Usage,
+                "{host} is not the name that visitors use. Give the name: --host shop.example"
+            ),
             host => Ok(host),
         };
     };
     match parse_host(host) {
         Ok(_) => Ok(Some(host.clone())),
-        Err(error) => Err(Failure::Usage(format!(
-            "--host: {}; {}",
-            error.message, error.help
-        ))),
+        Err(error) => fail!(Usage, "--host: {}; {}", error.message, error.help),
     }
 }
 

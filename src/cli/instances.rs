@@ -9,11 +9,11 @@ use askama::Template;
 use serde_json::json;
 use std::fmt::Display;
 
-/// List the instances that share a store, or forget one that will not come back
+/// List the instances that share a store, or forget one that is gone
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Exit codes: 0 fine, 1 the store, an instance or the clock needs a person, or there is no store, 3 no crawlgate answers."
+    after_help = "Exit codes: 0 fine, 1 something needs attention or there is no store, 2 wrong usage, 3 crawlgate is not running."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -24,9 +24,9 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum InstancesCommand {
-    /// Take an instance for gone that was silent: nothing that it served counts from the present on
+    /// Treat a silent instance as gone: what it served no longer counts
     Forget {
-        /// Its id, as the list has it
+        /// The id in the list
         #[arg(value_name = "ID")]
         instance: String,
         #[command(flatten)]
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result {
     if let Some(InstancesCommand::Forget { instance, .. }) = &arguments.command {
         // The response still lists it: it counts as gone from the next turn of the exchange on.
         let forgotten = json!({ "forgotten": instance });
-        let text = format!("instance {instance} counts as gone");
+        let text = format!("instance {instance} is treated as gone");
         return print_result(output.json, &forgotten, text);
     }
     print_result(output.json, &*store, instances_text(&store))?;

@@ -7,12 +7,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Print the manual page, or write one page per command into a directory
+/// Print the manual, or write a page for each command to a directory
 #[derive(clap::Args)]
-#[command(after_help = "To read it without installing: crawlgate man | man -l -")]
+#[command(after_help = "To read it:\n  crawlgate man | man -l -")]
 pub struct Arguments {
-    /// Write crawlgate.1, crawlgate-run.1 and so on into this directory
-    #[arg(long, value_name = "DIR")]
+    /// Write crawlgate.1, crawlgate-run.1 and so on to this directory
+    #[arg(long)]
     dir: Option<PathBuf>,
 }
 

@@ -1,6 +1,20 @@
 //! The command line, with one module for each command. [`main`] runs the command and turns its
 //! result into an exit code. Results go to standard output, messages to standard error.
 
+/// Returns from the function with a [`Failure`] and a message, which is written as for `format!`.
+macro_rules! fail {
+    ($kind:ident, $($message:tt)+) => {
+        return Err($crate::cli::Failure::$kind(format!($($message)+)))
+    };
+}
+
+/// Prints a message, which is written as for `format!`, on standard error.
+macro_rules! print_message {
+    ($($message:tt)+) => {
+        $crate::cli::print_message(&format!($($message)+))
+    };
+}
+
 mod audit;
 mod check;
 mod completions;
@@ -15,6 +29,7 @@ mod evidence;
 mod explain;
 mod export;
 mod import;
+mod init;
 mod instances;
 mod man;
 mod origin_copy;
@@ -40,20 +55,23 @@ use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
 use std::fmt::Display;
-use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufRead, IsTerminal, Read, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// A reverse proxy for crawlers: it publishes one policy as robots.txt and X-Robots-Tag, enforces
-/// it, and counts violations
+/// Publish the rules of your site for crawlers, see who breaks them, and block those who do
 #[derive(Parser)]
-#[command(name = "crawlgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(
+    name = "crawlgate",
+    version,
+    disable_help_subcommand = true,
+    after_help = "\
+Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 failed (file, network, or crawlgate not running)."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
-
-const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could not.";
 
 /// Declares the commands: the name of each, and the module with its `Arguments` and `run`.
 macro_rules! commands {
@@ -77,6 +95,7 @@ commands! {
     Run: run,
     Decide: decide,
     Demo: demo,
+    Init: init,
     Check: check,
     Render: render,
     Explain: explain,
@@ -136,7 +155,15 @@ impl<E: Error + 'static> From<E> for Failure {
 
 /// Converts errors of a file: `cannot read FILE: reason`. `act` is `read`, `write` or `create`.
 fn file_failure(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::Runtime(format!("cannot {act} {}: {error}", printable_path(path)))
+    move |error| {
+        let path = printable_path(path);
+        Failure::Runtime(match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                format!("{path} is there already; name another file, or remove it")
+            }
+            _ => format!("cannot {act} {path}: {error}"),
+        })
+    }
 }
 
 /// Writes a file that must not exist yet, and syncs it to the disk.
@@ -150,7 +177,7 @@ fn write_new_file(path: &Path, bytes: &[u8]) -> Result {
 }
 
 /// Runs the command of the process arguments, and prints its failure. Returns the exit code: 0 fine
-/// (also if the reader closed the output), 1 findings, 2 wrong usage, 3 could not.
+/// (also if the reader closed the output), 1 findings, 2 wrong usage, 3 failed.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -176,7 +203,7 @@ pub fn main() -> ExitCode {
         Err(Failure::Runtime(message)) => (3, Some(message)),
     };
     if let Some(message) = message {
-        print_message(&format!("crawlgate: {message}"));
+        print_message!("crawlgate: {message}");
     }
     ExitCode::from(code)
 }
@@ -252,6 +279,22 @@ fn findings_unless(is_fine: bool) -> Result {
     } else {
         Err(Failure::Findings)
     }
+}
+
+/// Reads a line without its end (`\n` or `\r\n`), and cuts it at `max` bytes. Returns whether the line
+/// is whole; `None` at the end of the input.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, max: u64) -> io::Result<Option<bool>> {
+    line.clear();
+    let length = input.by_ref().take(max).read_until(b'\n', line)?;
+    if length == 0 {
+        return Ok(None);
+    }
+    let is_whole = line.pop_if(|last| *last == b'\n').is_some() || (length as u64) < max;
+    line.pop_if(|last| *last == b'\r');
+    if !is_whole {
+        input.skip_until(b'\n')?;
+    }
+    Ok(Some(is_whole))
 }
 
 /// The current time. The engine has no clock; commands pass it in.

@@ -3,7 +3,7 @@
 //! [`OriginCopies`] has the files that were read. Without these flags, the commands print what they
 //! assume about the origin's robots.txt.
 
-use super::{Failure, Result, file_failure, now, print_message};
+use super::{Failure, Result, file_failure, now};
 use crate::files::{MAX_FILE_BYTES, read_argument};
 use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
 use crate::policy::Site;
@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How to see the effect of a file that is held back.
-const CHECK_HINT: &str = "`crawlgate check --origin-robots FILE` shows the result";
+const CHECK_HINT: &str = "\"crawlgate check --origin-robots FILE\" shows what it would change";
 
 /// The source of the origin's robots.txt.
 #[derive(Default, clap::Args)]
 pub struct OriginFlags {
-    /// The origin's own robots.txt, for policies that merge it
+    /// The origin's own robots.txt, for policies that use it
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     origin_robots: Option<PathBuf>,
-    /// A state directory; its copies of the origins' robots.txt are used
+    /// Use the copies of the origins' robots.txt in this state directory
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
 }
@@ -39,21 +39,28 @@ pub struct OriginCopies {
 }
 
 impl OriginFlags {
+    /// Whether neither flag is given.
+    pub fn is_empty(&self) -> bool {
+        self.origin_robots.is_none() && self.state.is_none()
+    }
+
     /// Reads the file, or the copies in the state directory. Fails for a file that crawlgate would
     /// not accept from an origin.
     pub fn read(&self) -> Result<OriginCopies> {
+        self.read_with_state(self.state.as_deref())
+    }
+
+    /// [`OriginFlags::read`] with the copies in this state directory.
+    pub fn read_with_state(&self, state: Option<&Path>) -> Result<OriginCopies> {
         let file = self
             .origin_robots
             .as_deref()
             .map(read_origin_file)
             .transpose()?;
-        let stored = match &self.state {
+        let stored = match state {
             None => StoredCopies::default(),
             Some(state) if !state.is_dir() => {
-                return Err(Failure::Runtime(format!(
-                    "{} is not a directory",
-                    state.display()
-                )));
+                fail!(Runtime, "{} is not a directory", state.display());
             }
             Some(state) => {
                 StoredCopies::from_records(&StateStore::read(state, now())?.origin_copies, now())
@@ -61,7 +68,7 @@ impl OriginFlags {
         };
         let known = crate::server::known_origins(&stored, &[]);
         Ok(OriginCopies {
-            is_given: file.is_some() || self.state.is_some(),
+            is_given: file.is_some() || state.is_some(),
             file,
             known,
         })
@@ -73,13 +80,13 @@ fn read_origin_file(path: &Path) -> Result<Arc<OriginRobotsTxt>> {
     let name = printable_path(path);
     let mut bytes = read_argument(path, MAX_FILE_BYTES).map_err(file_failure("read", path))?;
     if let Some(cut) = truncate_body(&mut bytes) {
-        print_message(&format!("note: {name}: {cut}"));
+        print_message!("note: {name}: {cut}");
     }
     if let Some(defect) = find_defect(&RobotsFile::parse(bytes.as_slice()), false) {
-        let refused = format!(
-            "{name}: {defect}; of an origin crawlgate takes no such file, and keeps its copy"
+        let rejected = format!(
+            "{name}: {defect}; crawlgate would reject such a file from the origin, and keep its last copy"
         );
-        return Err(Failure::Runtime(refused));
+        return Err(Failure::Runtime(rejected));
     }
     Ok(Arc::new(OriginRobotsTxt::new(name, bytes)))
 }
@@ -112,12 +119,12 @@ impl OriginCopies {
             (Some(origin), _) => format!("as in {}", origin.location),
             (None, Some(until)) => {
                 format!(
-                    "there is no copy: its rules are missing, and robots.txt answers 503 until {until}"
+                    "there is no copy, so its rules are missing here; robots.txt answers 503 until {until}"
                 )
             }
-            (None, None) if self.is_given => "there is no copy: its rules are missing".into(),
+            (None, None) if self.is_given => "there is no copy, so its rules are missing here".into(),
             (None, None) => {
-                "unknown: its rules are missing (give --origin-robots FILE or --state DIR)".into()
+                "not known, so its rules are missing here (give --origin-robots FILE or --state DIR)".into()
             }
         };
         Some(match self.held_back_reason(site) {
@@ -143,10 +150,10 @@ impl OriginCopies {
                 continue;
             }
             if let Some(assumption) = self.assumption(site) {
-                print_message(&format!(
-                    "note: {}: the origin's own robots.txt: {assumption}",
+                print_message!(
+                    "note: {}: robots.txt of the origin: {assumption}",
                     site.name
-                ));
+                );
             }
         }
     }

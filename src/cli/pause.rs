@@ -8,25 +8,30 @@ use crate::sites::PauseRequest;
 use std::io::Write;
 use std::time::Duration;
 
-/// Answer crawlers with 503 and Retry-After until the pause ends or `resume` ends it
+/// Answer crawlers with 503 and Retry-After for a while
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  crawlgate pause --for 45m --site shop
+
+Exit codes: 0 paused, 1 there is no such site or the pause is too long, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
     /// The site [default: all sites]
     #[arg(long)]
     site: Option<String>,
     /// How long, like 45m or 2h [default: 12h]
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_pause_duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_pause_duration, allow_hyphen_values = true)]
     length: Option<Duration>,
-    /// Pause people as well
+    /// Pause visitors too
     #[arg(long)]
     everyone: bool,
-    /// What Retry-After says [default: 30m]
+    /// When crawlers may come back (Retry-After) [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = parse_pause_duration)]
     retry_after: Option<Duration>,
-    /// Answer robots.txt with 503, too; crawlers then stop altogether
+    /// Answer robots.txt with 503 too, so that crawlers stop completely
     #[arg(long)]
     robots_txt: bool,
-    /// Allow more than 36 hours, although search engines drop pages that answer 503 for two days
+    /// Allow more than 36 hours; search engines drop pages that answer 503 for two days
     #[arg(long)]
     long: bool,
     #[command(flatten)]
@@ -35,12 +40,11 @@ pub struct Arguments {
 
 /// Parses a duration of at least one second: `45m`, `1h30m`.
 fn parse_pause_duration(written: &str) -> Result<Duration, &'static str> {
-    let duration =
-        crate::yaml::parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
+    let duration = crate::yaml::parse_duration(written)?;
     if duration.as_secs() > 0 {
         Ok(duration)
     } else {
-        Err("a duration is at least one second")
+        Err("write at least 1s")
     }
 }
 
@@ -73,6 +77,6 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     Ok(writeln!(
         super::stdout_printer(false),
-        "{site} is paused for {whom} until {until}; `crawlgate resume` ends it"
+        "{site} is paused for {whom} until {until}; \"crawlgate resume\" ends it earlier"
     )?)
 }

@@ -2,8 +2,9 @@
 //! crawlgate. It rejects a file whose site name or host is already in an earlier file.
 
 use super::origin_copy::OriginCopies;
-use super::{Failure, Result, file_failure};
+use super::{Result, file_failure};
 use crate::crawlers::Registry;
+use crate::policy::lint::FileFindings;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::printable::{join, printable_path};
 use crate::sites::policy_directory::{
@@ -21,9 +22,8 @@ use std::sync::Arc;
 /// A policy file with its findings. Without a site it cannot be used.
 pub struct LoadedPolicy {
     pub name: String,
-    pub source: SourceFile,
+    pub file: FileFindings,
     pub site: Option<Arc<Site>>,
-    pub diagnostics: Diagnostics,
 }
 
 /// Loads files, and the policies directly inside directories sorted by name. Fails if there is no
@@ -56,9 +56,7 @@ fn load_permitted(
     }
     if files.is_empty() {
         let places = join(paths.iter().map(|path| printable_path(path)), ", ");
-        return Err(Failure::Runtime(format!(
-            "found no policy (*.yaml) in {places}"
-        )));
+        fail!(Runtime, "there is no policy (*.yaml) in {places}");
     }
     let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
@@ -90,30 +88,31 @@ fn load_permitted(
 
 /// Reads a file as text. Fails if it cannot be read; a file that is too large or not UTF-8 gives a
 /// finding.
-pub fn read_source(path: &Path) -> Result<(SourceFile, Diagnostics)> {
+pub fn read_source(path: &Path) -> Result<FileFindings> {
     source_or_finding(policy_directory::read_policy(path))
 }
 
 /// Replaces a file that is too large, not UTF-8 or outside of the directory by an empty text and a
 /// finding. Fails for a file that cannot be read.
-fn source_or_finding(read: PolicyText) -> Result<(SourceFile, Diagnostics)> {
-    let unreadable = match read {
-        Ok(source) => return Ok((source, Diagnostics::default())),
-        Err(unreadable) => unreadable,
+fn source_or_finding(read: PolicyText) -> Result<FileFindings> {
+    let mut diagnostics = Diagnostics::default();
+    let source = match read {
+        Ok(source) => source,
+        Err(unreadable) => {
+            if let UnreadableReason::Io(_) | UnreadableReason::NotAFile = unreadable.why {
+                return Err(unreadable.into());
+            }
+            diagnostics.push(unreadable.diagnostic());
+            SourceFile {
+                name: unreadable.path.into(),
+                text: "".into(),
+            }
+        }
     };
-    if let UnreadableReason::Io(_) | UnreadableReason::NotAFile = unreadable.why {
-        return Err(unreadable.into());
-    }
-    let source = SourceFile {
-        name: unreadable.path.clone().into(),
-        text: "".into(),
-    };
-    Ok((
+    Ok(FileFindings {
         source,
-        Diagnostics {
-            items: vec![unreadable.diagnostic()],
-        },
-    ))
+        diagnostics,
+    })
 }
 
 /// Compiles a policy with its surroundings: the origin's file and the other files of the directory.
@@ -122,23 +121,18 @@ fn compile_policy(
     name: String,
     surroundings: PolicySources<'_>,
 ) -> Result<LoadedPolicy> {
-    let (source, mut diagnostics) = source_or_finding(text)?;
+    let mut file = source_or_finding(text)?;
     let mut site = None;
-    if !diagnostics.has_errors() {
-        (site, diagnostics) = verdict::load_site_at(
+    if !file.diagnostics.has_errors() {
+        (site, file.diagnostics) = verdict::load_site_at(
             &name,
-            &source,
+            &file.source,
             surroundings,
             Registry::builtin(),
             super::now(),
         );
     }
-    Ok(LoadedPolicy {
-        name,
-        source,
-        site,
-        diagnostics,
-    })
+    Ok(LoadedPolicy { name, file, site })
 }
 
 /// Rejects each file that has the site name or a host of an earlier one: removes its site and adds
@@ -146,34 +140,31 @@ fn compile_policy(
 fn reject_conflicts(loaded: &mut [LoadedPolicy]) {
     let mut names: BTreeMap<String, Arc<str>> = BTreeMap::new();
     let mut owners = crate::sites::host_owners::HostOwners::default();
-    for file in loaded {
-        let duplicate = names
-            .get(&file.name)
-            .map(|other| duplicate_site_finding(other));
-        let conflict = file
-            .site
+    for LoadedPolicy { name, file, site } in loaded {
+        let duplicate = names.get(name).map(|other| duplicate_site_finding(other));
+        let conflict = site
             .as_ref()
             .and_then(|site| Some(owners.find_conflict(site)?.diagnostic(site)));
         names
-            .entry(file.name.clone())
+            .entry(name.clone())
             .or_insert_with(|| file.source.name.clone());
         if duplicate.is_some() || conflict.is_some() {
-            file.site = None;
+            *site = None;
             file.diagnostics.items.extend(duplicate);
             file.diagnostics.items.extend(conflict);
             file.diagnostics.sort();
-        } else if let Some(site) = &file.site {
+        } else if let Some(site) = site {
             owners.insert_site(site);
         }
     }
 }
 
-/// Prints the findings about files on standard error.
-pub fn print_policy_findings(loaded: &[LoadedPolicy], errors_only: bool) {
-    for file in loaded {
+/// Prints the errors in files on standard error.
+pub fn print_errors(loaded: &[LoadedPolicy]) {
+    for LoadedPolicy { file, .. } in loaded {
         let findings = file.diagnostics.items.iter();
-        let shown = findings.filter(|finding| !errors_only || finding.severity == Severity::Error);
-        super::print_findings(&file.source, shown);
+        let errors = findings.filter(|finding| finding.severity == Severity::Error);
+        super::print_findings(&file.source, errors);
     }
 }
 
@@ -229,7 +220,7 @@ pub fn snapshot_for_host(
     if loaded.is_empty() {
         loaded = load_policies(&[directory.to_owned()], origins)?;
     }
-    print_policy_findings(&loaded, true);
+    print_errors(&loaded);
     let snapshot = snapshot_with_pauses(&loaded, now);
     let site = snapshot
         .site_for_host(host.as_bytes())
@@ -237,9 +228,7 @@ pub fn snapshot_for_host(
     origins.print_assumptions(site);
     let broken = loaded.iter().any(|file| file.site.is_none());
     if broken && snapshot.site_for_host(host.as_bytes()).is_none() {
-        return Err(Failure::FindingsMessage(format!(
-            "no valid policy is for {host}"
-        )));
+        fail!(FindingsMessage, "no policy without mistakes is for {host}");
     }
     Ok(snapshot)
 }

@@ -5,10 +5,12 @@ use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::sites::{ReloadOutcome, ReloadReport};
 use askama::Template;
 
-/// Make the running crawlgate read its policies again, and print the result for each site
+/// Reload the policies of the running crawlgate
 #[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 all policies are in force, 1 some are not, 2 wrong usage, 3 crawlgate is not running.")]
 pub struct Arguments {
-    /// End the policy of a site whose file is gone; until then its last good policy stays in force
+    /// End the policy of a site whose file is gone; else its last good policy stays in force
     #[arg(long, value_name = "SITE")]
     remove: Vec<String>,
     #[command(flatten)]

@@ -1,14 +1,19 @@
 //! The command `render`: prints the robots.txt of a site byte for byte, or its
 //! `/.well-known/tdmrep.json` (rights for text and data mining).
 
-use super::{Failure, Result, now, origin_copy, policies};
+use super::{Result, now, origin_copy, policies};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 /// Print the robots.txt of a host, byte for byte
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  crawlgate render --host shop.example > robots.txt
+
+Exit codes: 0 fine, 1 no policy is for the host, 2 wrong usage, 3 a file cannot be read.")]
 pub struct Arguments {
-    /// The host of the request
+    /// The host, like shop.example
     #[arg(long)]
     host: String,
     /// Print /.well-known/tdmrep.json instead
@@ -31,21 +36,23 @@ pub fn run(arguments: &Arguments) -> Result {
         now(),
     )?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
-        return Err(Failure::FindingsMessage(format!(
+        fail!(
+            FindingsMessage,
             "no policy in {} is for {}",
             arguments.policies.display(),
             arguments.host
-        )));
+        );
     };
     let site = &snapshot.sites()[site].site;
     let body = match (arguments.tdmrep, site.signals.tdmrep.as_ref()) {
         (false, _) => &site.robots_txt.body,
         (true, Some(file)) => &file.body,
         (true, None) => {
-            return Err(Failure::FindingsMessage(format!(
-                "the policy of {} has no `tdm`",
+            fail!(
+                FindingsMessage,
+                "the policy of {} has no tdm",
                 arguments.host
-            )));
+            );
         }
     };
     // A terminal gets only printable text, a file or pipe the exact bytes.

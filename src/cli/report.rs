@@ -1,9 +1,11 @@
 //! The command `report`: shows which crawlers break the rules, which obey, and which requests do
 //! not count. It asks the running crawlgate, or reads a state directory.
 
-use super::default_paths::StateFlag;
-use super::{Failure, Result, control, file_failure, now, print_message, print_result};
+use super::origin_copy::OriginCopies;
+use super::policies::{load_policies, snapshot_without_pauses};
+use super::{Result, control, file_failure, now, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
+use crate::admin::dashboard::apply_policies;
 use crate::crawlers::Registry;
 use crate::report::{
     Report, ReportPeriod, render_csv, render_html, render_markdown, render_table, render_text,
@@ -15,22 +17,30 @@ use std::time::Duration;
 
 /// Show which crawlers break your rules, and what enforcement would block
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  crawlgate report
+  crawlgate report --since 12h --site shop
+  crawlgate report --since 7d --crawler gptbot
+  crawlgate report --since 30d --html report.html
+  crawlgate report --state /var/lib/crawlgate --json
+
+Exit codes: 0 fine, 1 there is no such site, 2 wrong usage, 3 the state directory cannot be read.")]
 pub struct Arguments {
-    /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the
-    /// full hour on [default: what there is, up to 30 days]
-    #[arg(long, value_name = "DURATION", value_parser = super::audit::parse_duration)]
+    /// How far back, like 12h or 7d, from a full hour or midnight UTC on [default: up to 30 days]
+    #[arg(long, value_name = "DURATION", value_parser = crate::yaml::parse_duration, allow_hyphen_values = true)]
     since: Option<Duration>,
     /// Only this site
-    #[arg(long, value_name = "SITE")]
+    #[arg(long)]
     site: Option<String>,
-    /// Only this crawler, by its id or token; `other` for unknown bots
-    #[arg(long, value_name = "CRAWLER")]
+    /// Only this crawler, by id or token; other is all unknown bots
+    #[arg(long)]
     crawler: Option<String>,
     #[command(flatten)]
     output: ReportFlags,
-    #[command(flatten)]
-    state: StateFlag,
+    /// Read this state directory instead of asking the running crawlgate
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     #[command(flatten)]
     control: control::ControlFlag,
 }
@@ -38,7 +48,7 @@ pub struct Arguments {
 /// The flags for the format of a report.
 #[derive(clap::Args)]
 pub struct ReportFlags {
-    /// Write one HTML page into this file
+    /// Write an HTML page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON
@@ -47,10 +57,10 @@ pub struct ReportFlags {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print CSV: a row for each crawler and identity
+    /// Print CSV, with a row for each crawler and identity
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     csv: bool,
-    /// Add every crawler with all its counts
+    /// Add a table of all crawlers with all counts
     #[arg(long, conflicts_with_all = ["json", "markdown", "csv"])]
     table: bool,
 }
@@ -63,7 +73,7 @@ impl ReportFlags {
         }
         if self.csv {
             // A printer for people would replace the CR of its lines.
-            return Ok(io::stdout().write_all(render_csv(report).as_bytes())?);
+            return Ok(io::stdout().write_all(render_csv(report)?.as_bytes())?);
         }
         let printed = if self.markdown {
             render_markdown(report)?
@@ -76,16 +86,6 @@ impl ReportFlags {
     }
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  crawlgate report
-  crawlgate report --since 12h --site shop
-  crawlgate report --since 7d --crawler gptbot
-  crawlgate report --since 30d --html report.html
-  crawlgate report --state /var/lib/crawlgate --json
-
-Exit codes: 0 fine, 1 there is no such site, 2 wrong usage, 3 the history cannot be read.";
-
 /// The history counts by the hour.
 const HOUR: Duration = Duration::from_secs(3_600);
 /// The history keeps 400 days.
@@ -97,9 +97,10 @@ pub fn run(arguments: &Arguments) -> Result {
         && !(HOUR..=MAX_SINCE).contains(&since)
     {
         let days = MAX_SINCE.as_secs() / 86_400;
-        return Err(Failure::Usage(format!(
-            "--since: the history counts by the hour and has the last {days} days, so give 1h to {days}d"
-        )));
+        fail!(
+            Usage,
+            "--since: requests are counted by the hour and kept for {days} days; give 1h to {days}d"
+        );
     }
     let site = arguments.site.as_deref().unwrap_or_default();
     let crawler = arguments.crawler.as_deref().unwrap_or_default();
@@ -108,7 +109,7 @@ pub fn run(arguments: &Arguments) -> Result {
         Some(known) => &registry.get(known).id,
         None => crawler,
     };
-    let answer = match arguments.state.flag() {
+    let answer = match arguments.state {
         Some(_) => None,
         None => arguments.control.send_if_running(&ControlRequest::Report {
             since: arguments.since.map(|since| since.as_secs()),
@@ -126,17 +127,22 @@ pub fn run(arguments: &Arguments) -> Result {
 
 /// Makes the report from a state directory.
 fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result<Report> {
-    let directory = arguments.state.path_or_default()?;
-    if arguments.state.flag().is_none() {
+    let state = arguments.state.as_deref();
+    let directory = arguments.control.config.state_directory(state)?;
+    if state.is_none() {
         let directory = directory.display();
-        print_message(&format!(
-            "crawlgate: no crawlgate answers here; this is what {directory} has"
-        ));
+        print_message!("note: crawlgate is not running; this report is from {directory}");
     }
     let history = HistoryReader::open(&directory)?;
     let period = match arguments.since {
         Some(since) => ReportPeriod::last_duration(since, now()),
         None => ReportPeriod::since_first_day(history.first_day()?, now()),
     };
-    Ok(Report::from_history(&history, period, site, crawler)?)
+    let mut report = Report::from_history(&history, period, site, crawler)?;
+    if let Some(settings) = arguments.control.config.settings()?
+        && let Ok(policies) = load_policies(&[settings.policies], &OriginCopies::default())
+    {
+        apply_policies(&mut report, &snapshot_without_pauses(policies));
+    }
+    Ok(report)
 }

@@ -5,8 +5,11 @@ use super::{Result, control};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use std::io::Write;
 
-/// End the pause of one site, or of all sites
+/// End a pause
 #[derive(clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 fine, 1 there is no such site, 2 wrong usage, 3 crawlgate is not running."
+)]
 pub struct Arguments {
     /// The site [default: all sites]
     #[arg(long)]
@@ -24,10 +27,7 @@ pub fn run(arguments: &Arguments) -> Result {
         return control::unexpected_response();
     };
     if sites.is_empty() {
-        return Ok(writeln!(
-            super::stdout_printer(false),
-            "nothing was paused"
-        )?);
+        return Ok(writeln!(super::stdout_printer(false), "nothing is paused")?);
     }
     control::print_warnings(&warnings);
     Ok(writeln!(

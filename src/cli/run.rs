@@ -4,27 +4,35 @@
 use super::server_flags::ServerFlags;
 use super::{Failure, Result, default_paths, file_failure};
 use crate::server::{self, BoundAddresses, ServerError, StartMode};
-use crate::settings::{ServerAddress, Settings};
+use crate::settings::{ServerAddress, Settings, parse_listen_address};
+use askama::Template;
 use ipnet::IpNet;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Run the proxy
+/// Run the proxy in front of your site
 #[derive(clap::Args)]
-#[command(after_help = "Flags outrank the settings file. --origin or --config is required.")]
+#[command(after_help = "\
+Give --origin or --config. Flags override the settings file.
+
+Examples:
+  crawlgate run --origin http://127.0.0.1:3000
+  crawlgate run --config crawlgate.yaml
+
+Exit codes: 0 stopped, 1 mistakes in settings or policies, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
-    /// The origin, like http://127.0.0.1:3000; may be repeated: the origins take turns
+    /// Your web server (the origin), like http://127.0.0.1:3000; several share the requests
     #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
     origin: Vec<ServerAddress>,
-    /// The address to listen on [default: 127.0.0.1:8080]; may be repeated
-    #[arg(long, value_name = "ADDR")]
+    /// The address to listen on; may be repeated [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     listen: Vec<SocketAddr>,
-    /// A network of proxies whose X-Forwarded-For counts; may be repeated
+    /// The network of a proxy in front, whose X-Forwarded-For is believed; may be repeated
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
-    /// Worker threads [default: one per core]
+    /// Worker threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     #[command(flatten)]
@@ -59,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result {
 /// Completes the settings, creates the directory of the default control socket, and starts the log
 /// of the process. Fails if there is nothing to serve.
 pub fn prepare_settings(settings: Settings) -> Result<Settings> {
-    let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
+    let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with origins in it";
     let settings = settings.finalize().ok_or(Failure::Usage(nowhere.into()))?;
     let own = settings
         .control
@@ -85,18 +93,9 @@ pub fn run_server(
     on_listening: impl FnOnce(&BoundAddresses),
 ) -> Result {
     let outcome = server::run(settings, start_mode, |bound| {
-        // A closed standard output is no reason not to serve.
-        let admin = bound
-            .admin
-            .iter()
-            .map(|address| format!("admin on http://{address}\n"));
-        let decisions = bound
-            .decisions
-            .iter()
-            .map(|address| format!("decisions on {address}\n"));
-        let listening = bound.urls().map(|url| format!("listening on {url}\n"));
-        let lines: String = listening.chain(decisions).chain(admin).collect();
-        // One write, so that no line of the log comes between these.
+        // One write, so that no line of the log comes between these. A closed standard output is no
+        // reason not to serve.
+        let lines = ListeningText { bound }.to_string();
         let mut out = super::stdout_printer(false);
         let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
         drop(out);
@@ -108,4 +107,11 @@ pub fn run_server(
         }
         other => other.into(),
     })
+}
+
+/// Where the server listens, a line each.
+#[derive(Template)]
+#[template(path = "listening.txt")]
+struct ListeningText<'a> {
+    bound: &'a BoundAddresses,
 }

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 /// Print the JSON Schema of policies or settings, for editors
 #[derive(clap::Args)]
 #[command(
-    after_help = "Write it to a file, and name that file in the first line of a policy:\n  \
+    after_help = "Write it to a file, and name the file in the first line of a policy:\n  \
                         # yaml-language-server: $schema=policy.schema.json"
 )]
 pub struct Arguments {
@@ -24,7 +24,7 @@ pub struct Arguments {
 enum SchemaKind {
     /// A policy, policies/shop.yaml
     Policy,
-    /// The server's own settings, crawlgate.yaml
+    /// The settings, crawlgate.yaml
     Settings,
 }
 

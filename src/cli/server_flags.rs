@@ -2,34 +2,33 @@
 //! setting in `crawlgate.yaml`.
 
 use super::{Failure, Result, default_paths, policies};
+use crate::policy::lint::FileFindings;
 use crate::server::StartMode;
 use crate::settings::{
-    self, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings,
+    self, AddressError, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings,
 };
-use crate::yaml::{Diagnostic, Diagnostics, SourceFile};
-use std::error::Error;
+use crate::yaml::Diagnostic;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 #[derive(clap::Args)]
 pub struct ServerFlags {
-    /// The address of metrics and status [default: 127.0.0.1:9190], or `off`
-    #[arg(long, value_name = "ADDR", value_parser = parse_or_off::<SocketAddr>)]
+    /// The address of dashboard, metrics and status, or off [default: 127.0.0.1:9190]
+    #[arg(long, value_name = "ADDR", value_parser = parse_admin)]
     admin: Option<ValueOrOff<SocketAddr>>,
-    /// The control socket, or `off`
-    #[arg(long, value_name = "PATH", value_parser = parse_or_off::<PathBuf>)]
+    /// The control socket for commands like status and pause, or off
+    #[arg(long, value_name = "PATH", value_parser = parse_path)]
     control: Option<ValueOrOff<PathBuf>>,
     /// The policy directory [default: policies]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
-    /// The directory for everything that outlasts a restart, or `off`
-    #[arg(long, value_name = "DIR", value_parser = parse_or_off::<PathBuf>)]
+    /// The directory for everything that must survive a restart, or off
+    #[arg(long, value_name = "DIR", value_parser = parse_path)]
     state: Option<ValueOrOff<PathBuf>>,
     /// The settings file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The file for the access log; `-` is standard output
+    /// The file for the access log, or - for standard output
     #[arg(long, value_name = "PATH")]
     access_log: Option<PathBuf>,
     /// Do not start with a broken policy, even if there is a last good copy
@@ -120,41 +119,54 @@ pub fn default_settings() -> Settings {
 #[derive(Clone)]
 struct ValueOrOff<T>(Option<T>);
 
-/// Parses a value or `off`. An empty value is an error.
-fn parse_or_off<T>(written: &str) -> Result<ValueOrOff<T>, Box<dyn Error + Send + Sync>>
-where
-    T: FromStr<Err: Error + Send + Sync + 'static>,
-{
+/// Parses a path or `off`.
+fn parse_path(written: &str) -> Result<ValueOrOff<PathBuf>, &'static str> {
     match written {
         "off" => Ok(ValueOrOff(None)),
-        "" => Err("the value is empty".into()),
-        written => Ok(ValueOrOff(Some(written.parse()?))),
+        "" => Err("write a path, or off"),
+        path => Ok(ValueOrOff(Some(path.into()))),
     }
+}
+
+/// Parses an address or `off`.
+fn parse_admin(written: &str) -> Result<ValueOrOff<SocketAddr>, AddressError> {
+    if written == "off" {
+        return Ok(ValueOrOff(None));
+    }
+    Ok(ValueOrOff(Some(settings::parse_listen_address(written)?)))
+}
+
+/// Decodes a settings file, without a look at the files that it names. Fails if it cannot be read.
+fn decode_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)> {
+    let mut file = policies::read_source(path)?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let mut settings = None;
+    if !file.diagnostics.has_errors() {
+        (settings, file.diagnostics) =
+            settings::decode_settings(&file.source, directory, default_settings());
+    }
+    Ok((file, settings))
 }
 
 /// Reads a settings file, and checks sockets and TLS files of its origins. Returns no settings if
 /// the file has mistakes. Fails if it cannot be read.
-pub fn read_settings_file(path: &Path) -> Result<(SourceFile, Diagnostics, Option<Settings>)> {
-    let (source, mut diagnostics) = policies::read_source(path)?;
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let mut settings = None;
-    if !diagnostics.has_errors() {
-        (settings, diagnostics) = settings::decode_settings(&source, directory, default_settings());
-    }
+pub fn read_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)> {
+    let (mut file, settings) = decode_settings_file(path)?;
     for origin in settings.iter().flat_map(|settings| &settings.origins) {
         for server in &origin.servers {
-            diagnostics.items.extend(check_socket_length(server));
+            let finding = check_socket_length(server);
+            file.diagnostics.items.extend(finding);
         }
         let Some(tls) = &origin.tls else { continue };
         if let Err(error) = crate::upstreams::ServerTls::open(tls) {
             let finding = Diagnostic::error("bad-file", error.file.span, error.to_string());
-            diagnostics.push(
+            file.diagnostics.push(
                 finding.help("write the path of a file in PEM, relative to the settings file"),
             );
         }
     }
-    let is_usable = !diagnostics.has_errors();
-    Ok((source, diagnostics, settings.filter(|_| is_usable)))
+    let is_usable = !file.diagnostics.has_errors();
+    Ok((file, settings.filter(|_| is_usable)))
 }
 
 /// The finding about a socket path that is too long for a system call (unix(7)).
@@ -174,11 +186,23 @@ fn check_socket_length(server: &ServerSettings) -> Option<Diagnostic> {
 
 /// The settings of a file. Prints its findings, and fails if it has mistakes.
 pub fn load_settings_file(path: &Path) -> Result<Settings> {
-    let (source, diagnostics, settings) = read_settings_file(path)?;
-    super::print_findings(&source, &diagnostics.items);
+    let (file, settings) = read_settings_file(path)?;
+    super::print_findings(&file.source, &file.diagnostics.items);
+    settings.ok_or_else(|| unusable_file(path))
+}
+
+/// The settings of a file, for a command that may not be allowed to read the keys that it names.
+/// Prints mistakes, and fails if there are any.
+pub fn load_settings_alone(path: &Path) -> Result<Settings> {
+    let (file, settings) = decode_settings_file(path)?;
     settings.ok_or_else(|| {
-        Failure::FindingsMessage(format!("cannot use the settings file {}", path.display()))
+        super::print_findings(&file.source, &file.diagnostics.items);
+        unusable_file(path)
     })
+}
+
+fn unusable_file(path: &Path) -> Failure {
+    Failure::FindingsMessage(format!("cannot use the settings file {}", path.display()))
 }
 
 #[cfg(test)]

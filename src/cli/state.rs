@@ -1,17 +1,28 @@
 //! The command `state`: writes a backup of the state directory into one file. crawlgate may keep
 //! running meanwhile.
 
-use super::default_paths::StateFlag;
-use super::{Result, print_message};
+use super::Result;
+use super::control::StateFlag;
 use std::path::PathBuf;
 
-/// Back up the state directory into one file, while crawlgate runs or not
+/// Back up the state directory to one file, also while crawlgate runs
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  crawlgate state backup /var/backups/crawlgate-2026-11-22.db
+  crawlgate state backup state.db --state /var/lib/crawlgate
+
+To restore:
+  1. Stop crawlgate.
+  2. Remove state.db, state.db-wal and state.db-shm from the state directory.
+  3. Copy the backup there as state.db, owned by the user of crawlgate.
+  4. Start crawlgate.
+
+Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read or the backup cannot be written.")]
 pub struct Arguments {
-    /// `backup` writes a copy, with all that is committed
+    /// What to do
     action: StateAction,
-    /// The copy, a new file
+    /// The backup, a new file
     file: PathBuf,
     #[command(flatten)]
     state: StateFlag,
@@ -22,26 +33,16 @@ enum StateAction {
     Backup,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  crawlgate state backup /var/backups/crawlgate-2026-11-22.db
-  crawlgate state backup state.db --state /var/lib/crawlgate
-
-To restore: stop crawlgate, remove state.db, state.db-wal and state.db-shm from the state directory, copy the backup there
-as state.db, give it to the user of crawlgate, and start crawlgate.
-
-Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file cannot be written.";
-
 /// Copies the state into a file, and prints the size of the copy.
 pub fn run(arguments: &Arguments) -> Result {
     let StateAction::Backup = arguments.action;
     let directory = arguments.state.path_or_default()?;
     let bytes = crate::state::back_up(&directory, &arguments.file)?;
-    print_message(&format!(
+    print_message!(
         "{}: {} from {}",
         arguments.file.display(),
         crate::numbers::byte_size(bytes),
         directory.display()
-    ));
+    );
     Ok(())
 }

@@ -4,20 +4,22 @@
 use super::{Result, control, findings_unless, instances, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, InstanceStatus};
-use crate::numbers;
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, ServedRobots};
 use crate::verdict::{ENFORCE_ALL_LINE, PERHAPS_CACHED_END};
 use askama::Template;
+use std::path::PathBuf;
 
 /// Further unproven hosts of a site are only counted: anybody can make up hosts of a pattern.
 const MAX_UNPROVEN: usize = 5;
 
-/// Show the sites, origins and problems of the running crawlgate
+/// Show whether crawlgate is running, its sites and origins, and what needs attention
 #[derive(clap::Args)]
-#[command(after_help = "Exit codes: 0 fine, 1 something needs attention, 3 no crawlgate answers.")]
+#[command(
+    after_help = "Exit codes: 0 fine, 1 something needs attention, 2 wrong usage, 3 crawlgate is not running."
+)]
 pub struct Arguments {
-    /// Only whether crawlgate runs: one line, and exit code 0 whatever its problems, for health checks
+    /// Only check that crawlgate runs, for health checks: exit code 0 whatever its problems
     #[arg(long)]
     alive: bool,
     #[command(flatten)]
@@ -30,17 +32,12 @@ pub fn run(arguments: &Arguments) -> Result {
     else {
         return control::unexpected_response();
     };
-    let socket = &arguments.output.control.path()?;
     let status = &*status;
-    let mut text = format!(
-        "crawlgate {} is running: up for {}, control socket {}",
-        status.version,
-        numbers::duration(status.uptime_seconds),
-        socket.display()
-    );
-    if !arguments.alive {
-        text += &format!("\n{}", StatusText { status });
-    }
+    let text = StatusText {
+        status,
+        socket: arguments.output.control.path()?,
+        alive: arguments.alive,
+    };
     print_result(arguments.output.json, status, text)?;
     findings_unless(status.problems.is_empty() || arguments.alive)
 }
@@ -50,4 +47,6 @@ pub fn run(arguments: &Arguments) -> Result {
 #[template(path = "status.txt")]
 struct StatusText<'a> {
     status: &'a InstanceStatus,
+    socket: PathBuf,
+    alive: bool,
 }

@@ -1,28 +1,25 @@
 //! The command `traps`: lists the clients that are marked because they requested a trap (a path
 //! that no obedient crawler requests), and releases them.
 
-use super::{Failure, Result, control, print_result};
+use super::{Result, control, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::facts::ClientMark;
-use crate::printable::join;
+use askama::Template;
 use ipnet::IpNet;
-use std::net::IpAddr;
 
-/// List the clients that requested a trap, or release one
+/// List the clients that requested a trap, or release them
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  crawlgate traps --release 203.0.113.0/24
+
+Exit codes: 0 fine, 1 no such client is marked, 2 wrong usage, 3 crawlgate is not running.")]
 pub struct Arguments {
-    /// Remove the marks of this address (IPv6: of its /64) or network
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address_or_network)]
+    /// Release this address (IPv6: its /64) or network
+    #[arg(long, value_name = "ADDRESS", value_parser = super::run::parse_network)]
     release: Option<IpNet>,
     #[command(flatten)]
     output: control::ControlOutputFlags,
-}
-
-/// Parses an address or a network.
-fn parse_address_or_network(text: &str) -> Result<IpNet, &'static str> {
-    text.parse()
-        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
-        .map_err(|_| "neither an address nor a network like 203.0.113.0/24")
 }
 
 /// Prints the marked clients, or with `--release` removes the marks in a network and prints them.
@@ -40,32 +37,20 @@ pub fn run(arguments: &Arguments) -> Result {
     else {
         return control::unexpected_response();
     };
-    let before = if arguments.release.is_some() {
-        "released: "
-    } else {
-        ""
-    };
-    if arguments.release.is_some() && marks.is_empty() {
-        return Err(Failure::FindingsMessage("no client is marked there".into()));
+    let is_released = arguments.release.is_some();
+    if is_released && marks.is_empty() {
+        fail!(FindingsMessage, "no client there is marked");
     }
-    let text = if marks.is_empty() {
-        "no client is marked".to_owned()
-    } else {
-        join(
-            marks
-                .iter()
-                .map(|mark| format!("{before}{}", mark_line(mark))),
-            "\n",
-        )
+    let text = TrapsText {
+        marks: &marks,
+        is_released,
     };
     print_result(arguments.output.json, &marks, text)
 }
 
-/// A marked client in one line. An IPv6 address stands for its /64.
-fn mark_line(mark: &ClientMark) -> String {
-    let length = if mark.address.is_ipv6() { "/64" } else { "" };
-    format!(
-        "{}{length}  {}  {}  since {}, until {}",
-        mark.address, mark.crawler, mark.site, mark.since, mark.until
-    )
+#[derive(Template)]
+#[template(path = "traps.txt")]
+struct TrapsText<'a> {
+    marks: &'a [ClientMark],
+    is_released: bool,
 }

@@ -5,18 +5,18 @@ use super::{Result, control, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 
-/// Replace the running crawlgate by another process: another binary or other settings, without a
-/// lost request
+/// Replace the running crawlgate with a new binary or settings, without losing a request
 #[derive(clap::Args)]
 #[command(
-    after_help = "The next process is started as the running one was: same program name, same arguments. If it is \
-                        not ready in a minute, the running one goes on."
+    after_help = "The new process gets the same arguments. If it is not ready in a minute, the old one goes on.
+
+Exit codes: 0 replaced, 1 the old process goes on, 2 wrong usage, 3 crawlgate is not running."
 )]
 pub struct Arguments {
-    /// End a process that still answers the last requests of the upgrade before
+    /// End a process that still answers the last requests of an earlier upgrade
     #[arg(long)]
     now: bool,
-    /// Upgrade although no service manager follows the next process
+    /// Upgrade even if no service manager will follow the new process
     #[arg(long)]
     unsupervised: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result {
         milliseconds,
     } = &report;
     let text = format!(
-        "process {pid} serves in place of process {before}, which answers its last requests ({milliseconds} ms)"
+        "process {pid} has taken over in {milliseconds} ms; process {before} answers its last requests and ends"
     );
     print_result(arguments.output.json, &report, text)
 }

@@ -34,7 +34,8 @@ pub fn parse_network(written: &str) -> Option<IpNet> {
 
 /// Decodes a list of networks; reports each mistake.
 pub fn decode_networks(node: NodeReader<'_>) -> Vec<IpNet> {
-    let help = "write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96";
+    let help = "write \"10.20.0.0/16\", \"2001:db8::/32\" or one address; for IPv4 inside IPv6 \
+                \"::ffff:\" at least /96";
     let mistake = ("bad-network", "is neither a network nor an address", help);
     node.parse_all_with(
         "a list of networks, like 10.20.0.0/16",

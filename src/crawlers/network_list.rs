@@ -30,16 +30,16 @@ pub enum NetworkListError {
     #[error("it is not JSON: {0}")]
     NotJson(String),
     /// Something else stands where a network should.
-    #[error("`{0}` is not a network")]
+    #[error("\"{0}\" is not a network")]
     NotANetwork(String),
     /// A network is so wide that it proves nothing.
-    #[error("the network {0} is too wide")]
+    #[error("the network {0} is too large")]
     TooWide(IpNet),
     /// There are more networks than any operator has.
     #[error("it has more than {MAX_NETWORKS} networks")]
     TooMany,
     /// There is no network in it.
-    #[error("it has no network")]
+    #[error("it has no networks")]
     Empty,
 }
 

@@ -39,7 +39,7 @@ fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
         markers: decode_markers(fields),
         must_not_match: fields.text_list("must_not_match"),
         user_agent: optional_text(fields, "ua"),
-        binds: fields.word("binds", &binds, "what binds it")?,
+        binds: fields.word("binds", &binds, "a value of \"binds\"")?,
         reading: fields
             .word(
                 "reading",
@@ -87,7 +87,7 @@ fn decode_markers(fields: &mut MapFields<'_>) -> Vec<String> {
         fields.decoder.error(
             "short-mark",
             marker.span,
-            "a mark needs at least three characters, or it stands in too many strings",
+            "a marker needs at least three characters: shorter ones are in too many user agents",
         );
     }
     located_values(&listed)

@@ -80,25 +80,25 @@ pub fn classify_unlisted(text: &[u8], traits: UserAgentTraits) -> Claim {
 /// The reason for the claim of a user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 pub enum ClaimReason {
-    #[strum(serialize = "a marker of the registry stands in it")]
+    #[strum(serialize = "it contains the marker of a known crawler")]
     Marker,
-    #[strum(serialize = "a word of it is a bot's name")]
+    #[strum(serialize = "it contains a word that bots have as a name")]
     BotsName,
     #[strum(serialize = "it names a page, a host or a mail address")]
     Contact,
-    #[strum(serialize = "it says `compatible; Name` as bots do")]
+    #[strum(serialize = "it contains \"compatible; Name\", as bots do")]
     Compatible,
     #[strum(serialize = "it is empty")]
     Empty,
-    #[strum(serialize = "it names a program that tests, watches or renders pages")]
+    #[strum(serialize = "it names a program that tests, monitors or renders pages")]
     NamesTool,
-    #[strum(serialize = "it names neither a browser nor a system that people use")]
+    #[strum(serialize = "it names neither a browser nor a system of visitors")]
     NoShape,
-    #[strum(serialize = "a program added itself to a browser's string")]
+    #[strum(serialize = "a program added its name to that of a browser")]
     AddedToBrowser,
-    #[strum(serialize = "it is a browser's string")]
+    #[strum(serialize = "it is the user agent of a browser")]
     Browser,
-    #[strum(serialize = "it names a system that people use")]
+    #[strum(serialize = "it names a system of visitors")]
     System,
 }
 

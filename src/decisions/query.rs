@@ -62,8 +62,8 @@ pub enum DecisionQueryError {
     NoHost(&'static str),
     /// There is nothing at this path.
     #[error(
-        "crawlgate answers /decide/nginx, /decide/answer, /decide/forward-auth, /decide/envoy/..., /robots.txt and \
-         /.well-known/tdmrep.json here"
+        "This is crawlgate's decision service. It answers /decide/nginx, /decide/answer, /decide/forward-auth, \
+         /decide/envoy/..., /robots.txt and /.well-known/tdmrep.json"
     )]
     Unknown,
 }

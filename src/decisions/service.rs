@@ -92,8 +92,8 @@ impl DecisionService {
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 target = %String::from_utf8_lossy(query.target),
-                "a proxy asks about a file that crawlgate serves, and passes its origin's file on: route /robots.txt and \
-                 /.well-known/tdmrep.json to the decision service (docs/behind-your-proxy.md)"
+                "a proxy serves its origin's own file where crawlgate's belongs: route /robots.txt and \
+                 /.well-known/tdmrep.json to the decision service, see behind-your-proxy.md in the documentation"
             );
         }
     }

@@ -16,6 +16,7 @@ use super::{
 use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_content_type;
 use crate::logs::LogRecord;
+use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::site::split_host_port;
 use crate::policy::{Site, SiteEntry};
 use crate::time::Timestamp;
@@ -121,8 +122,8 @@ impl<'a> Comparison<'a> {
         for site in &mut self.sites {
             let found = find_witness_urls(site.sites());
             if found.is_cut {
-                let note = "the sites have too many patterns or wildcards to try all of them; compare on real URLs with \
-                            --urls or --log, too";
+                let note = "the sites have too many patterns or wildcards to try all. Compare \
+                            real URLs, too, with --urls or --log";
                 site.notes.push(note.into());
             }
             for target in found.targets {
@@ -231,11 +232,16 @@ impl ComparedSide {
         if !self.exists {
             return None;
         }
-        let policy = &self.site().policy;
-        Some(match &self.site().origin {
-            Some(origin) if policy.hosts.is_empty() => origin.location.clone(),
-            _ => policy.source.name.to_string(),
+        Some(match self.plain_file() {
+            Some(file) => file.location.clone(),
+            None => self.site().policy.source.name.to_string(),
         })
+    }
+
+    /// The robots.txt of a site that names no hosts; `None` for a policy.
+    fn plain_file(&self) -> Option<&OriginRobotsTxt> {
+        let origin = self.site().origin.as_deref();
+        origin.filter(|_| self.site().policy.hosts.is_empty())
     }
 
     /// Decides about a GET of this target by a verified crawler that has the newest robots.txt. For
@@ -290,6 +296,12 @@ impl SiteComparison {
             notes: Vec::new(),
             compared: 0,
         }
+    }
+
+    /// Whether both sides are robots.txt files.
+    fn is_plain(&self) -> bool {
+        let mut sides = self.sides.iter();
+        sides.all(|side| side.exists && side.plain_file().is_some())
     }
 
     fn sites(&self) -> [&Site; 2] {
@@ -377,7 +389,12 @@ impl SiteComparison {
         &self,
         decisions: &[Decision; 2],
     ) -> Option<(CrawlerTreatment, CrawlerTreatment)> {
-        let [old, new] = std::array::from_fn(|side| self.sides[side].treatment(&decisions[side]));
+        let [mut old, mut new] =
+            std::array::from_fn(|side| self.sides[side].treatment(&decisions[side]));
+        if self.is_plain() {
+            old.would = None;
+            new.would = None;
+        }
         (!old.is_equivalent(&new)).then_some((old, new))
     }
 
@@ -394,6 +411,7 @@ impl SiteComparison {
     /// Returns the differences. Changes of access for the most crawlers come first.
     fn finish(self) -> SiteDifference {
         let settings = changed_settings(self.sites(), &self.classes);
+        let is_plain = self.is_plain();
         let access = self
             .access
             .into_iter()
@@ -419,6 +437,7 @@ impl SiteComparison {
         });
         let [old, new] = self.sides.each_ref().map(ComparedSide::display_name);
         SiteDifference {
+            is_plain,
             hosts: self.hosts,
             old,
             new,

@@ -68,6 +68,9 @@ pub enum ComparisonBasis {
 /// The differences on some hosts.
 #[derive(Serialize)]
 pub struct SiteDifference {
+    /// Whether both sides are robots.txt files, so that no policy is involved.
+    #[serde(skip)]
+    pub is_plain: bool,
     /// The hosts; `every other host` for hosts that no policy names.
     pub hosts: Vec<String>,
     /// The old policy file or robots.txt; `None` where there was none.
@@ -119,6 +122,11 @@ pub struct Occurrences {
 }
 
 impl Occurrences {
+    /// Whether there is only one, with or without the requests of others.
+    fn is_one(&self, with_others: bool) -> bool {
+        self.count + if with_others { self.others } else { 0 } == 1
+    }
+
     /// Counts a URL or request, and keeps its URL if it is the shortest so far. `number` identifies
     /// it: a second call with the same number, for another crawler, does not count it again.
     fn add(&mut self, number: u64, url: &str, is_crawler: bool) {
@@ -225,7 +233,7 @@ pub struct HeaderChange {
 #[derive(Serialize)]
 pub struct SettingChange {
     /// Its name in policies.
-    pub setting: &'static str,
+    pub setting: String,
     /// Its value on the old side.
     pub old: String,
     /// Its value on the new side.

@@ -14,7 +14,7 @@ pub struct MatchedSites {
     pub sites: [Option<usize>; 2],
 }
 
-const EVERY_OTHER_HOST: &str = "every other host";
+const EVERY_OTHER_HOST: &str = "all other hosts";
 
 /// All pairs, sorted by host. Hosts with the same two sites are in one pair. Two single files with
 /// one site each are one pair, with the hosts of the new one if it names any, else of the old one.

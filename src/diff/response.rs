@@ -7,7 +7,7 @@
 use super::HeaderChange;
 use crate::heads::{example_extension, likely_content_type};
 use crate::policy::Site;
-use crate::policy::model::{ResponseConditions, StatusCondition};
+use crate::policy::model::StatusCondition;
 use crate::verdict::Decision;
 use std::collections::BTreeSet;
 
@@ -24,8 +24,19 @@ impl ResponseKinds {
         let mut statuses = BTreeSet::from([200]);
         for rule in sites.into_iter().flat_map(|site| &site.policy.indexing) {
             for conditions in std::iter::once(&rule.when).chain(&rule.unless) {
-                types.extend(condition_types(conditions));
-                statuses.extend(condition_statuses(conditions));
+                for kind in &conditions.types {
+                    types.insert(match example_extension(kind) {
+                        Some((_, media)) => media.to_owned(),
+                        None => kind.replace('*', "x"),
+                    });
+                }
+                for condition in &conditions.status {
+                    statuses.insert(match condition.value {
+                        StatusCondition::Code(code) => code,
+                        StatusCondition::Class(4) => 404,
+                        StatusCondition::Class(class) => u16::from(class) * 100,
+                    });
+                }
             }
         }
         ResponseKinds(
@@ -35,26 +46,6 @@ impl ResponseKinds {
                 .collect(),
         )
     }
-}
-
-fn condition_types(conditions: &ResponseConditions) -> impl Iterator<Item = String> {
-    conditions
-        .types
-        .iter()
-        .map(|kind| match example_extension(kind) {
-            Some((_, media)) => media.to_owned(),
-            None => kind.replace('*', "x"),
-        })
-}
-
-fn condition_statuses(conditions: &ResponseConditions) -> impl Iterator<Item = u16> {
-    conditions
-        .status
-        .iter()
-        .map(|condition| match condition.value {
-            StatusCondition::Code(code) => code,
-            StatusCondition::Class(class) => u16::from(class) * 100 + 4 * u16::from(class == 4),
-        })
 }
 
 /// A site and its decision.

@@ -177,7 +177,7 @@ impl AcceptService {
                             ));
                         }
                         Err(error) => {
-                            tracing::error!(%error, "cannot use a listener; this worker does not serve it");
+                            tracing::error!(%error, "this worker cannot use a listener, and does not serve it");
                         }
                     }
                 }
@@ -213,7 +213,7 @@ impl Service for AcceptService {
             match self.start_worker(&listeners, accepting.clone()) {
                 Ok(()) => workers += 1,
                 Err(error) => {
-                    tracing::error!(%error, "cannot start a worker for `{}`; trying until one runs", self.name)
+                    tracing::error!(%error, "cannot start a worker for {}; trying again until one runs", self.name)
                 }
             }
         }

@@ -3,6 +3,7 @@
 //! could disagree about the end of a body, it is an error.
 
 use crate::requests::BodyFraming;
+use BodyDecoder::{Chunked, Length, UntilClose};
 
 /// The most bytes of chunk extensions, padding and trailers of a body. Clients hardly send them,
 /// and origins hardly read them.
@@ -112,51 +113,43 @@ impl ChunkedDecoder {
     /// does not fit the state, and at the limits: digits of a size, `MAX_EXTRA_BYTES`,
     /// `MAX_TRAILERS`.
     fn next_state(&mut self, byte: u8) -> Result<ChunkState, MalformedChunk> {
+        use ChunkState::*;
+
         Ok(match (self.state, byte) {
-            (ChunkState::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F')
-                if self.digits < MAX_SIZE_DIGITS =>
-            {
+            (Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if self.digits < MAX_SIZE_DIGITS => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 self.left = self.left * 16 + u64::from(digit);
                 self.digits += 1;
-                ChunkState::Size
+                Size
             }
-            (ChunkState::Size | ChunkState::Extension, b'\r') if self.digits > 0 => {
-                ChunkState::SizeEnd
+            (Size | Extension, b'\r') if self.digits > 0 => SizeEnd,
+            (Size, b';') if self.digits > 0 => Extension,
+            (Size, b' ' | b'\t') if self.digits > 0 && self.allows_padding => {
+                self.count_extra_byte(Extension)?
             }
-            (ChunkState::Size, b';') if self.digits > 0 => ChunkState::Extension,
-            (ChunkState::Size, b' ' | b'\t') if self.digits > 0 && self.allows_padding => {
-                self.count_extra_byte(ChunkState::Extension)?
-            }
-            (ChunkState::Extension, b' '..=b'~' | b'\t' | 0x80..) => {
-                self.count_extra_byte(ChunkState::Extension)?
-            }
-            (ChunkState::SizeEnd, b'\n') => {
+            (Extension, b' '..=b'~' | b'\t' | 0x80..) => self.count_extra_byte(Extension)?,
+            (SizeEnd, b'\n') => {
                 self.digits = 0;
-                if self.left == 0 {
-                    ChunkState::TrailerStart
-                } else {
-                    ChunkState::Data
-                }
+                if self.left == 0 { TrailerStart } else { Data }
             }
-            (ChunkState::DataReturn, b'\r') => ChunkState::DataEnd,
-            (ChunkState::DataEnd, b'\n') => ChunkState::Size,
-            (ChunkState::TrailerStart, b'\r') => ChunkState::LastEnd,
-            (ChunkState::TrailerStart, b' ' | b'\t') => return Err(MalformedChunk),
-            (ChunkState::TrailerStart | ChunkState::Trailer, b' '..=b'~' | b'\t' | 0x80..) => {
+            (DataReturn, b'\r') => DataEnd,
+            (DataEnd, b'\n') => Size,
+            (TrailerStart, b'\r') => LastEnd,
+            (TrailerStart, b' ' | b'\t') => return Err(MalformedChunk),
+            (TrailerStart | Trailer, b' '..=b'~' | b'\t' | 0x80..) => {
                 self.trailers.push(byte);
-                self.count_extra_byte(ChunkState::Trailer)?
+                self.count_extra_byte(Trailer)?
             }
-            (ChunkState::Trailer, b'\r') => ChunkState::TrailerEnd,
-            (ChunkState::TrailerEnd, b'\n') => {
+            (Trailer, b'\r') => TrailerEnd,
+            (TrailerEnd, b'\n') => {
                 self.trailer_count += 1;
                 if self.trailer_count > MAX_TRAILERS {
                     return Err(MalformedChunk);
                 }
                 self.trailers.extend_from_slice(b"\r\n");
-                ChunkState::TrailerStart
+                TrailerStart
             }
-            (ChunkState::LastEnd, b'\n') => ChunkState::Over,
+            (LastEnd, b'\n') => Over,
             _ => return Err(MalformedChunk),
         })
     }
@@ -186,9 +179,9 @@ pub enum BodyDecoder {
 impl From<BodyFraming> for BodyDecoder {
     fn from(framing: BodyFraming) -> BodyDecoder {
         match framing {
-            BodyFraming::None => BodyDecoder::Length(0),
-            BodyFraming::Length(length) => BodyDecoder::Length(length),
-            BodyFraming::Chunked => BodyDecoder::Chunked(ChunkedDecoder::default()),
+            BodyFraming::None => Length(0),
+            BodyFraming::Length(length) => Length(length),
+            BodyFraming::Chunked => Chunked(ChunkedDecoder::default()),
         }
     }
 }
@@ -196,9 +189,9 @@ impl From<BodyFraming> for BodyDecoder {
 impl BodyDecoder {
     pub fn is_finished(&self) -> bool {
         match self {
-            BodyDecoder::Length(left) => *left == 0,
-            BodyDecoder::Chunked(chunks) => chunks.is_finished(),
-            BodyDecoder::UntilClose => false,
+            Length(left) => *left == 0,
+            Chunked(chunks) => chunks.is_finished(),
+            UntilClose => false,
         }
     }
 
@@ -206,14 +199,14 @@ impl BodyDecoder {
     /// how many bytes were read. Only chunks can be malformed.
     pub fn next_data<'o>(&mut self, bytes: &'o [u8]) -> Result<(&'o [u8], usize), MalformedChunk> {
         let count = match self {
-            BodyDecoder::Length(left) => {
+            Length(left) => {
                 let count =
                     usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
                 *left -= count as u64;
                 count
             }
-            BodyDecoder::Chunked(chunks) => return chunks.next_data(bytes),
-            BodyDecoder::UntilClose => bytes.len(),
+            Chunked(chunks) => return chunks.next_data(bytes),
+            UntilClose => bytes.len(),
         };
         Ok((&bytes[..count], count))
     }
@@ -221,8 +214,8 @@ impl BodyDecoder {
     /// The field lines of the trailers; only a body in chunks has some.
     pub fn trailers(&self) -> &[u8] {
         match self {
-            BodyDecoder::Chunked(chunks) => chunks.trailers(),
-            BodyDecoder::Length(_) | BodyDecoder::UntilClose => b"",
+            Chunked(chunks) => chunks.trailers(),
+            Length(_) | UntilClose => b"",
         }
     }
 }

@@ -44,43 +44,46 @@ impl CloseReason {
     /// Whether the reason is logged as a warning (true) or only with `RUST_LOG=debug` (false), and
     /// its text for the log, with what the operator can do. Scanners cause some reasons all day.
     fn level_and_text(self) -> (bool, &'static str) {
+        use CloseReason::*;
+
         match self {
-            CloseReason::TooMany => (
+            TooMany => (
                 true,
-                "closing new connections: `limits.connections` is reached",
+                "closing new connections: limits.connections is reached. Raise it if the machine has memory for more",
             ),
-            CloseReason::TooManyOfOne => (
+            TooManyOfOne => (
                 true,
-                "closing new connections of a client: `limits.connections_per_address` is reached; if the client is a \
-                 proxy of yours, add it to `trusted_proxies`",
+                "closing new connections of a client: limits.connections_per_address is reached. If the client is a \
+                 proxy of yours, add it to trusted_proxies",
             ),
-            CloseReason::Accept => (
+            Accept => (
                 true,
-                "cannot accept connections; trying again. If files are exhausted, raise LimitNOFILE or ulimit -n",
+                "cannot accept connections; trying again. If there are too many open files, raise LimitNOFILE or \
+                 ulimit -n",
             ),
-            CloseReason::HandshakeTimeout => (
+            HandshakeTimeout => (
                 false,
-                "closing connections whose TLS handshake takes longer than `limits.handshake`",
+                "closing connections whose TLS handshake takes longer than limits.handshake",
             ),
-            CloseReason::Handshake => (false, "TLS handshakes fail"),
-            CloseReason::ProxyHeader => (
+            Handshake => (false, "TLS handshakes fail"),
+            ProxyHeader => (
                 true,
-                "closing connections without the header of the PROXY protocol that the listener requires",
+                "closing connections without the PROXY protocol header that this listener requires",
             ),
-            CloseReason::Untrusted => (
+            Untrusted => (
                 true,
-                "closing connections of a peer that asks for decisions; if it is a proxy of yours, add it to \
-                 `decisions.trusted`",
+                "closing connections of a peer that may not ask for decisions. If it is a proxy of yours, add it to \
+                 decisions.trusted",
             ),
-            CloseReason::Stall => (
+            Stall => (
                 false,
-                "closing connections of clients that take nothing for `limits.stall`",
+                "closing connections of clients that read nothing for the time of limits.stall",
             ),
-            CloseReason::NoPong => (
+            NoPong => (
                 false,
                 "closing HTTP/2 connections of clients that do not answer",
             ),
-            CloseReason::Http2 => (false, "closing HTTP/2 connections that break the protocol"),
+            Http2 => (false, "closing HTTP/2 connections that break the protocol"),
         }
     }
 }

@@ -51,53 +51,29 @@ impl<A: HttpServerApp + Send + Sync + 'static> PingoraApp for Arc<A> {
 
 /// What all listeners of the proxy, or of the decision service, share.
 pub struct EdgeContext {
-    pub(super) requests: Arc<RequestPipeline>,
+    /// What judges the requests.
+    pub requests: Arc<RequestPipeline>,
     /// Pingora's proxy, for requests that do not fit the forwarder.
-    pub(super) pingora: Option<Box<dyn PingoraApp>>,
+    pub pingora: Option<Box<dyn PingoraApp>>,
     /// `None` with `direct_forwarding: off`.
-    pub(super) forwarder: Option<Forwarder>,
+    pub forwarder: Option<Forwarder>,
     /// `None` in the decision service.
-    upstreams: Option<Arc<Upstreams>>,
+    pub upstreams: Option<Arc<Upstreams>>,
     /// The decision service, which answers every request instead.
-    pub(super) responder: Option<Arc<dyn Responder>>,
+    pub responder: Option<Arc<dyn Responder>>,
     /// The proxies that may connect to the decision service.
-    decision_peers: Vec<IpNet>,
-    pub(super) close_log: CloseLog,
-    pub(super) admission: Arc<AdmissionLimiter>,
-    pub(super) metrics: Arc<Metrics>,
+    pub decision_peers: Vec<IpNet>,
+    /// The log of connections that are closed.
+    pub close_log: CloseLog,
+    /// The limits for connections.
+    pub admission: Arc<AdmissionLimiter>,
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
 }
 
 impl EdgeContext {
-    /// The context of the proxy's listeners.
-    pub fn for_proxy(
-        requests: Arc<RequestPipeline>,
-        pingora: Box<dyn PingoraApp>,
-        forwarder: Option<Forwarder>,
-        upstreams: Arc<Upstreams>,
-    ) -> EdgeContext {
-        EdgeContext {
-            pingora: Some(pingora),
-            forwarder,
-            upstreams: Some(upstreams),
-            ..EdgeContext::empty(requests)
-        }
-    }
-
-    /// The context of the decision service, to which only `decision_peers` may connect.
-    pub fn for_decisions(
-        requests: Arc<RequestPipeline>,
-        responder: Arc<dyn Responder>,
-        decision_peers: Vec<IpNet>,
-    ) -> EdgeContext {
-        EdgeContext {
-            responder: Some(responder),
-            decision_peers,
-            ..EdgeContext::empty(requests)
-        }
-    }
-
     /// A context that neither forwards nor answers yet, with the limits of `requests`.
-    fn empty(requests: Arc<RequestPipeline>) -> EdgeContext {
+    pub fn new(requests: Arc<RequestPipeline>) -> EdgeContext {
         let metrics = requests.metrics().clone();
         let limits = requests.settings().limits;
         EdgeContext {
@@ -113,19 +89,20 @@ impl EdgeContext {
         }
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    /// The limits for requests and connections.
+    pub fn limits(&self) -> &Limits {
         &self.requests.settings().limits
     }
 
     /// Whether a peer may connect: everyone may connect to the proxy, and only `decision_peers` to
     /// the decision service.
-    pub(super) fn may_connect(&self, peer: IpAddr) -> bool {
+    pub fn may_connect(&self, peer: IpAddr) -> bool {
         self.responder.is_none() || is_trusted(peer, &self.decision_peers)
     }
 
     /// The bytes of a request's body that have to be received before the request takes a place at
     /// its origin: the whole body, at most 64 KiB. 0 if the origin's places are not bounded.
-    pub(super) fn required_body_bytes(&self, ticket: &Ticket, framing: BodyFraming) -> usize {
+    pub fn required_body_bytes(&self, ticket: &Ticket, framing: BodyFraming) -> usize {
         let first = match framing {
             BodyFraming::None => return 0,
             BodyFraming::Length(length) => usize::try_from(length)
@@ -141,7 +118,7 @@ impl EdgeContext {
     }
 
     /// Whether the peer is one of `trusted_proxies`.
-    pub(super) fn is_trusted_proxy(&self, peer: IpAddr) -> bool {
+    pub fn is_trusted_proxy(&self, peer: IpAddr) -> bool {
         is_trusted(peer, &self.requests.settings().trusted_proxies)
     }
 }

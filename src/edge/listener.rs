@@ -110,7 +110,7 @@ impl Listener {
             edge.close_log.record(
                 CloseReason::Stall,
                 Some(client.ip()),
-                &"the client takes nothing",
+                &"the client reads nothing",
             );
         }
     }
@@ -165,7 +165,7 @@ impl Listener {
         peer: SocketAddr,
     ) -> Result<Option<SocketAddr>, ()> {
         let detail = if !self.edge.is_trusted_proxy(peer.ip()) {
-            "the peer is not one of `trusted_proxies`".to_owned()
+            "the peer is not in trusted_proxies".to_owned()
         } else {
             match timeout(
                 self.edge.limits().handshake,
@@ -178,7 +178,7 @@ impl Listener {
                         .map(|client| SocketAddr::new(client.ip().to_canonical(), client.port())));
                 }
                 Ok(Err(error)) => error.to_string(),
-                Err(_) => "it did not come within `limits.handshake`".to_owned(),
+                Err(_) => "it did not arrive within limits.handshake".to_owned(),
             }
         };
         self.edge

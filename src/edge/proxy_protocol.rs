@@ -3,6 +3,7 @@
 //! load balancer in front of crawlgate passes on the client's address. It reads no byte behind that
 //! header.
 
+use ProxyHeaderError::{Malformed, Missing};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::AsyncReadExt;
@@ -18,11 +19,10 @@ const MAX_V2_REST: usize = 4 * 1024;
 
 /// Why a header could not be read.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum ProxyHeaderError {
-    #[error("the connection does not begin with a header of the PROXY protocol")]
+    #[error("the connection does not begin with a PROXY protocol header")]
     Missing,
-    #[error("the header of the PROXY protocol is malformed")]
+    #[error("the PROXY protocol header is malformed")]
     Malformed,
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -36,12 +36,12 @@ pub enum ProxyHeaderError {
 pub async fn read_header(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let mut first = [0; 1];
     if stream.peek(&mut first).await? == 0 {
-        return Err(ProxyHeaderError::Missing);
+        return Err(Missing);
     }
     match first {
         [b'P'] => read_v1(stream).await,
         [b'\r'] => read_v2(stream).await,
-        _ => Err(ProxyHeaderError::Missing),
+        _ => Err(Missing),
     }
 }
 
@@ -53,7 +53,7 @@ async fn read_v1(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHead
     while length < MAX_V1_LINE {
         let peeked = stream.peek(&mut line[length..]).await?;
         if peeked == 0 {
-            return Err(ProxyHeaderError::Malformed);
+            return Err(Malformed);
         }
         let from = length.saturating_sub(1);
         let end = line[from..length + peeked]
@@ -67,7 +67,7 @@ async fn read_v1(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHead
             return parse_v1(&line[..length]);
         }
     }
-    Err(ProxyHeaderError::Malformed)
+    Err(Malformed)
 }
 
 /// Reads a header of version 2. `Missing` if it does not begin with `V2_SIGNATURE`, `Malformed` if
@@ -77,10 +77,10 @@ async fn read_v2(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHead
     stream.read_exact(&mut head).await?;
     let length = usize::from(u16::from_be_bytes([head[14], head[15]]));
     if head[..12] != *V2_SIGNATURE {
-        return Err(ProxyHeaderError::Missing);
+        return Err(Missing);
     }
     if length > MAX_V2_REST {
-        return Err(ProxyHeaderError::Malformed);
+        return Err(Malformed);
     }
     let mut rest = vec![0; length];
     stream.read_exact(&mut rest).await?;
@@ -97,17 +97,17 @@ pub fn parse_v1(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
         .and_then(|line| line.strip_suffix("\r\n"));
     let line = line
         .and_then(|line| line.strip_prefix("PROXY "))
-        .ok_or(ProxyHeaderError::Missing)?;
+        .ok_or(Missing)?;
     if line == "UNKNOWN" || line.starts_with("UNKNOWN ") {
         return Ok(None);
     }
     let words: Vec<&str> = line.split(' ').collect();
     let [family, source, destination, port, to_port] = words[..] else {
-        return Err(ProxyHeaderError::Malformed);
+        return Err(Malformed);
     };
     let named = socket_address(family, source, port);
     if named.is_none() || socket_address(family, destination, to_port).is_none() {
-        return Err(ProxyHeaderError::Malformed);
+        return Err(Malformed);
     }
     Ok(named)
 }
@@ -139,7 +139,7 @@ pub fn parse_v2(
         // LOCAL.
         0x20 => return Ok(None),
         0x21 => {}
-        _ => return Err(ProxyHeaderError::Malformed),
+        _ => return Err(Malformed),
     }
     let (address, ports) = match family {
         // TCP or UDP over IPv4: two addresses of 4 bytes, two ports.
@@ -156,14 +156,14 @@ pub fn parse_v2(
         ),
         // Unspecified, and Unix sockets.
         0x00 | 0x31 | 0x32 => return Ok(None),
-        _ => return Err(ProxyHeaderError::Malformed),
+        _ => return Err(Malformed),
     };
     match (address, ports) {
         (Some(address), Some([high, low, ..])) => Ok(Some(SocketAddr::new(
             address,
             u16::from_be_bytes([*high, *low]),
         ))),
-        _ => Err(ProxyHeaderError::Malformed),
+        _ => Err(Malformed),
     }
 }
 

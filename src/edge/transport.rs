@@ -12,7 +12,9 @@ pub type BoxedTransport = Box<dyn Transport>;
 /// A stream of bytes in both directions.
 pub trait Transport: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin {
     /// The file descriptor of the socket; -1 for memory.
-    fn raw_fd(&self) -> RawFd;
+    fn raw_fd(&self) -> RawFd {
+        -1
+    }
 }
 
 impl Transport for TcpStream {
@@ -33,8 +35,4 @@ impl Transport for TlsStream<TcpStream> {
     }
 }
 
-impl Transport for DuplexStream {
-    fn raw_fd(&self) -> RawFd {
-        -1
-    }
-}
+impl Transport for DuplexStream {}

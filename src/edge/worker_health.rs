@@ -3,7 +3,7 @@
 //! of each worker answers it, unless its thread is stuck. Between checks nothing runs.
 
 use crate::locks::lock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::watch;
 
@@ -27,18 +27,18 @@ impl WorkerHealth {
         lock(&self.answers)
             .iter()
             .filter_map(Weak::upgrade)
-            .all(|answer| answer.load(Ordering::Relaxed) == check)
+            .all(|answer| answer.load(Relaxed) == check)
     }
 
     /// Registers a worker. Returns the task that answers for it, which its runtime has to run.
-    pub(super) fn answer_checks(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub fn answer_checks(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut check = self.last_check.subscribe();
         let answer = Arc::new(AtomicU64::new(*check.borrow()));
         lock(&self.answers).push(Arc::downgrade(&answer));
         async move {
             // An error means that the sender is gone.
             while check.changed().await.is_ok() {
-                answer.store(*check.borrow_and_update(), Ordering::Relaxed);
+                answer.store(*check.borrow_and_update(), Relaxed);
             }
         }
     }

@@ -19,7 +19,7 @@ const MAX_RESPONSE: usize = 64 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum TimestampError {
     /// The log cannot be read or written.
-    #[error("cannot use the evidence log: {0}")]
+    #[error("the evidence log cannot be used: {0}")]
     Database(#[from] DatabaseError),
     /// An authority gave none.
     #[error("{url}: {error}")]
@@ -73,12 +73,12 @@ fn request_timestamp(url: &str, hash: Hash) -> Result<Vec<u8>, Box<dyn Error + S
         .header("content-type", "application/timestamp-query")
         .send(timestamp::timestamp_request(hash).as_slice())?;
     let response = read_body(answer.into_body(), MAX_RESPONSE)
-        .map_err(|error| format!("the answer broke off: {error}"))?;
+        .map_err(|error| format!("the response broke off: {error}"))?;
     let is_of_it =
         timestamp::parse_timestamp_response(&response).is_some_and(|stamp| stamp.hash == hash);
     if is_of_it {
         Ok(response)
     } else {
-        Err("the answer is no timestamp of the checkpoint".into())
+        Err("the response is not a timestamp of the checkpoint".into())
     }
 }

@@ -7,7 +7,7 @@
 //! log: an export may sign a new checkpoint, and the copy would then differ from its log.
 
 use super::canonical::canonical_line;
-use super::case_layout::{REPORT_FILE, join_logs};
+use super::case_layout::{REPORT_FILE, SCRIPTS, join_logs};
 use super::database::ChainRange;
 use super::{
     ArchiveError, CHAIN_FILES, CaseFiles, CaseFindings, CaseScope, ChainHead, ChainName,
@@ -43,13 +43,13 @@ pub enum CaseError {
     #[error("the evidence log is damaged: checkpoint {0} cannot be read")]
     Checkpoint(u64),
     /// The key changes in the log do not follow each other.
-    #[error("the evidence log is damaged: its changes of the key cannot be read")]
+    #[error("the evidence log is damaged: its key changes cannot be read")]
     DamagedKeys,
     /// A file to join is not a case.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A log to join has no readable key.
-    #[error("log {0} of it has no key that can be read")]
+    #[error("the key of log {0} in it cannot be read")]
     NoKey(usize),
     /// The logs are about different crawlers or sites, or one is there twice.
     #[error("the logs are not of one case: {0}")]
@@ -109,6 +109,9 @@ fn export_log(
     }
     put(proofs::EARLIER_PROOFS_FILE, proofs.into_bytes());
     put("personal.jsonl", named.personal.into_bytes());
+    for (path, script) in SCRIPTS {
+        put(path, script.as_bytes().to_vec());
+    }
     let description = case_description(scope, &key.name, now);
     put("case.json", canonical_line(&description).into_bytes());
     put("key.vkey", format!("{}\n", key.to_line()).into_bytes());
@@ -167,7 +170,7 @@ fn no_entries_error(
         Vec::from_iter(known).join(", ")
     };
     Ok(CaseError::NoEntries(format!(
-        "crawler `{}` on site `{}` in this time; it has: {known}",
+        "crawler {} on site {} in this time; it has: {known}",
         scope.crawler, scope.site
     )))
 }
@@ -335,7 +338,7 @@ pub struct ExportedLog {
 }
 
 /// The logs of a case that another machine exported, with the keys in it. Whoever verifies a case
-/// uses the keys from the operator instead.
+/// uses the keys from the site instead.
 ///
 /// # Errors
 /// The file is not a case.

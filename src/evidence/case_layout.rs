@@ -9,11 +9,17 @@ use std::collections::BTreeMap;
 /// The report of a log, and the common one.
 pub const REPORT_FILE: &str = "report.html";
 
+/// The scripts that check a case without crawlgate.
+pub const SCRIPTS: [(&str, &str); 2] = [
+    ("check.sh", include_str!("scripts/check.sh")),
+    ("check.py", include_str!("scripts/check.py")),
+];
+
 /// Why a file is not a case.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum ArchiveError {
     /// It is not an archive.
-    #[error("this is no archive as crawlgate writes it: its structure was changed")]
+    #[error("this is not a case, or its archive was changed")]
     Malformed,
     /// A file of the archive belongs to no log.
     #[error("{0} belongs to no log of the case")]

@@ -158,9 +158,9 @@ fn parse_next_entry(
 ) -> Result<EvidenceEntry, (&'static str, &'static str)> {
     let changed = (
         "entry-changed",
-        "was not written after the line before it: one of both was changed",
+        "does not follow the line before it: one of the two was changed",
     );
-    let entry = EvidenceEntry::parse(line).ok_or(("no-entry", "is no entry"))?;
+    let entry = EvidenceEntry::parse(line).ok_or(("no-entry", "is not an entry"))?;
     if let Some(before) = before {
         if before.chain != entry.chain || before.log != entry.log {
             return Err((
@@ -171,14 +171,14 @@ fn parse_next_entry(
         if before.number.checked_add(1) != Some(entry.number) {
             return Err((
                 "entry-number",
-                "does not have the number that follows: entries were removed, added or moved",
+                "does not have the next number: entries were removed, added or moved",
             ));
         }
         if hash != entry.previous {
             return Err(changed);
         }
         if before.time > entry.time {
-            return Err(("entry-time", "has a time before that of the line before it"));
+            return Err(("entry-time", "has an earlier time than the line before it"));
         }
     } else if entry.number == 0 && entry.previous != hash {
         return Err(changed);

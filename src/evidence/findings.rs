@@ -3,6 +3,7 @@
 //! read them as JSON.
 
 use crate::finding::Finding;
+use crate::hash::Hash;
 use crate::record::{RecordField, RecordRow};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -58,12 +59,17 @@ pub struct LogFindings {
     pub faults: Vec<Finding>,
     /// Successful checks.
     pub holds: Vec<Finding>,
+    /// The timestamp of the newest checkpoint that has one.
+    pub timestamp: Option<CheckpointTimestamp>,
     /// The number of personal values that were deleted.
     pub withdrawn: u64,
     /// What cannot be known: gaps, and what no log shows.
     pub unknown: Vec<Finding>,
     /// The versions that the site published.
     pub published: Vec<PublishedVersion>,
+    /// The robots.txt files that the site declared for the time before crawlgate. No log of the case
+    /// observed them.
+    pub declared: Vec<Hash>,
     /// The copies of robots.txt that the crawler was served.
     pub served: Vec<ServedFile>,
     /// The recorded requests against the rules in the span.
@@ -73,6 +79,14 @@ pub struct LogFindings {
 }
 
 impl LogFindings {
+    /// How many requests have this value in a field.
+    pub fn count_requests_with(&self, field: RecordField, value: &str) -> usize {
+        let requests = self.requests.iter();
+        requests
+            .filter(|request| request.field_text_or_empty(field) == value)
+            .count()
+    }
+
     /// Adds a fault.
     pub fn add_fault(&mut self, id: &'static str, message: impl Into<String>) {
         self.faults.push(Finding::new(id, message));
@@ -95,6 +109,15 @@ impl LogFindings {
     pub fn add_unknown(&mut self, id: &'static str, message: impl Into<String>) {
         self.unknown.push(Finding::new(id, message));
     }
+}
+
+/// The timestamp of a checkpoint by an independent authority. Its signature was not checked.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckpointTimestamp {
+    /// The time of the checkpoint: it covers all earlier entries.
+    pub covers_until: String,
+    /// The time that the authority says.
+    pub time: String,
 }
 
 /// A proof that a client is the crawler, or an impostor.
@@ -140,6 +163,8 @@ pub struct ServedFile {
     pub status: u64,
     /// The validator that the crawler sent for its own copy.
     pub if_none_match: Option<String>,
+    /// The client, unless it was withdrawn or never kept.
+    pub client: Option<String>,
     /// The identity of the client.
     pub identity: String,
 }
@@ -162,6 +187,11 @@ pub struct RequestFinding {
     pub served_at: Option<String>,
     /// The log with that copy, if another instance served it.
     pub served_by: Option<String>,
+    /// The client that was served that copy: any one of the same identity. `None` as in
+    /// [`ServedFile::client`].
+    pub served_to: Option<String>,
+    /// The file in the case and its line that disallow the request.
+    pub rule_in_case: Option<String>,
     /// The verdict by the files in the case: `disallowed`, `allowed`, `not judged`.
     pub rejudged: &'static str,
     /// A remark about the verdict.

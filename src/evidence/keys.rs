@@ -106,7 +106,7 @@ impl LogKeys {
                 Finding::new(
                     "key-change",
                     format!(
-                        "the change of the key number {number} was not signed by both keys, or does not follow the one before"
+                        "key change {number} was not signed by both keys, or does not follow the one before"
                     ),
                 )
             })?;
@@ -123,10 +123,7 @@ impl LogKeys {
         } else {
             Err(Finding::new(
                 "other-key",
-                format!(
-                    "the key that was given is none of the log: {}",
-                    trusted.to_line()
-                ),
+                format!("this key does not belong to the log: {}", trusted.to_line()),
             ))
         }
     }

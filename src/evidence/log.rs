@@ -123,8 +123,8 @@ impl EvidenceRecorder {
         Some(Finding::new(
             "evidence",
             format!(
-                "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
-                 The log will say how many"
+                "evidence cannot be written: {problem}. Requests are served as usual, but {lost} entries are missing since the \
+                 start. The log will say how many"
             ),
         ))
     }
@@ -201,7 +201,7 @@ fn start_writer(
     let mut log = open_for_writing(directory, SystemTime::now())?;
     if let Some(because) = log.former_damage {
         tracing::warn!(
-            "a new evidence log begins, because {because}; the files of the one before were renamed"
+            "a new evidence log begins: {because}. The files of the former log were renamed; publish the new key"
         );
     }
     log.database

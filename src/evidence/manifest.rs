@@ -49,6 +49,6 @@ pub fn check_manifest(files: &CaseFiles, key: &VerifyKey) -> Result<usize, Findi
         .map_or("the files", |(_, file)| file);
     Err(Finding::new(
         "manifest-other-files",
-        format!("manifest.txt does not fit {file}: files were changed, added or removed"),
+        format!("manifest.txt does not match {file}: files were changed, added or removed"),
     ))
 }

@@ -8,7 +8,7 @@
 //!   through the `EvidenceRecorder` of `log` into the `queue`. A thread (`writer`) writes them into
 //!   the `database`.
 //! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for
-//!   people.
+//!   people, which begins with the sentences of `summary`. `scripts` check a case without crawlgate.
 
 mod authority;
 mod canonical;
@@ -33,6 +33,7 @@ pub(crate) mod report;
 mod requests;
 mod scope;
 mod sink;
+mod summary;
 mod tar;
 mod timestamp;
 mod verify;
@@ -58,7 +59,8 @@ pub use entry::{ChainName, format_time};
 use examine::examine_logs;
 use findings::duplicate_log;
 pub use findings::{
-    CaseFindings, LogFindings, ProofFinding, PublishedVersion, RequestFinding, ServedFile,
+    CaseFindings, CheckpointTimestamp, LogFindings, ProofFinding, PublishedVersion, RequestFinding,
+    ServedFile,
 };
 use keys::LogKeys;
 pub use log::EvidenceRecorder;

@@ -19,10 +19,10 @@ const SPKI_PREFIX: [u8; 12] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteKeyError {
     /// The text is not a key.
-    #[error("this is no key of the form NAME+HASH+BASE64")]
+    #[error("this is not a key: a key looks like NAME+HASH+BASE64")]
     NoKey,
     /// The system gives no random numbers.
-    #[error("the operating system gives no random numbers")]
+    #[error("the operating system has no random numbers")]
     NoRandom,
 }
 

@@ -107,7 +107,7 @@ pub fn read_earlier_proofs(
                 findings.add_fault(
                     "unnamed-proof",
                     format!(
-                        "{EARLIER_PROOFS_FILE}: line {} is no proof that an entry names",
+                        "{EARLIER_PROOFS_FILE}: no entry names the proof in line {}",
                         place + 1
                     ),
                 );
@@ -149,7 +149,7 @@ pub fn add_proof_findings(
                 findings.add_fault(
                     "other-proof",
                     format!(
-                        "{}: entry {} names the proof {number}, which is another entry",
+                        "{}: entry {} names the proof {number}, but that entry is a different one",
                         CHAIN_FILES[0], entry.number
                     ),
                 );
@@ -183,7 +183,7 @@ pub fn add_proof_findings(
         findings.add_check(
             "proofs",
             format!(
-                "{} proofs of who the client was stand in the chain; lists and signatures among them were checked again",
+                "proofs of identity: {}; their lists and signatures were checked again",
                 findings.proofs.len()
             ),
         );
@@ -191,9 +191,7 @@ pub fn add_proof_findings(
     if missing > 0 {
         findings.add_unknown(
             "deleted-proofs",
-            format!(
-                "the proofs that {missing} entries name: they are older than what the log keeps"
-            ),
+            format!("the proofs of {missing} entries: the log has deleted them for their age"),
         );
     }
 }
@@ -239,11 +237,16 @@ fn check_lists(
         let Some(bytes) = files.get(&path) else {
             continue;
         };
-        let networks = crate::crawlers::parse_network_list(bytes)
-            .map_err(|error| Finding::new("no-list", format!("{path} is no list: {error}")))?;
+        let networks = crate::crawlers::parse_network_list(bytes).map_err(|error| {
+            Finding::new(
+                "no-list",
+                format!("{path} is not a list of networks: {error}"),
+            )
+        })?;
         let Some(client) = client else {
-            let message =
-                format!("the list {source} counted ({path}); the address is not in the case");
+            let message = format!(
+                "not checked against the list {source} ({path}): the address is not in the case"
+            );
             says.push(Finding::new("list-without-address", message));
             continue;
         };
@@ -251,7 +254,7 @@ fn check_lists(
         if network.is_some() != is_verified {
             return Err(Finding::new(
                 "list-contradicts",
-                format!("{path} says something else of the address"),
+                format!("{path} contradicts it"),
             ));
         }
         says.push(match network {
@@ -275,8 +278,8 @@ fn dns_finding(dns: &Value, name: Option<&str>) -> Finding {
         Finding::new(
             "reverse-dns",
             format!(
-                "reverse DNS named the address {} at {}, and this name resolved to the address; that is the word of crawlgate",
-                name.unwrap_or("(withdrawn or never kept)"),
+                "reverse DNS gave the address the name {} at {}, and this name resolved to the address (the site's word)",
+                name.unwrap_or("(deleted or not kept)"),
                 text("at")
             ),
         )
@@ -284,7 +287,7 @@ fn dns_finding(dns: &Value, name: Option<&str>) -> Finding {
         Finding::new(
             "no-reverse-dns",
             format!(
-                "reverse DNS named no host of the crawler at {} and at {}; that is the word of crawlgate",
+                "reverse DNS gave no name of the crawler at {} and at {} (the site's word)",
                 text("first"),
                 text("last")
             ),
@@ -324,7 +327,7 @@ fn check_signature(
         ));
     }
     let Some(base) = personal_value(personal, entry, "signature_base") else {
-        let message = "the text that was signed was withdrawn";
+        let message = "the signature was not checked: the signed text was deleted";
         says.push(Finding::new("withdrawn-text", message));
         return Ok(());
     };
@@ -332,10 +335,10 @@ fn check_signature(
         .verify(base.as_bytes(), &signature)
         .is_err()
     {
-        let message = "the signature does not fit its text";
+        let message = "the signature does not match its text";
         return Err(Finding::new("wrong-signature", message));
     }
-    let message = "the signature of the request was checked with this key, and it is good";
+    let message = "this key made the signature of the request";
     says.push(Finding::new("signature", message));
     Ok(())
 }

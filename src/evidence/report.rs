@@ -1,13 +1,23 @@
 //! [`render_case_page`] makes the report of a case (an excerpt of the evidence log, as one file):
-//! one HTML page for people who are not engineers. Requests by unproven clients and by impostors
-//! have headings that say so. The template is `templates/case.html`.
+//! one HTML page for people who are not engineers. It begins with the result in three paragraphs
+//! (`summary`). Requests by unproven clients and by impostors have headings that say so. The template is `templates/case.html`.
 
+use super::summary::{
+    ClientBasis, case_summary, clients_text, format_time, hosts_text, requests_with, site_source,
+};
 use super::{CaseFindings, LogFindings, ProofFinding, RequestFinding};
+use crate::printable::join;
 use crate::record::RecordField;
+use crate::report::crawler_name;
 use askama::Template;
 use askama::filters::Escaper;
 use std::fmt::{self, Display, Write};
 
+/// Where the original scripts are that check a case.
+const SCRIPTS_SOURCE: &str = concat!(
+    env!("CARGO_PKG_REPOSITORY"),
+    ", directory src/evidence/scripts"
+);
 /// Longer words, in bytes, may be broken in a column.
 const LONG_WORD: usize = 24;
 
@@ -50,46 +60,6 @@ pub fn render_case_page(case: &CaseFindings) -> String {
     CasePage { case, first }.render().unwrap_or_default()
 }
 
-/// How sure the case is that the client of a request was the crawler.
-#[derive(Debug, PartialEq)]
-enum ClientBasis {
-    /// The case has a proof that it was.
-    Proven,
-    /// The operator says that it was: by networks of the policy, or a proof that was deleted.
-    Asserted,
-    /// It is not known.
-    Claimed,
-    /// It was not.
-    Impostor,
-}
-
-impl ClientBasis {
-    fn from_request(request: &RequestFinding, findings: &LogFindings) -> ClientBasis {
-        let mut proofs = findings.proofs.iter();
-        let has_proof = proofs.any(|proof| Some(proof.number) == request.proof_entry);
-        let identity = request.field_text_or_empty(RecordField::Identity);
-        match (&*identity, has_proof) {
-            ("verified", true) => ClientBasis::Proven,
-            ("verified", false) => ClientBasis::Asserted,
-            ("impostor", _) => ClientBasis::Impostor,
-            _ => ClientBasis::Claimed,
-        }
-    }
-}
-
-/// `2026-11-28 10:00:00 UTC`; a text of another form is returned as it is.
-fn format_time(time: &str) -> String {
-    match (
-        time.get(..10),
-        time.get(10..11),
-        time.get(11..19),
-        time.ends_with('Z'),
-    ) {
-        (Some(day), Some("T"), Some(clock), true) => format!("{day} {clock} UTC"),
-        _ => time.to_owned(),
-    }
-}
-
 /// Whether a text has a word such as a hash or URL, which the page may break.
 fn has_long_word(text: impl Display) -> bool {
     text.to_string()
@@ -104,7 +74,7 @@ fn request_line(request: &RequestFinding) -> String {
         request.field_text_or_empty(RecordField::Host),
         request
             .field_text(RecordField::Target)
-            .unwrap_or("(withdrawn)".into())
+            .unwrap_or("(deleted)".into())
     )
 }
 
@@ -121,23 +91,26 @@ fn client_text(request: &RequestFinding) -> String {
     )
 }
 
-/// The rule that decided, and its place in the policy.
+/// The rule that decided, its place in the policy, and its line in a file of the case.
 fn rule_text(request: &RequestFinding) -> String {
     let parts = [RecordField::Rule, RecordField::RuleSource].map(|field| request.field_text(field));
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let in_case = request.rule_in_case.as_deref().map(Into::into);
+    join(parts.into_iter().flatten().chain(in_case), ", ")
+}
+
+/// The kind of the request, and whether it counts by a declared robots.txt.
+fn kind_text(request: &RequestFinding) -> String {
+    let kind = request.field_text_or_empty(RecordField::Kind);
+    match request.field_text_or_empty(RecordField::History).as_ref() {
+        "declared" => format!("{kind}; the site declared its earlier robots.txt"),
+        _ => kind.into_owned(),
+    }
 }
 
 /// The verdict by the files of the case, with its remark.
 fn rejudged_text(request: &RequestFinding) -> String {
     let remark = request.remark.as_ref().map(|remark| format!("; {remark}"));
     request.rejudged.to_owned() + &remark.unwrap_or_default()
-}
-
-fn requests_with(findings: &LogFindings, basis: ClientBasis) -> Vec<&RequestFinding> {
-    let requests = findings.requests.iter();
-    requests
-        .filter(|request| ClientBasis::from_request(request, findings) == basis)
-        .collect()
 }
 
 fn proofs_of<'f>(findings: &'f LogFindings, identity: &str) -> Vec<&'f ProofFinding> {
@@ -156,17 +129,26 @@ fn proof_text(request: &RequestFinding) -> String {
     request.field_text_or_empty(RecordField::Proof).into_owned() + &entry.unwrap_or_default()
 }
 
-/// When the crawler was last served the version of the request, and by which other instance.
+/// When a client of the same class was last served the version of the request, which client, and by
+/// which other instance.
 fn served_text(request: &RequestFinding) -> String {
-    let served = request
-        .served_at
-        .as_deref()
-        .map_or_else(|| "not in this case".to_owned(), format_time);
-    let by = request
-        .served_by
-        .as_ref()
-        .map(|log| format!(", by the instance with the log {log}"));
-    served + &by.unwrap_or_default()
+    let Some(served) = &request.served_at else {
+        return "not in this case".to_owned();
+    };
+    let mut text = format_time(served);
+    let client = request.field_text(RecordField::Client);
+    text += &match request.served_to.as_deref() {
+        None => ", to a client of the same class (no address)".to_owned(),
+        Some(other) if client.as_deref() == Some(other) => format!(", to {other}"),
+        Some(other) => format!(", to another client of the same class: {other}"),
+    };
+    if let Some(log) = &request.served_by {
+        text += &format!(", by the instance with the log {log}");
+    }
+    if request.field_text(RecordField::NeverFetched).is_some() {
+        text += "; that copy is too old for the crawler to use";
+    }
+    text
 }
 
 #[cfg(test)]
@@ -208,6 +190,7 @@ mod tests {
     fn unproven_requests_have_headings_that_say_so() {
         let page = render_case_page(&case_with_requests(vec![
             request_finding("impostor", None, "/<script>"),
+            request_finding("impostor", Some(7), "/pretended"),
             request_finding("unverified", None, "/claimed"),
             request_finding("something else", None, "/odd"),
             request_finding("verified", Some(3), "/asserted"),
@@ -215,14 +198,15 @@ mod tests {
         ]));
         let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
         let order = [
-            place("proven to be of"),
+            place("class=\"proven\""),
             place("/proven"),
-            place("that the operator says are of"),
+            place("class=\"asserted\""),
             place("/asserted"),
-            place("it is not proven that they are"),
+            place("class=\"claimed\""),
             place("/claimed"),
             place("/odd"),
-            place("Requests by impostors"),
+            place("class=\"impostor\""),
+            place("/pretended"),
             place("/&lt;script&gt;"),
         ];
         assert!(order.is_sorted(), "{order:?}");

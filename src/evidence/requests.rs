@@ -4,17 +4,18 @@
 //! judges each request again, by the robots.txt files in the case alone.
 
 use super::{
-    CHAIN_FILES, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
+    CHAIN_FILES, DocumentRef, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
     RequestFinding, ServedFile, named_proof, personal_value,
 };
 use crate::finding::Finding;
+use crate::numbers::plural_thousands;
 use crate::record::{FieldValue, RecordField, RecordRow};
-use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile};
+use crate::robots::{Dialect, DialectRules, FileVerdict, GroupMatch, RobotsFile};
 use crate::verdict::Readings;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// The fields of a request in the findings.
@@ -28,6 +29,7 @@ const CASE_FIELDS: &[RecordField] = &[
     RecordField::Host,
     RecordField::Target,
     RecordField::Kind,
+    RecordField::NeverFetched,
     RecordField::Rule,
     RecordField::RuleSource,
     RecordField::Version,
@@ -35,12 +37,13 @@ const CASE_FIELDS: &[RecordField] = &[
 ];
 
 /// What no log can show.
-const ALWAYS_UNKNOWN: [&str; 5] = [
-    "whether an entry was true when it was written: that is the word of the operator",
+const ALWAYS_UNKNOWN: [&str; 6] = [
+    "whether an entry was true when it was written: that is the site's word",
     "whether an entry was left out before it was written",
-    "whether the holder of the key wrote the log anew; a timestamp of an independent authority on a checkpoint bounds when",
-    "whether an answer arrived at the crawler: crawlgate knows that it was written to the connection",
-    "who was behind an address; `verified` says what proof crawlgate recorded",
+    "whether the holder of the key rewrote the log; an independent timestamp shows only that nothing was changed after it",
+    "whether a response reached the crawler: crawlgate only knows that it sent it",
+    "who used an address, beyond the proof that crawlgate recorded",
+    "which licences, reservations (TDM) and content signals were sent in headers and other files: only robots.txt is recorded",
 ];
 
 /// The publications and served copies of all logs of a case: one instance may have served the
@@ -54,14 +57,14 @@ pub struct CaseHistory {
 }
 
 impl CaseHistory {
-    /// `logs` gives the three chains and the name of each log.
+    /// `logs` gives the three chains, the personal values and the name of each log.
     pub fn new<'c>(
         robots: RobotsFiles,
-        logs: impl Iterator<Item = (&'c [Vec<EvidenceEntry>; 3], &'c str)>,
+        logs: impl Iterator<Item = (&'c [Vec<EvidenceEntry>; 3], &'c PersonalValues, &'c str)>,
     ) -> CaseHistory {
         let mut published = BTreeMap::<Hash, String>::new();
         let mut all_served = Vec::new();
-        for ([of_crawler, of_site, _], log) in logs {
+        for ([of_crawler, of_site, _], personal, log) in logs {
             for entry in of_site.iter() {
                 let Some(hash) = entry.data_text("sha256").and_then(Hash::parse) else {
                     continue;
@@ -70,7 +73,7 @@ impl CaseHistory {
                 *first = std::mem::take(first).min(published_since(entry));
             }
             let copies = of_crawler.iter().filter(|entry| entry.kind == "served");
-            all_served.extend(copies.map(|entry| (log.to_owned(), served_file(entry))));
+            all_served.extend(copies.map(|entry| (log.to_owned(), served_file(entry, personal))));
         }
         all_served.sort_by(|one, other| one.1.time.cmp(&other.1.time));
         CaseHistory {
@@ -98,6 +101,7 @@ pub fn add_log_findings(
             answer: entry.number_or_zero("answer"),
         });
     }
+    findings.declared = declared_files(of_crawler, all);
     // Entries are written after their response, so a request may come before the robots.txt that was
     // served before it.
     let own = all
@@ -117,7 +121,7 @@ pub fn add_log_findings(
         findings.add_check(
             "judged-again",
             format!(
-                "{judged} of {} requests were judged again by the files in the case",
+                "{judged} of {} requests were judged again by the robots.txt files in the case",
                 findings.requests.len()
             ),
         );
@@ -126,19 +130,24 @@ pub fn add_log_findings(
     let time = findings.from.as_str()..findings.to.as_str();
     let requests = &mut findings.requests;
     requests.retain(|request| time.contains(&request.recorded.as_str()));
-    if requests.iter().any(|request| {
-        request
-            .field_text(RecordField::History)
-            .is_some_and(|history| history == "declared")
-            || request
-                .field_text(RecordField::Proof)
-                .is_some_and(|proof| proof == "networks")
-    }) {
-        findings.add_unknown(
-            "word-of-operator",
-            "whether robots.txt was as declared before crawlgate (`history: declared`), and whether the policy's networks are the \
-             crawler's (`proof: networks`): that is the word of the operator",
-        );
+    for (field, value, what) in [
+        (
+            RecordField::History,
+            "declared",
+            "whether robots.txt was as declared before crawlgate (history: declared)",
+        ),
+        (
+            RecordField::Proof,
+            "networks",
+            "whether the networks in the site's policy are the crawler's (proof: networks)",
+        ),
+    ] {
+        let count = findings.count_requests_with(field, value);
+        if count > 0 {
+            let requests = plural_thousands(count, "request");
+            let message = format!("{what}: that is the site's word, for {requests}");
+            findings.add_unknown("word-of-operator", message);
+        }
     }
     let gaps = of_log
         .iter()
@@ -151,7 +160,7 @@ pub fn add_log_findings(
         findings.add_unknown(
             "withdrawn",
             format!(
-                "{} personal values were withdrawn: their entries verify without them",
+                "{} personal values were deleted; their entries can still be checked",
                 findings.withdrawn
             ),
         );
@@ -159,6 +168,16 @@ pub fn add_log_findings(
     for sentence in ALWAYS_UNKNOWN {
         findings.add_unknown("never-known", sentence);
     }
+}
+
+/// The files that requests with a declared history were judged by, and that no log published.
+fn declared_files(of_crawler: &[EvidenceEntry], all: &CaseHistory) -> Vec<Hash> {
+    let declared = of_crawler
+        .iter()
+        .filter(|entry| entry.data_text("history") == Some("declared"))
+        .flat_map(super::entry::named_robots_files)
+        .filter(|hash| !all.published.contains_key(hash));
+    declared.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// `since` of the entry, but not later than the entry itself. Each start of crawlgate records the
@@ -171,13 +190,14 @@ fn published_since(entry: &EvidenceEntry) -> String {
         .to_owned()
 }
 
-fn served_file(entry: &EvidenceEntry) -> ServedFile {
+fn served_file(entry: &EvidenceEntry, personal: &PersonalValues) -> ServedFile {
     ServedFile {
         time: entry.text_or_empty("arrived"),
         host: entry.text_or_empty("host"),
         version: entry.text_or_empty("version"),
         status: entry.number_or_zero("status"),
         if_none_match: entry.data_text("if_none_match").map(str::to_owned),
+        client: personal_value(personal, entry, "client").map(str::to_owned),
         identity: entry.text_or_empty("identity"),
     }
 }
@@ -207,6 +227,8 @@ fn add_request_finding(
         served_by: served
             .map(|(log, _)| log.clone())
             .filter(|log| *log != findings.log),
+        served_to: served.and_then(|(_, copy)| copy.client.clone()),
+        rule_in_case: None,
         rejudged: "not judged",
         time,
         remark: None,
@@ -225,7 +247,7 @@ fn add_request_finding(
                 findings.add_fault(
                     "allowed-violation",
                     format!(
-                        "{}: entry {} is recorded as a violation, and a robots.txt that the crawler may have had allows it: {}",
+                        "{}: entry {} is recorded as a violation, but a robots.txt that the crawler may have had allows it: {}",
                         CHAIN_FILES[0],
                         entry.number,
                         by.join(", ")
@@ -234,6 +256,9 @@ fn add_request_finding(
             }
         }
         RejudgedVerdict::Unknown(why) => finding.remark = Some(why.to_owned()),
+    }
+    if finding.rejudged != "not judged" {
+        finding.rule_in_case = all.robots.disallowing_line(entry, target.as_deref());
     }
     findings.requests.push(finding);
 }
@@ -247,10 +272,13 @@ fn request_row(entry: &EvidenceEntry, personal: &PersonalValues) -> RecordRow {
         } else {
             entry.data_text(name)
         };
-        let number = || entry.data.get(name)?.as_u64().map(FieldValue::Number);
-        let value = match text {
-            Some(text) => FieldValue::from_string(text.to_owned()),
-            None => number().unwrap_or(FieldValue::Nothing),
+        let value = match (text, entry.data.get(name)) {
+            (Some(text), _) => FieldValue::from_string(text.to_owned()),
+            (None, Some(Json::Bool(flag))) => FieldValue::Flag(*flag),
+            (None, Some(Json::Number(number))) => number
+                .as_u64()
+                .map_or(FieldValue::Nothing, FieldValue::Number),
+            _ => FieldValue::Nothing,
         };
         (*field, value)
     };
@@ -271,7 +299,7 @@ fn earlier_version_remark(
         }
         if let RejudgedVerdict::Allowed(_) = all.robots.rejudge(entry, target, &[*hash]) {
             return Some(format!(
-                "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler could not have it any more"
+                "robots/{hash}.txt, published since {since}, allows it; by the record the crawler could no longer have that copy"
             ));
         }
     }
@@ -285,16 +313,17 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
     let entries = entry.number_or_zero("entries");
     let time = &entry.time;
     let message = match reason {
-        "stop" => format!("nothing was recorded from {from} until {until}: crawlgate was stopped"),
+        "stop" => {
+            format!("nothing was recorded from {from} until {until}: crawlgate was not running")
+        }
         "crash" => format!(
-            "from {from} until {until} entries may be missing: crawlgate ended without a word, and was not running for a part of it"
+            "entries from {from} until {until} may be missing: crawlgate crashed, and did not run for a part of this time"
         ),
         "upgrade" => format!(
-            "from {from} until {until} a process of crawlgate took the place of another one: entries of this time may be missing \
-             if the one before was killed"
+            "entries from {from} until {until} may be missing: crawlgate was upgraded, and its former process may have been killed"
         ),
         "too_many" => format!(
-            "{entries} entries of this crawler were left out before {time}: there were too many"
+            "{entries} entries of this crawler were left out before {time}: too many came at once"
         ),
         "not_written" => format!(
             "{entries} entries of all crawlers were not written before {time}: the disk or the log was full"
@@ -302,11 +331,11 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
         "clock" => {
             let by = entry.data.get("milliseconds").unwrap_or(&Json::Null);
             format!(
-                "the clock was set by {by} ms before {time}: times before and after it cannot be compared"
+                "the clock was changed by {by} ms before {time}: do not compare times before and after that"
             )
         }
         "withdrawn" => {
-            format!("{entries} personal values of all chains were withdrawn at {time}")
+            format!("{entries} personal values of all chains were deleted at {time}")
         }
         other => {
             return Finding::new(
@@ -368,7 +397,7 @@ impl RobotsFiles {
         versions: &[Hash],
     ) -> RejudgedVerdict {
         let Some(target) = target else {
-            return RejudgedVerdict::Unknown("the target was withdrawn");
+            return RejudgedVerdict::Unknown("the target was deleted");
         };
         if target.len() >= MAX_RECORDED_TARGET {
             return RejudgedVerdict::Unknown("only the beginning of the target was recorded");
@@ -389,7 +418,7 @@ impl RobotsFiles {
                 let Some(reading) = self.cached_reading(*version, *dialect, &tokens) else {
                     return RejudgedVerdict::Unknown("a robots.txt is not in the case");
                 };
-                if is_target_allowed(&reading, &tokens, binds, target) {
+                if target_verdict(&reading, &tokens, binds, target).allowed {
                     allowed.push(*version);
                     break;
                 }
@@ -400,6 +429,18 @@ impl RobotsFiles {
         } else {
             RejudgedVerdict::Allowed(allowed)
         }
+    }
+
+    /// The file in the case that was in force, and its line that disallows the request by RFC 9309.
+    fn disallowing_line(&self, request: &EvidenceEntry, target: Option<&str>) -> Option<String> {
+        let hash = Hash::parse(request.data_text("sha256")?)?;
+        let tokens = request.data_texts("tokens");
+        let reading = self.cached_reading(hash, Dialect::Rfc9309, &tokens)?;
+        let verdict = target_verdict(&reading, &tokens, request.data_text("binds")?, target?);
+        let line = verdict.line.filter(|_| !verdict.allowed)?;
+        let is_list = false;
+        let file = DocumentRef { is_list, hash }.case_path();
+        Some(format!("{file} line {line}"))
     }
 
     /// A robots.txt in this dialect for a crawler with these tokens; `None` if it is not in the case.
@@ -432,9 +473,14 @@ impl RobotsFiles {
     }
 }
 
-/// Whether a robots.txt allows a target. The group of the first token that has one binds the crawler;
+/// The verdict of a robots.txt on a target. The group of the first token that has one binds the crawler;
 /// else the group `*` if `binds` is `star` or `unknown`; else nothing does.
-fn is_target_allowed(reading: &DialectRules, tokens: &[&str], binds: &str, target: &str) -> bool {
+fn target_verdict(
+    reading: &DialectRules,
+    tokens: &[&str],
+    binds: &str,
+    target: &str,
+) -> FileVerdict {
     let named = tokens
         .iter()
         .find(|token| reading.groups_for(token.as_bytes()).0 == GroupMatch::Named);
@@ -445,12 +491,14 @@ fn is_target_allowed(reading: &DialectRules, tokens: &[&str], binds: &str, targe
         target.to_owned()
     };
     match named {
-        Some(token) => reading.verdict(token.as_bytes(), url.as_bytes()).allowed,
+        Some(token) => reading.verdict(token.as_bytes(), url.as_bytes()),
         // No crawler has the token `*`, so this finds the group for all.
-        None if matches!(binds, "star" | "unknown") => {
-            reading.verdict(b"*", url.as_bytes()).allowed
-        }
-        None => true,
+        None if matches!(binds, "star" | "unknown") => reading.verdict(b"*", url.as_bytes()),
+        None => FileVerdict {
+            allowed: true,
+            line: None,
+            bound: GroupMatch::Nothing,
+        },
     }
 }
 
@@ -469,7 +517,7 @@ mod tests {
             (&["OtherBot"], "named", "/a", true),
         ] {
             assert_eq!(
-                is_target_allowed(&reading, tokens, binds, target),
+                target_verdict(&reading, tokens, binds, target).allowed,
                 allowed,
                 "{tokens:?}"
             );
@@ -479,6 +527,6 @@ mod tests {
             Dialect::Rfc9309,
             &[],
         );
-        assert!(!is_target_allowed(&doubled, &["GPTBot"], "star", "//x/y"));
+        assert!(!target_verdict(&doubled, &["GPTBot"], "star", "//x/y").allowed);
     }
 }

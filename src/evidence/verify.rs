@@ -1,6 +1,7 @@
 //! [`verify_case`] checks a case (an excerpt of the evidence log, as one file) as a third party
 //! does: by the bytes of the file, and the public key of each log in it.
 
+use super::case_layout::SCRIPTS;
 use super::examine::{log_name, read_log_keys};
 use super::{
     CaseFiles, CaseFindings, LogFindings, VerifyKey, duplicate_log, examine_logs, manifest,
@@ -39,7 +40,10 @@ fn verify_logs(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Fi
                 let name = name.unwrap_or_else(|| "without a name".to_owned());
                 return Err(Finding::new(
                     "no-key",
-                    format!("none of the keys is that of log {}, {name}", place + 1),
+                    format!(
+                        "the key of log {} ({name}) is missing: add --key",
+                        place + 1
+                    ),
                 ));
             }
         }
@@ -57,7 +61,8 @@ fn verify_logs(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Fi
     Ok(CaseFindings::from_logs(findings))
 }
 
-/// Checks the manifest by the present key. Inserts the result before the other findings.
+/// Checks the manifest by the present key. Inserts the result before the other findings. Warns of
+/// scripts that are not those of this version.
 fn add_manifest_finding(files: &CaseFiles, key: &VerifyKey, findings: &mut LogFindings) {
     // Faults of the keys are among the findings already.
     let last = read_log_keys(files, key)
@@ -65,10 +70,17 @@ fn add_manifest_finding(files: &CaseFiles, key: &VerifyKey, findings: &mut LogFi
         .and_then(|keys| keys.current().cloned());
     match manifest::check_manifest(files, last.as_ref().unwrap_or(key)) {
         Ok(covered) => {
-            let message =
-                format!("the manifest is signed by the key and names all {covered} files");
+            let message = format!("the key signed the manifest, and the {covered} files match it");
             findings.holds.insert(0, Finding::new("manifest", message));
         }
         Err(fault) => findings.faults.insert(0, fault),
+    }
+    let is_other = |(path, script): &(&str, &str)| {
+        let file = files.get(*path);
+        file.is_some_and(|file| file != script.as_bytes())
+    };
+    if SCRIPTS.iter().any(is_other) {
+        let message = "whether check.sh and check.py are safe to run: this version of crawlgate has other ones";
+        findings.add_unknown("other-scripts", message);
     }
 }

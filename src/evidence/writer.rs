@@ -34,11 +34,9 @@ const MIN_CLOCK_STEP: Duration = Duration::from_secs(2);
 enum WriteError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    #[error("{DATABASE_FILE} was deleted, moved or replaced")]
+    #[error("the file {DATABASE_FILE} was deleted, moved or replaced")]
     Gone,
-    #[error(
-        "the log has {0} MiB, as much as `evidence.megabytes` allows; allow more or keep it for a shorter time"
-    )]
+    #[error("the log is full ({0} MiB): raise evidence.megabytes, or lower evidence.keep")]
     Full(u64),
 }
 

@@ -11,6 +11,7 @@ use crate::publications::{
     LogChange, LogGaps, Publication, PublicationLog, Tenure, next_change_number,
 };
 use crate::time::Timestamp;
+use MemberState::{Gone, Left, Present, Silent};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Publications that ended less than this many seconds before the last report of a run may have
@@ -187,12 +188,12 @@ impl ExchangeMembers {
             });
         }
         match standing(member) {
-            MemberState::Present | MemberState::Silent => None,
-            MemberState::Left => Some(RunEnd {
+            Present | Silent => None,
+            Left => Some(RunEnd {
                 at: reported,
                 unreported_since: None,
             }),
-            MemberState::Gone => {
+            Gone => {
                 let gone = member
                     .reported
                     .saturating_add(whole_seconds(MEMBER_GONE_AFTER));

@@ -19,9 +19,10 @@ use crate::yaml::located_values;
 use std::collections::BTreeSet;
 
 /// The body of a blocking answer if the policy has none.
-const DEFAULT_REFUSAL_BODY: &str = "The rules of this site do not let this crawler fetch this URL.\n\nThe rules of this site for \
-                       crawlers: /robots.txt\n";
-const PAUSE_BODY: &str = "The site is not to be fetched for the moment.\n";
+const DEFAULT_REFUSAL_BODY: &str = "The rules of this site do not allow this crawler to fetch \
+                                    this URL.\n\nThe rules of this site for crawlers: \
+                                    /robots.txt\n";
+const PAUSE_BODY: &str = "This site is temporarily closed to crawlers.\n";
 /// Shorter tokens are in the user agents of too many people.
 const MIN_TOKEN: usize = 3;
 /// What Apple Messages adds to a person's user agent.
@@ -65,19 +66,20 @@ impl ExportedPolicy {
         for (index, token) in (0..).zip(site.tokens.tokens()) {
             let markers = token_markers(site, token);
             if markers.is_empty() {
-                without_marker.push(format!("`{token}`"));
+                without_marker.push(format!("\"{token}\""));
             }
             rules.add_crawler(site, Claim::PolicyToken(index), &markers, false);
         }
         if !without_marker.is_empty() {
             let tokens = without_marker.join(", ");
             rules.left_out.push(format!(
-                "tokens that people's browsers or many bots have as a word: {tokens}"
+                "tokens that are also words in the user agents of browsers or many bots: {tokens}"
             ));
         }
         if site.tokens.tokens().len() > without_marker.len() {
             rules.left_out.push(
-                "people come first: names that only the policy knows are looked for in every user agent".to_owned(),
+                "visitors first: names that only the policy has are searched in every user agent"
+                    .to_owned(),
             );
         }
         // A link preview on a person's own device.
@@ -88,7 +90,7 @@ impl ExportedPolicy {
                 Some(tag) => rules.tags.push(tag),
                 None => {
                     rules.left_out.push(
-                        "a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing"
+                        "a rule of \"indexing\" with \"path_regex\": its X-Robots-Tag is missing"
                             .into(),
                     );
                 }
@@ -112,11 +114,11 @@ impl ExportedPolicy {
         });
         if pauses.len() > usize::from(pause.is_some()) {
             self.left_out
-                .push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
+                .push("\"pause\": one begins later, recurs, or pauses robots.txt, too".to_owned());
         }
         let Some(pause) = pause else { return };
         self.left_out
-            .push("the end of the pause: it lasts until this configuration is replaced".to_owned());
+            .push("the end of the pause: it lasts until you replace this configuration".to_owned());
         self.pauses_everyone = pause.audience == PauseAudience::Everyone;
         self.pause = Some(ExportedAnswer {
             status: 503,
@@ -364,19 +366,23 @@ fn unsupported_parts(site: &Site) -> impl Iterator<Item = &'static str> {
         });
     [
         Some(
-            "cached versions: a new rule is enforced at once, also on crawlers that cannot know it yet",
+            "cached versions: a new rule is enforced at once, even if a crawler cannot know it yet",
         ),
         Some(
-            "bots that the registry does not know, and other spellings of a path (`/%63art/`, `/x/../cart/`): they pass",
+            "unknown bots, and other spellings of a path (\"/%63art/\", \"/x/../cart/\"): they \
+             pass",
         ),
         asks_for_delay.then_some("Crawl-delay: requests are not counted"),
-        has_traps.then_some("traps: the paths are disallowed, and no client is remembered"),
-        asks_for_proof.then_some("addresses and proof of crawlers: a user agent is believed"),
+        has_traps.then_some("traps: the paths are disallowed, but no client is remembered"),
+        asks_for_proof.then_some("verification of crawlers: every user agent is believed"),
         license_demands.then_some("licences: no crawler is asked for one"),
-        site.html.as_ref().map(|_| "`html`: pages are not rewritten"),
-        retires.then_some("`retire`: what it says now stays until the next export"),
+        site.html
+            .as_ref()
+            .map(|_| "\"html\": pages are not rewritten"),
+        retires.then_some("\"retire\": its present state stays until the next export"),
         replaces.then_some(
-            "`origin_tags: replace`, and `origin_tags` of a rule: the application's X-Robots-Tag stays",
+            "\"origin_tags: replace\", and \"origin_tags\" of a rule: the application's \
+             X-Robots-Tag stays",
         ),
     ]
     .into_iter()
@@ -457,7 +463,10 @@ mod tests {
             .is_some()
         );
         assert!(
-            rules.left_out.iter().any(|line| line.contains("`chrome`")),
+            rules
+                .left_out
+                .iter()
+                .any(|line| line.contains("\"chrome\"")),
             "{:?}",
             rules.left_out
         );

@@ -48,7 +48,7 @@ pub struct CrawlerClass {
 }
 
 /// A rule of robots.txt for paths.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct PathRule {
     /// Allow, or Disallow.
     pub allow: bool,
@@ -56,7 +56,7 @@ pub struct PathRule {
 }
 
 /// An answer in place of the page.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct ExportedAnswer {
     pub status: u16,
     /// Retry-After in seconds.

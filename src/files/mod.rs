@@ -83,7 +83,7 @@ pub fn read_up_to(source: impl Read, max_bytes: u64) -> Result<Vec<u8>> {
 
 fn too_large_error(max_bytes: u64) -> Error {
     let text = format!(
-        "it has more than {} MiB, so crawlgate does not read it",
+        "it is larger than {} MiB, so crawlgate does not read it",
         max_bytes >> 20
     );
     Error::new(ErrorKind::FileTooLarge, text)
@@ -142,7 +142,7 @@ pub fn read_own_file(path: &Path) -> Result<String> {
 /// The error for a path of crawlgate's own that is taken by something else.
 pub fn foreign_file_error(path: &Path) -> Error {
     let text = format!(
-        "{} is not a file of crawlgate's, which leaves it as it is; move it away",
+        "{} is not a file of crawlgate, so it is left as it is; move it away",
         path.display()
     );
     Error::new(ErrorKind::AlreadyExists, text)

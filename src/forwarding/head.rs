@@ -70,7 +70,7 @@ pub fn valid_field_value(name: &'static str, value: &[u8]) -> Option<HeaderValue
     match HeaderValue::from_bytes(value) {
         Ok(value) => Some(value),
         Err(error) => {
-            tracing::warn!(name, %error, "a field cannot be written; the message goes on without it");
+            tracing::warn!(name, %error, "a field cannot be written; the message is sent without it");
             None
         }
     }

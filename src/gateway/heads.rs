@@ -44,6 +44,6 @@ impl_editable_head!(RequestHeader, ResponseHeader);
 /// Logs that Pingora rejected a field: the head has too many of them.
 fn log_refused<T>(name: &'static str, result: Result<T>) {
     if let Err(error) = result {
-        tracing::warn!(name, %error, "a field cannot be written; the message goes on without it");
+        tracing::warn!(name, %error, "a field cannot be written; the message is sent without it");
     }
 }

@@ -176,7 +176,7 @@ pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {
     lines.iter().filter_map(|line| match HeaderValue::from_bytes(line.as_bytes()) {
         Ok(value) => Some(value),
         Err(_) => {
-            tracing::warn!(%line, "a tag cannot be written as a field value; the response goes without it");
+            tracing::warn!(%line, "a tag cannot be written as a field value; the response is sent without it");
             None
         }
     })

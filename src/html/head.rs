@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 
 /// The head of a page as far as it was read. The handlers of one page share it. They run one after
 /// the other, so that no lock is contended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct HeadState {
     /// The policy's directives for metas.
     ours: RobotsTags,
@@ -50,13 +50,8 @@ impl HeadState {
     pub(super) fn new(ours: RobotsTags, is_encoding_known: bool) -> SharedHeadState {
         Arc::new(Mutex::new(HeadState {
             ours,
-            theirs: RobotsTags::default(),
-            written: RobotsTags::default(),
-            open_templates: 0,
             is_encoding_known,
-            is_unreadable: false,
-            is_document: false,
-            is_done: false,
+            ..HeadState::default()
         }))
     }
 

@@ -42,14 +42,14 @@ impl IdentityProofs {
         if !is_public_address(address) {
             evidence.push(IdentityEvidence::new(
                 "private-address",
-                format!("{address} is no address of the public network: it accuses nobody"),
+                format!("{address} is no public address: that makes nobody an impostor"),
             ));
         } else if self.uses_dns_for(means) {
             evidence.push(explain_reverse_dns(self.names.look_up(means, address, now)));
         } else if !means.hosts.is_empty() {
             evidence.push(IdentityEvidence::new(
                 "dns-not-asked",
-                "reverse DNS: not asked, for `identity.outgoing` of the settings is no",
+                "reverse DNS: not asked, because identity.outgoing is no in the settings",
             ));
         }
         evidence
@@ -59,7 +59,7 @@ impl IdentityProofs {
     fn explain_list(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> IdentityEvidence {
         let url = self.lists.url(list);
         let Some(known) = self.lists.get(list) else {
-            return IdentityEvidence::new("list-unknown", format!("{url}: not known yet"));
+            return IdentityEvidence::new("list-unknown", format!("{url}: not fetched yet"));
         };
         let checked = known.copy.checked;
         if let Some(network) = known.table.network_of(address) {
@@ -69,14 +69,14 @@ impl IdentityProofs {
         let age = if known.is_fresh(now) {
             ""
         } else {
-            ", too old to accuse"
+            ", too old to prove an impostor"
         };
         if known.table.has_family(address) {
             let message = format!("{url}: outside (checked {checked}{age})");
             IdentityEvidence::new("list-outside", message)
         } else {
             let message =
-                format!("{url}: it has no networks of this kind (checked {checked}{age})");
+                format!("{url}: no networks of this address family (checked {checked}{age})");
             IdentityEvidence::new("list-other-kind", message)
         }
     }
@@ -130,34 +130,34 @@ impl IdentityProofs {
 
 /// What reverse DNS says about the address.
 fn explain_reverse_dns(lookup: ReverseDnsLookup) -> IdentityEvidence {
+    use ReverseDnsLookup::*;
+
     let (id, message) = match lookup {
-        ReverseDnsLookup::Confirmed { name, at } => (
+        Confirmed { name, at } => (
             "dns-confirmed",
-            format!("{name} leads back to the address ({at})"),
+            format!("{name} resolves to the address ({at})"),
         ),
-        ReverseDnsLookup::Refuted { first, last } => (
+        Refuted { first, last } => (
             "dns-refuted",
-            format!("no name of the crawler, by two answers ({first} and {last})"),
+            format!("no name of the crawler in two answers ({first} and {last})"),
         ),
-        ReverseDnsLookup::RefutedOnce { at } => (
+        RefutedOnce { at } => (
             "dns-one-answer",
-            format!("no name of the crawler, by one answer ({at}); a second one decides"),
+            format!("no name of the crawler in one answer ({at}); a second one decides"),
         ),
-        ReverseDnsLookup::NoForward { name, at } => (
+        NoForward { name, at } => (
             "dns-no-forward",
             format!(
-                "{name} has no address ({at}), and its operator documents none: that decides nothing"
+                "{name} has no address ({at}), and its operator documents none: that proves nothing"
             ),
         ),
-        ReverseDnsLookup::Failed { at } => (
+        Failed { at } => (
             "dns-failed",
-            format!(
-                "no answer to the question of {at}; the next request after a minute asks again"
-            ),
+            format!("no answer at {at}; the next request after a minute asks again"),
         ),
-        ReverseDnsLookup::Unknown => (
+        Unknown => (
             "dns-pending",
-            "no answer yet; a request from the address asks".to_owned(),
+            "not asked yet; a request from the address asks".to_owned(),
         ),
     };
     IdentityEvidence::new(id, format!("reverse DNS: {message}"))

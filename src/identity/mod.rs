@@ -43,8 +43,9 @@ use crate::record::SignatureProof;
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Identity, IdentityDoubt, ProofKind, is_public_address};
+use Identity::{Impostor, Pending, Verified};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The identity of a client, and its proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,7 +159,7 @@ impl IdentityProofs {
     ) -> IdentityProofs {
         if methods.signatures && cfg!(not(feature = "signatures")) {
             tracing::warn!(
-                "no signature of a request proves anything: crawlgate is built without its feature `signatures`"
+                "this crawlgate is built without its feature \"signatures\": no signature of a request is checked"
             );
             methods.signatures = false;
         }
@@ -218,8 +219,7 @@ impl IdentityProofs {
         let Some(means) = self.usable_means(claimed.claim) else {
             return (finding, effects);
         };
-        let needs_dns =
-            finding.identity != Identity::Verified || finding.proof == ProofKind::ReverseDns;
+        let needs_dns = finding.identity != Verified || finding.proof == ProofKind::ReverseDns;
         effects.dns_address = claimed
             .address
             .filter(|address| needs_dns && self.uses_dns_for(means) && is_public_address(*address));
@@ -233,7 +233,7 @@ impl IdentityProofs {
             .dns_address
             .is_some_and(|address| self.names.enqueue(address, now))
         {
-            self.dropped_lookups.fetch_add(1, Ordering::Relaxed);
+            self.dropped_lookups.fetch_add(1, Relaxed);
         }
         if let Some(list) = effects.wanted_directory {
             self.lists.request_fetch(list);
@@ -260,19 +260,17 @@ impl IdentityProofs {
         effects: &mut IdentityEffects,
     ) -> IdentityFinding {
         let by_policy = match claimed.by_policy {
-            identity @ (Identity::Verified | Identity::Impostor) => {
-                IdentityFinding::new(identity, ProofKind::Networks)
-            }
+            identity @ (Verified | Impostor) => IdentityFinding::new(identity, ProofKind::Networks),
             identity => IdentityFinding::new(identity, ProofKind::None),
         };
-        if by_policy.identity == Identity::Verified {
+        if by_policy.identity == Verified {
             return by_policy;
         }
         let Some(address) = claimed.address else {
             let doubt = Some(IdentityDoubt::ClientUnknown);
             return IdentityFinding {
                 doubt,
-                ..IdentityFinding::new(Identity::Pending, ProofKind::None)
+                ..IdentityFinding::new(Pending, ProofKind::None)
             };
         };
         let Some(means) = self.usable_means(claimed.claim) else {
@@ -290,23 +288,18 @@ impl IdentityProofs {
             ReverseDnsLookup::Unknown
         };
         if matches!(lists, ListLookup::Inside(_)) {
-            return IdentityFinding::new(Identity::Verified, ProofKind::List);
+            return IdentityFinding::new(Verified, ProofKind::List);
         }
         if matches!(names, ReverseDnsLookup::Confirmed { .. }) {
-            return IdentityFinding::new(Identity::Verified, ProofKind::ReverseDns);
+            return IdentityFinding::new(Verified, ProofKind::ReverseDns);
         }
         let Err(signature) = self.check_signature(claimed, means, now, effects) else {
-            return IdentityFinding::new(Identity::Verified, ProofKind::Signature);
+            return IdentityFinding::new(Verified, ProofKind::Signature);
         };
-        let accused = self.accusation(
-            means,
-            by_policy.identity == Identity::Impostor,
-            &lists,
-            &names,
-        );
+        let accused = self.accusation(means, by_policy.identity == Impostor, &lists, &names);
         let found = match accused {
             Some(proof) if claimed.may_accuse && is_public_address(address) => {
-                IdentityFinding::new(Identity::Impostor, proof)
+                IdentityFinding::new(Impostor, proof)
             }
             _ => {
                 let is_suspected = lists == ListLookup::Outside && !self.uses_dns_for(means);
@@ -314,7 +307,7 @@ impl IdentityProofs {
                 let doubt = self.doubt_reason(means, address, would_accuse, &lists, &names);
                 IdentityFinding {
                     doubt: Some(doubt),
-                    ..IdentityFinding::new(Identity::Pending, ProofKind::None)
+                    ..IdentityFinding::new(Pending, ProofKind::None)
                 }
             }
         };
@@ -331,20 +324,22 @@ impl IdentityProofs {
         lists: &ListLookup,
         names: &ReverseDnsLookup,
     ) -> IdentityDoubt {
+        use IdentityDoubt::*;
+
         if !is_public_address(address) {
-            return IdentityDoubt::PrivateAddress;
+            return PrivateAddress;
         }
         if would_accuse {
-            return IdentityDoubt::PerhapsProxy;
+            return PerhapsProxy;
         }
         match (names, lists) {
-            (ReverseDnsLookup::RefutedOnce { .. }, _) => IdentityDoubt::DnsOneAnswer,
-            (ReverseDnsLookup::Failed { .. }, _) => IdentityDoubt::DnsFailed,
-            (ReverseDnsLookup::NoForward { .. }, _) => IdentityDoubt::DnsNoForward,
-            (ReverseDnsLookup::Unknown, _) if self.uses_dns_for(means) => IdentityDoubt::DnsPending,
+            (ReverseDnsLookup::RefutedOnce { .. }, _) => DnsOneAnswer,
+            (ReverseDnsLookup::Failed { .. }, _) => DnsFailed,
+            (ReverseDnsLookup::NoForward { .. }, _) => DnsNoForward,
+            (ReverseDnsLookup::Unknown, _) if self.uses_dns_for(means) => DnsPending,
             (_, ListLookup::Undecided(doubt)) => *doubt,
-            (ReverseDnsLookup::Unknown, ListLookup::Outside) => IdentityDoubt::DnsNotAsked,
-            _ => IdentityDoubt::NoEvidence,
+            (ReverseDnsLookup::Unknown, ListLookup::Outside) => DnsNotAsked,
+            _ => NoEvidence,
         }
     }
 
@@ -378,7 +373,7 @@ impl IdentityProofs {
 
     /// How many addresses found the DNS queue full.
     pub fn dropped_lookups(&self) -> u64 {
-        self.dropped_lookups.load(Ordering::Relaxed)
+        self.dropped_lookups.load(Relaxed)
     }
 }
 

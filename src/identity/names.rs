@@ -385,34 +385,36 @@ fn evaluate_answer(
     means: &ProofMeans,
     now: Timestamp,
 ) -> ReverseDnsLookup {
+    use ReverseDnsLookup::*;
+
     if now > answer.remembered_until() {
-        return ReverseDnsLookup::Unknown;
+        return Unknown;
     }
     let mut confirmed = answer.names.confirmed.iter();
     if let Some(name) = confirmed.find(|name| means.has_host(name)) {
-        return ReverseDnsLookup::Confirmed {
+        return Confirmed {
             name: name.clone(),
             at: answer.last,
         };
     }
     if now > answer.until {
-        return ReverseDnsLookup::Unknown;
+        return Unknown;
     }
     let mut without_forward = answer.names.without_forward.iter();
     if means.forward_undocumented
         && let Some(name) = without_forward.find(|name| means.has_host(name))
     {
-        return ReverseDnsLookup::NoForward {
+        return NoForward {
             name: name.clone(),
             at: answer.last,
         };
     }
     if answer.is_repeated() {
-        ReverseDnsLookup::Refuted {
+        Refuted {
             first: answer.first,
             last: answer.last,
         }
     } else {
-        ReverseDnsLookup::RefutedOnce { at: answer.last }
+        RefutedOnce { at: answer.last }
     }
 }

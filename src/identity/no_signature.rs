@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 impl IdentityProofs {
     /// # Errors
     /// Always, without a problem.
-    pub(super) fn check_signature(
+    pub fn check_signature(
         &self,
         _claimed: &IdentityClaim<'_>,
         _means: &ProofMeans,

@@ -23,7 +23,7 @@ use arc_swap::ArcSwapOption;
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ pub enum ListRejection {
     NotADirectory(#[from] KeyDirectoryError),
     /// It lost more than half of its networks at once.
     #[error(
-        "it has {now} networks and had {before}; crawlgate keeps the former list for seven days after its last check"
+        "it has {now} networks instead of {before}; crawlgate keeps the old list for seven days after its last check"
     )]
     Shrunk {
         /// How many it has.
@@ -198,14 +198,12 @@ impl PublishedLists {
 
     /// Requests that a list is fetched again soon.
     pub fn request_fetch(&self, list: ListIndex) {
-        self.slot(list)
-            .is_fetch_requested
-            .store(true, Ordering::Relaxed);
+        self.slot(list).is_fetch_requested.store(true, Relaxed);
     }
 
     /// Whether the list was requested since its server last gave or confirmed it.
     pub fn is_fetch_requested(&self, list: ListIndex) -> bool {
-        self.slot(list).is_fetch_requested.load(Ordering::Relaxed)
+        self.slot(list).is_fetch_requested.load(Relaxed)
     }
 
     /// Records the result of an update: an error, or `None` for a success.
@@ -233,6 +231,8 @@ impl PublishedLists {
     /// old one. It is outside only if all lists are known and fresh, one has its family (IPv4 or
     /// IPv6), and they are complete. Takes no lock.
     pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ListLookup {
+        use ListLookup::*;
+
         let mut all_known = true;
         let mut all_fresh = true;
         let mut covered = false;
@@ -243,21 +243,21 @@ impl PublishedLists {
                 continue;
             };
             if known.table.contains(address) {
-                return ListLookup::Inside(*list);
+                return Inside(*list);
             }
             all_fresh &= known.is_fresh(now);
             covered |= known.table.has_family(address);
         }
         if !all_known {
-            ListLookup::Undecided(IdentityDoubt::ListUnknown)
+            Undecided(IdentityDoubt::ListUnknown)
         } else if !all_fresh {
-            ListLookup::Undecided(IdentityDoubt::ListOld)
+            Undecided(IdentityDoubt::ListOld)
         } else if !covered && !means.lists.is_empty() {
-            ListLookup::Undecided(IdentityDoubt::ListOtherKind)
+            Undecided(IdentityDoubt::ListOtherKind)
         } else if means.are_lists_complete {
-            ListLookup::Outside
+            Outside
         } else {
-            ListLookup::Undecided(IdentityDoubt::NoEvidence)
+            Undecided(IdentityDoubt::NoEvidence)
         }
     }
 
@@ -318,7 +318,7 @@ impl PublishedLists {
     /// Replaces a list in memory and in the state store.
     fn store_list(&self, list: ListIndex, known: KnownList) {
         let place = self.slot(list);
-        place.is_fetch_requested.store(false, Ordering::Relaxed);
+        place.is_fetch_requested.store(false, Relaxed);
         self.store
             .put([Fact::set(known.copy.checked, known.copy.clone())]);
         place.known.store(Some(Arc::new(known)));

@@ -126,10 +126,10 @@ pub fn update_list(
         ..ListUpdate::default()
     };
     match fetched {
-        ListFetch::Unchanged => lists.record_confirmation(list, checked),
+        Ok(ListFetch::Unchanged) => lists.record_confirmation(list, checked),
         // An operator's server should have it; a mirror and a directory need not.
-        ListFetch::Absent if networks == 0 && is_copy => result.result = UpdateResult::Absent,
-        ListFetch::Absent => {
+        Ok(ListFetch::Absent) if networks == 0 && is_copy => result.result = UpdateResult::Absent,
+        Ok(ListFetch::Absent) => {
             let error = if is_copy {
                 "its copy is gone"
             } else {
@@ -137,8 +137,8 @@ pub fn update_list(
             };
             result.fail(UpdateResult::Unreachable, error.to_owned());
         }
-        ListFetch::Failed(error) => result.fail(UpdateResult::Unreachable, error),
-        ListFetch::List(fetched) => match lists.replace_list(list, fetched, checked) {
+        Err(error) => result.fail(UpdateResult::Unreachable, error),
+        Ok(ListFetch::List(fetched)) => match lists.replace_list(list, fetched, checked) {
             Ok(change) => {
                 if change.is_changed {
                     result.result = UpdateResult::Changed;
@@ -180,19 +180,18 @@ pub fn update_lists(
     updates
 }
 
-/// The result of fetching a list.
+/// The result of fetching a list, unless that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListFetch {
     List(FetchedList),
     Unchanged,
     /// Status 404 or 410, or there is no file.
     Absent,
-    Failed(String),
 }
 
 /// Fetches a list over HTTP, with limits for redirects, size and time. The validators are those of
 /// the known list, or empty.
-fn fetch_list(url: &str, etag: &str, last_modified: &str) -> ListFetch {
+fn fetch_list(url: &str, etag: &str, last_modified: &str) -> Result<ListFetch, String> {
     let deadline = Instant::now() + FETCH_TIMEOUT;
     let mut url = url.to_owned();
     for _ in 0..=MAX_REDIRECTS {
@@ -207,38 +206,36 @@ fn fetch_list(url: &str, etag: &str, last_modified: &str) -> ListFetch {
         let request = agent
             .get(&url)
             .header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
-        let response = match with_validators(request, Some(etag), Some(last_modified)).call() {
-            Ok(response) => response,
-            Err(error) => return ListFetch::Failed(error.to_string()),
-        };
+        let response = with_validators(request, Some(etag), Some(last_modified)).call();
+        let response = response.map_err(|error| match error {
+            ureq::Error::Io(error) => error.to_string(),
+            error => error.to_string(),
+        })?;
         match response.status().as_u16() {
             200 => {
                 let etag = header_text(&response, "etag").unwrap_or_default();
                 let last_modified = header_text(&response, "last-modified").unwrap_or_default();
-                return match read_body(response.into_body(), MAX_LIST_BYTES) {
-                    Ok(bytes) => ListFetch::List(FetchedList {
-                        bytes,
-                        etag,
-                        last_modified,
-                    }),
-                    Err(error) => ListFetch::Failed(format!("the answer broke off: {error}")),
-                };
+                let bytes = read_body(response.into_body(), MAX_LIST_BYTES)
+                    .map_err(|error| format!("the answer was cut off: {error}"))?;
+                return Ok(ListFetch::List(FetchedList {
+                    bytes,
+                    etag,
+                    last_modified,
+                }));
             }
-            304 if !(etag.is_empty() && last_modified.is_empty()) => return ListFetch::Unchanged,
+            304 if !(etag.is_empty() && last_modified.is_empty()) => {
+                return Ok(ListFetch::Unchanged);
+            }
             status @ (301 | 302 | 303 | 307 | 308) => {
                 let location = header_text(&response, "location").unwrap_or_default();
-                let Some(next) = redirect_target(&url, &location) else {
-                    return ListFetch::Failed(format!(
-                        "the Location of the {status} cannot be followed"
-                    ));
-                };
-                url = next;
+                url = redirect_target(&url, &location)
+                    .ok_or_else(|| format!("the Location of the {status} cannot be followed"))?;
             }
-            404 | 410 => return ListFetch::Absent,
-            status => return ListFetch::Failed(format!("the answer is {status}")),
+            404 | 410 => return Ok(ListFetch::Absent),
+            status => return Err(format!("the answer is {status}")),
         }
     }
-    ListFetch::Failed(format!("more than {MAX_REDIRECTS} redirects"))
+    Err(format!("more than {MAX_REDIRECTS} redirects"))
 }
 
 /// `None` if the redirect leads from https to http, or is neither a whole URL nor an absolute path.
@@ -254,14 +251,15 @@ fn redirect_target(from: &str, location: &str) -> Option<String> {
 
 /// Reads a list from a file, and returns when it was confirmed: its modification time, at most `now`,
 /// which stands for `Last-Modified`, too. A missing file was confirmed now.
-fn read_list_file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timestamp) {
+fn read_list_file(
+    path: &Path,
+    last_modified: &str,
+    now: Timestamp,
+) -> (Result<ListFetch, String>, Timestamp) {
     match read_changed_file(path, last_modified, now) {
-        Ok(read) => read,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (ListFetch::Absent, now),
-        Err(error) => (
-            ListFetch::Failed(format!("{}: {error}", path.display())),
-            now,
-        ),
+        Ok((read, confirmed)) => (Ok(read), confirmed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (Ok(ListFetch::Absent), now),
+        Err(error) => (Err(format!("{}: {error}", path.display())), now),
     }
 }
 
@@ -445,11 +443,13 @@ fn jittered(random: &RandomState, list: ListIndex, time: Duration) -> Duration {
 
 /// Logs changed and rejected lists. Unreachable lists are one line, because an outage concerns all.
 fn log_updates(updates: &[ListUpdate]) {
+    use UpdateResult::*;
+
     for update in updates {
         let url = &update.url;
         let error = update.error.as_deref().unwrap_or_default();
         match update.result {
-            UpdateResult::Changed => {
+            Changed => {
                 tracing::info!(
                     url,
                     networks = update.networks,
@@ -458,23 +458,23 @@ fn log_updates(updates: &[ListUpdate]) {
                     "a list of networks changed"
                 );
             }
-            UpdateResult::Refused => {
+            Refused => {
                 tracing::warn!(
                     url,
-                    "a list of networks is not believed: {error}; crawlgate keeps the former list"
+                    "a new list of networks is not used: {error}; crawlgate keeps the old list"
                 );
             }
-            UpdateResult::Unchanged | UpdateResult::Unreachable | UpdateResult::Absent => {}
+            Unchanged | Unreachable | Absent => {}
         }
     }
     let unreachable: Vec<&ListUpdate> = updates
         .iter()
-        .filter(|update| update.result == UpdateResult::Unreachable)
+        .filter(|update| update.result == Unreachable)
         .collect();
     if let Some(first) = unreachable.first() {
         tracing::warn!(
             lists = unreachable.len(),
-            "cannot read lists of networks, the first is {}: {}; crawlgate goes by the former lists and tries again",
+            "cannot read some lists of networks. The first is {}: {}. crawlgate uses the old lists and tries again",
             first.url,
             first.error.as_deref().unwrap_or_default()
         );

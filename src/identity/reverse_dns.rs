@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::dns::{DnsAnswer, DnsResolver};
 use crate::telemetry::Metrics;
 use crate::threads::spawn;
+use DnsAnswer::{Failed, NotFound, Records};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,14 +25,9 @@ const MAX_PARALLEL_LOOKUPS: usize = 16;
 /// The pause after the start of each lookup.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The result of asking DNS about an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DnsConfirmation {
-    /// A definite answer: the host names of crawlers, and the time to live.
-    Definite(CrawlerHostNames, Duration),
-    /// No definite answer, with the reason.
-    Failed(String),
-}
+/// A definite answer of DNS about an address: the host names of crawlers, and the time to live.
+/// Without a definite answer, the reason.
+pub type DnsConfirmation = Result<(CrawlerHostNames, Duration), String>;
 
 /// A query and its answer, for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -73,14 +69,12 @@ pub async fn confirm_address(
         began,
     ));
     let (names, mut ttl) = match names {
-        DnsAnswer::Records(names, ttl) => (names, ttl),
-        DnsAnswer::NotFound(ttl) => {
-            return DnsConfirmation::Definite(CrawlerHostNames::default(), ttl);
-        }
-        DnsAnswer::Failed(error) => return DnsConfirmation::Failed(error),
+        Records(names, ttl) => (names, ttl),
+        NotFound(ttl) => return Ok((CrawlerHostNames::default(), ttl)),
+        Failed(error) => return Err(error),
     };
     if names.len() > MAX_NAMES {
-        return DnsConfirmation::Failed(format!("the address has {} names", names.len()));
+        return Err(format!("the address has {} names", names.len()));
     }
     let mut found = CrawlerHostNames::default();
     let mut failure = None;
@@ -97,36 +91,36 @@ pub async fn confirm_address(
             began,
         ));
         match addresses {
-            DnsAnswer::Records(addresses, of_addresses) => {
+            Records(addresses, of_addresses) => {
                 ttl = ttl.min(of_addresses);
                 if addresses.contains(&address) {
                     found.confirmed.push(name.to_ascii_lowercase());
                 }
             }
-            DnsAnswer::NotFound(of_nothing) => {
+            NotFound(of_nothing) => {
                 ttl = ttl.min(of_nothing);
                 if means.may_lack_forward(name) {
                     found.without_forward.push(name.to_ascii_lowercase());
                 }
             }
-            DnsAnswer::Failed(error) => failure = Some(error),
+            Failed(error) => failure = Some(error),
         }
     }
     match failure {
-        Some(error) if found.confirmed.is_empty() => DnsConfirmation::Failed(error),
-        _ => DnsConfirmation::Definite(found, ttl),
+        Some(error) if found.confirmed.is_empty() => Err(error),
+        _ => Ok((found, ttl)),
     }
 }
 
 fn answer_text<T: ToString>(answer: &DnsAnswer<T>) -> String {
     match answer {
-        DnsAnswer::Records(records, _) => records
+        Records(records, _) => records
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(", "),
-        DnsAnswer::NotFound(_) => "nothing".to_owned(),
-        DnsAnswer::Failed(error) => format!("no answer: {error}"),
+        NotFound(_) => "nothing".to_owned(),
+        Failed(error) => format!("no answer: {error}"),
     }
 }
 
@@ -140,14 +134,15 @@ pub fn lookup_queue() -> (DnsQueue, Receiver<IpAddr>) {
 }
 
 /// Starts the thread that asks DNS about the addresses of the queue. It asks these name servers, or
-/// those of the system if there are none. It ends when the queue is dropped, or DNS cannot be set up.
+/// those of the system if there are none, records the answers in the table of `proofs`, and counts
+/// them. It ends when the queue is dropped, or DNS cannot be set up.
 ///
 /// # Errors
 /// The thread or its runtime cannot be started.
 pub fn start_lookups(
     proofs: Arc<IdentityProofs>,
     servers: Vec<SocketAddr>,
-    queue: Receiver<IpAddr>,
+    mut queue: Receiver<IpAddr>,
     clock: Clock,
     metrics: Arc<Metrics>,
 ) -> io::Result<()> {
@@ -156,50 +151,43 @@ pub fn start_lookups(
         .build()?;
     spawn("reverse-dns", move || {
         runtime.block_on(async move {
-            match DnsResolver::new(&servers) {
-                Ok(dns) => run_lookups(proofs, Arc::new(dns), queue, clock, metrics).await,
+            let dns = match DnsResolver::new(&servers) {
+                Ok(dns) => Arc::new(dns),
                 Err(error) => {
-                    tracing::error!("cannot ask DNS: {error}; no crawler is proven by reverse DNS")
+                    return tracing::error!(
+                        "cannot ask DNS: {error}; reverse DNS verifies no crawler"
+                    );
                 }
+            };
+            let at_once = Arc::new(Semaphore::new(MAX_PARALLEL_LOOKUPS));
+            while let Some(address) = queue.recv().await {
+                let Ok(permit) = at_once.clone().acquire_owned().await else {
+                    return;
+                };
+                let proofs = proofs.clone();
+                let dns = dns.clone();
+                let clock = clock.clone();
+                let metrics = metrics.clone();
+                tokio::spawn(async move {
+                    let confirmation =
+                        confirm_address(&dns, address, &proofs.means, &mut |_| ()).await;
+                    let now = clock.moment().now;
+                    let outcome = match confirmation {
+                        Ok((names, ttl)) => {
+                            proofs.names.record_answer(address, names, ttl, now);
+                            "answered"
+                        }
+                        Err(_) => {
+                            proofs.names.record_failure(address, now);
+                            "failed"
+                        }
+                    };
+                    metrics.proofs.lookups.with_label_values(&[outcome]).inc();
+                    drop(permit);
+                });
+                tokio::time::sleep(LOOKUP_INTERVAL).await;
             }
         });
     })
     .map(drop)
-}
-
-/// Asks about each address of the queue, records the answer in the table of `proofs`, and counts it.
-async fn run_lookups(
-    proofs: Arc<IdentityProofs>,
-    dns: Arc<DnsResolver>,
-    mut queue: Receiver<IpAddr>,
-    clock: Clock,
-    metrics: Arc<Metrics>,
-) {
-    let at_once = Arc::new(Semaphore::new(MAX_PARALLEL_LOOKUPS));
-    while let Some(address) = queue.recv().await {
-        let Ok(permit) = at_once.clone().acquire_owned().await else {
-            return;
-        };
-        let proofs = proofs.clone();
-        let dns = dns.clone();
-        let clock = clock.clone();
-        let metrics = metrics.clone();
-        tokio::spawn(async move {
-            let confirmation = confirm_address(&dns, address, &proofs.means, &mut |_| ()).await;
-            let now = clock.moment().now;
-            let outcome = match confirmation {
-                DnsConfirmation::Definite(names, ttl) => {
-                    proofs.names.record_answer(address, names, ttl, now);
-                    "answered"
-                }
-                DnsConfirmation::Failed(_) => {
-                    proofs.names.record_failure(address, now);
-                    "failed"
-                }
-            };
-            metrics.proofs.lookups.with_label_values(&[outcome]).inc();
-            drop(permit);
-        });
-        tokio::time::sleep(LOOKUP_INTERVAL).await;
-    }
 }

@@ -3,7 +3,8 @@
 //! components that such signatures cover. It is built only with the feature `signatures`.
 
 use super::keys::PublicKey;
-use super::signed::{SignatureProblem, SignedRequest, VerifiedSignature};
+use super::signed::SignatureProblem::{self, *};
+use super::signed::{SignedRequest, VerifiedSignature};
 use super::{IdentityClaim, IdentityEffects, IdentityProofs, PresentedSignature, ProofMeans};
 use crate::heads::SignatureFields;
 use crate::record::SignatureProof;
@@ -27,7 +28,6 @@ const MAX_SIGNATURE_AGE: Duration = Duration::from_secs(86_400);
 impl SignatureProblem {
     /// Whether the signature is of another agent, or of a kind that is not verified here.
     fn is_of_other_kind(self) -> bool {
-        use SignatureProblem::*;
         matches!(
             self,
             TooLong
@@ -47,7 +47,7 @@ impl IdentityProofs {
     ///
     /// # Errors
     /// Why the signature proves nothing; `None` if there is none, or it cannot be checked.
-    pub(super) fn check_signature(
+    pub fn check_signature(
         &self,
         claimed: &IdentityClaim<'_>,
         means: &ProofMeans,
@@ -69,12 +69,12 @@ impl IdentityProofs {
             .as_ref()
             .map_or(&[][..], |known| known.keys.as_slice());
         let verified = verify_signature(signed, &signer.origin, keys, now);
-        if verified == Err(SignatureProblem::UnknownKey) {
+        if verified == Err(UnknownKey) {
             effects.wanted_directory = Some(signer.directory);
         }
         let VerifiedSignature { expires, signature } = verified?;
         if !self.replays.is_first_use(&signature.bytes, address, now) {
-            return Err(Some(SignatureProblem::Copied));
+            return Err(Some(Copied));
         }
         effects.signature = Some(PresentedSignature {
             signature,
@@ -103,11 +103,9 @@ pub fn verify_signature(
         agent,
     } = signed.fields;
     if input.len() + signature.len() + agent.len() > MAX_FIELD_BYTES {
-        return Err(SignatureProblem::TooLong);
+        return Err(TooLong);
     }
-    let read = |field: &str| {
-        Parser::parse_dictionary(field.as_bytes()).map_err(|_| SignatureProblem::Unreadable)
-    };
+    let read = |field: &str| Parser::parse_dictionary(field.as_bytes()).map_err(|_| Unreadable);
     let verification = SignatureVerifier {
         signed,
         origin,
@@ -117,7 +115,7 @@ pub fn verify_signature(
         signatures: read(signature)?,
         agents: Parser::parse_dictionary(agent.as_bytes()).unwrap_or_default(),
     };
-    let mut problem = SignatureProblem::NoTag;
+    let mut problem = NoTag;
     let mut left = MAX_VERIFIED;
     for (label, entry) in &verification.inputs {
         let ListEntry::InnerList(covered) = entry else {
@@ -129,9 +127,7 @@ pub fn verify_signature(
         match verification.verify_one(label, covered, &mut left) {
             Ok(verified) => return Ok(verified),
             // An unknown key has precedence, so that it is fetched.
-            Err(found) if found == SignatureProblem::UnknownKey || problem.is_of_other_kind() => {
-                problem = found
-            }
+            Err(found) if found == UnknownKey || problem.is_of_other_kind() => problem = found,
             Err(_) => {}
         }
     }
@@ -162,11 +158,11 @@ impl SignatureVerifier<'_> {
         left: &mut usize,
     ) -> Result<VerifiedSignature, SignatureProblem> {
         if !is_within_origin(&self.agent_url(label, covered)?, self.origin) {
-            return Err(SignatureProblem::OtherAgent);
+            return Err(OtherAgent);
         }
         let [created, expires, key, alg] =
             ["created", "expires", "keyid", "alg"].map(|name| covered.params.get(name));
-        let missing = SignatureProblem::MissingParameter;
+        let missing = MissingParameter;
         let created = created.and_then(BareItem::as_int).ok_or(missing)?;
         let expires = expires.and_then(BareItem::as_int).ok_or(missing)?;
         let key = key.and_then(BareItem::as_str).ok_or(missing)?;
@@ -174,25 +170,25 @@ impl SignatureVerifier<'_> {
             .and_then(BareItem::as_str)
             .is_some_and(|alg| alg != "ed25519")
         {
-            return Err(SignatureProblem::OtherAlgorithm);
+            return Err(OtherAlgorithm);
         }
         let now = self.now.0;
         let skew = MAX_CLOCK_SKEW.as_secs() as i64;
         if created > now.saturating_add(skew) {
-            return Err(SignatureProblem::NotYetValid);
+            return Err(NotYetValid);
         }
         if expires <= now
             || expires < created
             || now.saturating_sub(created) > MAX_SIGNATURE_AGE.as_secs() as i64 + skew
         {
-            return Err(SignatureProblem::Expired);
+            return Err(Expired);
         }
         let bytes = match self.signatures.get(label) {
             Some(ListEntry::Item(Item {
                 bare_item: BareItem::ByteSeq(bytes),
                 ..
             })) => bytes,
-            _ => return Err(SignatureProblem::NoSignature),
+            _ => return Err(NoSignature),
         };
         let key = self
             .keys
@@ -202,11 +198,11 @@ impl SignatureVerifier<'_> {
                     && known.expires.is_none_or(|until| now < until)
             })
             .find(|known| known.names.iter().any(|name| name == key))
-            .ok_or(SignatureProblem::UnknownKey)?;
-        *left = left.checked_sub(1).ok_or(SignatureProblem::TooMany)?;
+            .ok_or(UnknownKey)?;
+        *left = left.checked_sub(1).ok_or(TooMany)?;
         let base = self.signature_base(covered)?;
         let verified = UnparsedPublicKey::new(&ED25519, &key.bytes).verify(base.as_bytes(), bytes);
-        verified.map_err(|_| SignatureProblem::Mismatch)?;
+        verified.map_err(|_| Mismatch)?;
         let signature = SignatureProof {
             base,
             key: key.bytes.clone(),
@@ -232,7 +228,7 @@ impl SignatureVerifier<'_> {
             .filter(|item| item.bare_item.as_str() == Some(AGENT_FIELD))
             .collect();
         if !self.agents.is_empty() && items.iter().any(|item| member_key(item).is_none()) {
-            return Err(SignatureProblem::CoversWholeAgent);
+            return Err(CoversWholeAgent);
         }
         let own = items.iter().find(|item| member_key(item) == Some(label));
         let only = items.first().filter(|_| {
@@ -241,14 +237,14 @@ impl SignatureVerifier<'_> {
                     |entry| matches!(entry, ListEntry::Item(item) if item.params.is_empty()),
                 )
         });
-        let item = own.or(only).ok_or(SignatureProblem::AgentNotCovered)?;
+        let item = own.or(only).ok_or(AgentNotCovered)?;
         if let Some(key) = member_key(item) {
             return match self.agents.get(key) {
                 Some(ListEntry::Item(Item {
                     bare_item: BareItem::String(url),
                     params,
                 })) if params.is_empty() => Ok(url.clone()),
-                _ => Err(SignatureProblem::NoAgentMember),
+                _ => Err(NoAgentMember),
             };
         }
         let field = self.signed.fields.agent.trim();
@@ -264,27 +260,27 @@ impl SignatureVerifier<'_> {
     /// The signature cannot be read, covers a component twice, too many or unknown ones, or not the
     /// host.
     fn signature_base(&self, covered: &InnerList) -> Result<String, SignatureProblem> {
-        let unreadable = SignatureProblem::Unreadable;
+        let unreadable = Unreadable;
         let mut base = String::new();
         let mut names = Vec::new();
         let mut has_host = false;
         if covered.items.len() > MAX_COMPONENTS {
-            return Err(SignatureProblem::CoversTooMuch);
+            return Err(CoversTooMuch);
         }
         for item in &covered.items {
             let name = item.bare_item.as_str().ok_or(unreadable)?;
             let identifier = item.serialize_value().map_err(|_| unreadable)?;
             if names.contains(&identifier) {
-                return Err(SignatureProblem::CoversTwice);
+                return Err(CoversTwice);
             }
             has_host |= matches!(name, "@authority" | "@target-uri");
             let value = self.component_value(name, item);
-            let value = value.ok_or(SignatureProblem::UnknownComponent)?;
+            let value = value.ok_or(UnknownComponent)?;
             base.push_str(&format!("{identifier}: {value}\n"));
             names.push(identifier);
         }
         if !has_host {
-            return Err(SignatureProblem::HostNotCovered);
+            return Err(HostNotCovered);
         }
         let params = vec![ListEntry::InnerList(covered.clone())]
             .serialize_value()

@@ -54,11 +54,11 @@ pub enum SignatureProblem {
     MissingParameter,
     #[strum(serialize = "the algorithm is not Ed25519")]
     OtherAlgorithm,
-    #[strum(serialize = "the signature is of the future")]
+    #[strum(serialize = "the signature is from the future")]
     NotYetValid,
     #[strum(serialize = "the signature has expired")]
     Expired,
-    #[strum(serialize = "there is no signature of this label")]
+    #[strum(serialize = "there is no signature with this label")]
     NoSignature,
     /// The agent may have a new key.
     #[strum(serialize = "the key is not in the directory of the agent")]
@@ -73,7 +73,7 @@ pub enum SignatureProblem {
     UnknownComponent,
     #[strum(serialize = "the signature does not cover the host")]
     HostNotCovered,
-    #[strum(serialize = "the signature does not fit the request")]
+    #[strum(serialize = "the signature does not match the request")]
     Mismatch,
     /// Found by [`super::IdentityProofs`] alone: the signature is good, and may be a copy.
     #[strum(serialize = "another address has shown the same signature")]

@@ -420,9 +420,9 @@ impl fmt::Display for Directives {
 /// for an empty word, for one that is nearly a known word, and for what is no token.
 fn parse_custom(word: &str) -> Result<Directive, DirectiveError> {
     if word.is_empty() {
-        let help = Some("write `noindex`, `nofollow`, `noarchive`, ...".into());
+        let help = Some("write \"noindex\", \"nofollow\", \"noarchive\", ...".into());
         return Err(DirectiveError {
-            message: "a directive is missing here".into(),
+            message: "a directive is missing".into(),
             help,
         });
     }
@@ -435,14 +435,14 @@ fn parse_custom(word: &str) -> Result<Directive, DirectiveError> {
         .min();
     let help = match near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
         Some((_, name)) if VALUE_KEYS.contains(&name) => {
-            format!("did you mean `{name}`? It takes a value: `{name}: ...`")
+            format!("did you mean \"{name}\"? It takes a value: \"{name}: ...\"")
         }
-        Some((_, name)) => format!("did you mean `{name}`?"),
+        Some((_, name)) => format!("did you mean \"{name}\"?"),
         None if super::member::is_token(word) => return Ok(Directive::Custom(lower.into())),
-        None => format!("the directives are: {}", known.join(", ")),
+        None => format!("the known directives are: {}", known.join(", ")),
     };
     Err(DirectiveError {
-        message: format!("`{word}` is not a directive of X-Robots-Tag"),
+        message: format!("\"{word}\" is not a directive of X-Robots-Tag"),
         help: Some(help),
     })
 }
@@ -460,14 +460,14 @@ fn unknown_key_error(key: &str) -> DirectiveError {
         })
         .min();
     let help = match near {
-        Some((distance, name)) if distance <= 3 => format!("did you mean `{name}`?"),
+        Some((distance, name)) if distance <= 3 => format!("did you mean \"{name}\"?"),
         _ => format!(
-            "to say it to one crawler, write `tags: {{ {}: [...] }}`",
+            "for one crawler, write \"tags: {{ {}: [...] }}\"",
             key.to_ascii_lowercase()
         ),
     };
     DirectiveError {
-        message: format!("`{key}:` is not a directive that takes a value"),
+        message: format!("\"{key}:\" is not a directive with a value"),
         help: Some(help),
     }
 }
@@ -475,15 +475,15 @@ fn unknown_key_error(key: &str) -> DirectiveError {
 /// The error for a value that a key does not take.
 fn bad_value_error(key: &str, value: &str) -> DirectiveError {
     let help = match key.to_ascii_lowercase().as_str() {
-        "max-image-preview" => "it is `none`, `standard` or `large`",
+        "max-image-preview" => "write \"none\", \"standard\" or \"large\"",
         "unavailable_after" => {
-            "write a date that can be one moment only, as in ISO 8601 (`2026-12-31T23:59:59Z`, `2026-12-31`, `20261231`, \
-             `2026-365`, `2026-W53-4`), RFC 822 or RFC 850"
+            "write a date with only one meaning: ISO 8601 (\"2026-12-31T23:59:59Z\", \
+             \"2026-12-31\", \"20261231\", \"2026-365\", \"2026-W53-4\"), RFC 822 or RFC 850"
         }
-        _ => "it is a whole number, or -1 for no limit",
+        _ => "write a whole number, or -1 for no limit",
     };
     DirectiveError {
-        message: format!("`{}` is not a value of `{key}`", value.trim()),
+        message: format!("\"{}\" is not a value of \"{key}\"", value.trim()),
         help: Some(help.into()),
     }
 }

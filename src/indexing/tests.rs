@@ -275,9 +275,9 @@ fn policy_directives_are_parsed_strictly() {
         Some(&Directive::UnavailableAfter(Timestamp(1_830_297_599)))
     );
     for (wrong, meant) in [
-        ("noidnex", "`noindex`"),
+        ("noidnex", "\"noindex\""),
         ("googlebot: noindex", "googlebot:"),
-        ("max-snipet: 5", "`max-snippet`"),
+        ("max-snipet: 5", "\"max-snippet\""),
     ] {
         let help = Directives::parse(wrong).expect_err(wrong).help;
         assert!(help.is_some_and(|help| help.contains(meant)), "{wrong}");
@@ -448,7 +448,7 @@ fn ambiguous_dates_are_rejected() {
             .expect_err(date)
             .help
             .expect("what to do");
-        assert!(help.contains("`2026-W53-4`"), "{help}");
+        assert!(help.contains("\"2026-W53-4\""), "{help}");
     }
     for form in [
         "2026-12-31T23:59:59Z",

@@ -58,7 +58,11 @@ impl Recorder {
     /// A recorder for these metrics and logs.
     pub fn new(metrics: Arc<Metrics>, traffic: Arc<RecentTraffic>, logs: RequestLogs) -> Recorder {
         Recorder {
-            requests: RequestMetrics::new(metrics.clone(), traffic, logs.keeps_paths),
+            requests: RequestMetrics {
+                metrics: metrics.clone(),
+                traffic,
+                counts_paths: logs.keeps_paths,
+            },
             metrics,
             logs,
         }

@@ -14,7 +14,10 @@ use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 use std::time::Duration;
 
 /// A mark with its end by the monotonic clock.
@@ -115,9 +118,7 @@ impl MarkedClients {
         }
         // Expired marks must be removed from the store, or they might count again after the clock
         // was set back.
-        traps
-            .has_changed
-            .store(!marks.is_empty(), Ordering::Release);
+        traps.has_changed.store(!marks.is_empty(), Release);
         traps
     }
 
@@ -170,14 +171,14 @@ impl MarkedClients {
 
     fn insert(&self, new: ActiveMark, monotonic: Duration) {
         self.marks.insert(self.hash_mark(&new.mark), new, monotonic);
-        self.has_changed.store(true, Ordering::Release);
+        self.has_changed.store(true, Release);
     }
 
     /// Removes the marks for which `keep` returns false. The next flush removes them from the
     /// store.
     fn retain(&self, keep: impl FnMut(&ActiveMark) -> bool) {
         if self.marks.retain(keep) > 0 {
-            self.has_changed.store(true, Ordering::Release);
+            self.has_changed.store(true, Release);
         }
     }
 
@@ -261,7 +262,7 @@ impl MarkedClients {
         }
         // The stored times are by the clock before it was set.
         let was_set = kept.clock.accept_step(moment).is_some();
-        if !self.has_changed.swap(false, Ordering::Acquire) && !was_set {
+        if !self.has_changed.swap(false, Acquire) && !was_set {
             return;
         }
         let marks: Vec<AnyFact> = self

@@ -217,14 +217,16 @@ impl Ledger {
         moment: Moment,
         peers_confirmed: bool,
     ) -> (CachedVersions<'a>, HostUpdate) {
+        use HostUpdate::*;
+
         let entry = claimant.entry;
         if claimant.claim == Claim::Visitor {
-            return (CachedVersions::default(), HostUpdate::Unchanged);
+            return (CachedVersions::default(), Unchanged);
         }
         let Some(key) = host_key(host_name) else {
             return (
                 CachedVersions::for_any_crawler(claimant, moment.now),
-                HostUpdate::Unchanged,
+                Unchanged,
             );
         };
         let cache = RobotsCache::for_claim(claimant.claim, registry, entry);
@@ -242,13 +244,11 @@ impl Ledger {
         self.hosts.get_with(&key, |host| {
             let new;
             let (host, update) = match host {
-                Some(host) if host.is_touch_due(entry.site.grace, moment.now) => {
-                    (host, HostUpdate::Touch)
-                }
-                Some(host) => (host, HostUpdate::Unchanged),
+                Some(host) if host.is_touch_due(entry.site.grace, moment.now) => (host, Touch),
+                Some(host) => (host, Unchanged),
                 None => {
                     new = self.new_host(entry, host_name, moment.now);
-                    (&new, HostUpdate::Insert)
+                    (&new, Insert)
                 }
             };
             let mut cached = estimate_cached_versions(claimant, cache, host, moment.now, known);
@@ -340,34 +340,26 @@ impl Ledger {
 
     /// Whether it is known that no cache is on this path to a host.
     pub fn is_path_uncached(&self, host: &[u8], path: ProxyPath) -> bool {
-        let Some(key) = host_key(host) else {
-            return false;
-        };
-        self.hosts.get_with(&key, |host| {
-            host.is_some_and(|host| host.paths.is_uncached(path))
-        })
+        self.with_host(host, |host| host.paths.is_uncached(path))
+    }
+
+    /// What `read` says of a host. The default if the host is not observed.
+    fn with_host<T: Default>(&self, host: &[u8], read: impl FnOnce(&HostRecord) -> T) -> T {
+        host_key(host)
+            .and_then(|key| self.hosts.get_with(&key, |host| host.map(read)))
+            .unwrap_or_default()
     }
 
     /// Records that a request of a crawler came through proxies of which one may be a cache.
     /// Ignores a host that is not observed.
     pub fn record_perhaps_cached(&self, host: &[u8], now: Timestamp) {
-        let Some(key) = host_key(host) else { return };
-        self.hosts.get_with(&key, |host| {
-            if let Some(host) = host {
-                host.record_perhaps_cached(now);
-            }
-        });
+        self.with_host(host, |host| host.record_perhaps_cached(now));
     }
 
     /// Whether, in the last hour, a request of a crawler came to the host through proxies of which
     /// one may be a cache.
     pub fn is_perhaps_cached(&self, host: &[u8], now: Timestamp) -> bool {
-        let Some(key) = host_key(host) else {
-            return false;
-        };
-        self.hosts.get_with(&key, |host| {
-            host.is_some_and(|host| host.is_perhaps_cached(now))
-        })
+        self.with_host(host, |host| host.is_perhaps_cached(now))
     }
 
     /// The hosts on which no violation counts at present, by site and sorted by name, with the
@@ -438,8 +430,8 @@ impl Ledger {
         if let Some(set_by) = self.clock.accept_step(moment) {
             tracing::warn!(
                 set_by,
-                "the clock was set, or the machine slept; crawlgate calls no crawler a violator until it has observed \
-                 each host for the time of `grace`: `crawlgate status` says until when"
+                "the clock was set, or the machine slept; crawlgate counts no violations until it has watched each \
+                 host for the time of \"grace\". To see until when, run \"crawlgate status\""
             );
             self.ignore_peers_before.store(moment.now.0, Relaxed);
             self.hosts.restart_observations(moment.now, set_by);

@@ -241,24 +241,25 @@ impl NetworkListHealth {
             match (suspended, proof.suspension_logged.swap(suspended, Relaxed)) {
                 (true, false) if site == EVERY_SITE => tracing::warn!(
                     crawler,
-                    "no visit of this crawler was verified by its operator's networks or host names within seven days, and \
-                     one came from elsewhere; crawlgate calls no request an impostor's by them. `crawlgate crawlers \
-                     --verify` shows what they say about an address."
+                    "in the last seven days no visit of this crawler was verified by its operator's networks or host names, \
+                     but some came from elsewhere; until one is verified, crawlgate calls none of them an impostor. \
+                     To check an address, run \"crawlgate crawlers --verify\""
                 ),
                 (false, true) if site == EVERY_SITE && proof.may_accuse(now) => {
-                    tracing::info!(crawler, "a visit was verified by the operator's word: impostors are called so");
+                    tracing::info!(crawler, "a visit was verified by what the operator publishes: crawlgate calls \
+                        impostors so again");
                 }
                 (true, false) => tracing::warn!(
                     site,
                     crawler,
-                    "no visit came from the networks that the policy lists for this crawler within seven days, and one came \
-                     from elsewhere; crawlgate calls no request an impostor's by this list. Check the list."
+                    "in the last seven days no visit of this crawler came from its networks in the policy, but some came from \
+                     elsewhere; until one does, crawlgate calls none of them an impostor. Check the networks"
                 ),
                 (false, true) if proof.may_accuse(now) => {
                     tracing::info!(
                         site,
                         crawler,
-                        "a visit was verified by the policy's networks: impostors are called so"
+                        "a visit was verified by the networks in the policy: crawlgate calls impostors so again"
                     );
                 }
                 _ => {}
@@ -294,10 +295,12 @@ impl ListState {
 
     /// When the list last verified or accused a request; `None` for other identities.
     fn last_time(&self, identity: Identity) -> Option<&AtomicI64> {
+        use Identity::*;
+
         match identity {
-            Identity::Verified => Some(&self.verified),
-            Identity::Impostor => Some(&self.accused),
-            Identity::Unverified | Identity::Suspended | Identity::Pending => None,
+            Verified => Some(&self.verified),
+            Impostor => Some(&self.accused),
+            Unverified | Suspended | Pending => None,
         }
     }
 

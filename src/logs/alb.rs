@@ -3,10 +3,7 @@
 
 use super::columns::ColumnCursor;
 use super::timestamps::{self, matches_shape};
-use super::{
-    LineResult, LogLine, LogRecord, RequestLine, UnreadableReason, fields, non_empty, request,
-    unescape,
-};
+use super::{LineResult, LogRecord, RequestLine, UnreadableReason, fields, request, unescape};
 
 /// The types of requests and connections.
 const TYPES: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
@@ -45,20 +42,12 @@ pub fn parse_alb_line(line: &[u8]) -> LineResult<'_> {
     // `- http://shop.example:80- -` stands for a malformed request.
     let request = unescape(request);
     let parsed = RequestLine::parse(&request).filter(|parsed| *parsed.method != *b"-");
-    let Some(parsed) = parsed else {
-        return request::classify_bad_request(&request, status);
-    };
-    Ok(LogLine::Request(LogRecord {
-        host: non_empty(parsed.host),
+    let record = LogRecord {
         client: client.map(Into::into),
-        x_forwarded_for: None,
         time,
-        method: parsed.method,
-        target: parsed.target,
-        status: status.unwrap_or(0),
         bytes: bytes.unwrap_or(0),
-        content_type: None,
-        referer: None,
         user_agent: Some(user_agent),
-    }))
+        ..LogRecord::default()
+    };
+    request::into_line(parsed, &request, status, record)
 }

@@ -6,8 +6,8 @@
 
 use super::client::{is_client_list, is_ipv4, is_socket_address, split_column};
 use super::{
-    FieldBytes, LineResult, LogLine, LogRecord, RequestLine, UnreadableReason, fields, non_empty,
-    request, timestamps, unescape,
+    FieldBytes, LineResult, LogRecord, RequestLine, UnreadableReason, fields, non_empty, request,
+    timestamps, unescape,
 };
 use memchr::{memchr, memchr_iter, memchr2};
 
@@ -23,22 +23,17 @@ pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
     let (referer, user_agent, rest) = split_referer_and_agent(rest.trim_ascii_start())?;
     let forwarded = columns.forwarded.or(find_forwarded_for(rest)?);
     let request = unescape(request);
-    let Some(parsed) = RequestLine::parse(&request) else {
-        return request::classify_bad_request(&request, status);
-    };
-    Ok(LogLine::Request(LogRecord {
-        host: parsed.host.or(columns.host.map(Into::into)),
+    let record = LogRecord {
+        host: columns.host.map(Into::into),
         client: columns.client.map(Into::into),
         x_forwarded_for: forwarded.map(Into::into),
         time,
-        method: parsed.method,
-        target: parsed.target,
-        status: status.unwrap_or(0),
         bytes: bytes.unwrap_or(0),
-        content_type: None,
         referer: non_empty(referer.map(Into::into)),
         user_agent,
-    }))
+        ..LogRecord::default()
+    };
+    request::into_line(RequestLine::parse(&request), &request, status, record)
 }
 
 /// Splits a line into the columns before the time, the time without its brackets, and the rest from
@@ -121,6 +116,7 @@ fn split_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The columns before the time.
+#[derive(Default)]
 struct LeadingColumns<'a> {
     host: Option<&'a [u8]>,
     client: Option<&'a [u8]>,
@@ -137,9 +133,8 @@ impl<'a> LeadingColumns<'a> {
     fn parse(head: &'a [u8]) -> Result<LeadingColumns<'a>, UnreadableReason> {
         if let Some(client) = head.strip_suffix(b" - -").filter(|client| is_ipv4(client)) {
             return Ok(LeadingColumns {
-                host: None,
                 client: Some(client),
-                forwarded: None,
+                ..LeadingColumns::default()
             });
         }
         let (first, rest) = split_column(head);
@@ -148,9 +143,8 @@ impl<'a> LeadingColumns<'a> {
         if begins_with_client && !is_client_list(second) {
             check_identity_and_user(second, third)?;
             return Ok(LeadingColumns {
-                host: None,
                 client: Some(first),
-                forwarded: None,
+                ..LeadingColumns::default()
             });
         }
         // `name - user`: the host is missing, and the client is a name or `-`.

@@ -55,7 +55,13 @@ fn parse_log_address(entry: &[u8]) -> Option<IpAddr> {
     {
         return None;
     }
-    parse_address(std::str::from_utf8(entry).ok()?)
+    let entry = std::str::from_utf8(entry).ok()?;
+    // A link-local address may have a zone: `fe80::1%eth0` (RFC 4007 section 11).
+    let Some((address, zone)) = entry.split_once('%') else {
+        return parse_address(entry);
+    };
+    let after = zone.find(']').map_or("", |end| &zone[end..]);
+    parse_address(&format!("{address}{after}")).filter(IpAddr::is_ipv6)
 }
 
 /// Whether this is an address like `192.0.2.7`, without a port. A quick test: nearly every column

@@ -4,8 +4,7 @@
 use super::columns::ColumnCursor;
 use super::timestamps::{self, matches_shape};
 use super::{
-    FieldBytes, LineResult, LogLine, LogRecord, RequestLine, UnreadableReason, fields, non_empty,
-    request,
+    FieldBytes, LineResult, LogRecord, RequestLine, UnreadableReason, fields, non_empty, request,
 };
 
 /// Whether a line begins with a time of RFC 3339 in brackets.
@@ -51,21 +50,16 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
     if !cursor.0.is_empty() {
         return Err(UnreadableReason::OtherFormat);
     }
-    let Some(parsed) = RequestLine::parse(&request).filter(|parsed| *parsed.method != *b"-") else {
-        return request::classify_bad_request(&request, status);
-    };
-    Ok(LogLine::Request(LogRecord {
-        host: parsed.host.or(host.map(Into::into)),
+    let parsed = RequestLine::parse(&request).filter(|parsed| *parsed.method != *b"-");
+    let record = LogRecord {
+        host: host.map(Into::into),
         // Envoy adds the address of its client to X-Forwarded-For.
         client: client.or(forwarded).map(Into::into),
         x_forwarded_for: client.and(non_empty(forwarded.map(Into::into))),
         time,
-        method: parsed.method,
-        target: parsed.target,
-        status: status.unwrap_or(0),
         bytes: bytes.unwrap_or(0),
-        content_type: None,
-        referer: None,
         user_agent: Some(user_agent),
-    }))
+        ..LogRecord::default()
+    };
+    request::into_line(parsed, &request, status, record)
 }

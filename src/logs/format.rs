@@ -6,8 +6,8 @@
 
 use super::client::is_address;
 use super::{
-    FIELD_COUNT, LineResult, LogField, LogLine, LogRecord, RequestLine, UnreadableReason,
-    dash_to_empty, fields, non_empty, request, timestamps, unescape,
+    FIELD_COUNT, LineResult, LogField, LogRecord, RequestLine, UnreadableReason, dash_to_empty,
+    fields, non_empty, request, timestamps, unescape,
 };
 use memchr::memmem;
 
@@ -24,7 +24,7 @@ pub struct LogFormatString {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// Two variables have no literal between them.
-    #[error("nothing separates `${0}` from the variable behind it")]
+    #[error("put something between \"${0}\" and the variable after it")]
     NoSeparator(String),
     /// A variable is missing.
     #[error("the format has no {0}")]
@@ -61,15 +61,15 @@ impl LogFormatString {
         let needed: [(&[LogField], &str); 3] = [
             (
                 &[LogField::Time],
-                "time: add `$time_local`, `$time_iso8601` or `$msec`",
+                "time: add \"$time_local\", \"$time_iso8601\" or \"$msec\"",
             ),
             (
                 &[LogField::Request, LogField::Target, LogField::Path],
-                "request: add `\"$request\"` or `$request_uri`",
+                "request: add \"$request\" or \"$request_uri\"",
             ),
             (
                 &[LogField::UserAgent],
-                "user agent: add `\"$http_user_agent\"`",
+                "user agent: add \"$http_user_agent\"",
             ),
         ];
         for (fields, missing) in needed {
@@ -145,20 +145,16 @@ fn line_from_values<'a>(found: &FieldValues<'a>) -> LineResult<'a> {
             .unwrap_or_default();
         Some(RequestLine::from_target(method, target)?.with_query(&query))
     });
-    let Some(parsed) = parsed else {
-        return request::classify_bad_request(&line, status);
-    };
-    Ok(LogLine::Request(LogRecord {
-        host: parsed.host.or(host.map(Into::into)),
+    let record = LogRecord {
+        host: host.map(Into::into),
         client: client.map(Into::into),
         x_forwarded_for: non_empty(raw(LogField::Forwarded).map(Into::into)),
         time,
-        method: parsed.method,
-        target: parsed.target,
-        status: status.unwrap_or(0),
         bytes: bytes.unwrap_or(0),
         content_type: non_empty(text(LogField::ContentType)),
         referer: non_empty(raw(LogField::Referer).map(Into::into)),
         user_agent,
-    }))
+        ..LogRecord::default()
+    };
+    request::into_line(parsed, &line, status, record)
 }

@@ -1,6 +1,6 @@
 //! The HTTP log of HAProxy (`option httplog`). It has a user agent only if the configuration captures
-//! the field; captured fields stand in braces without their names, so [`Captures`] recognises them by
-//! their form.
+//! the field; captured fields stand in braces without their names, so [`parse_captures`] recognises
+//! them by their form.
 
 use super::columns::ColumnCursor;
 use super::timestamps::{self, matches_shape};
@@ -49,34 +49,23 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
     let bytes = parse_signed(cursor.word()?)?;
     // Cookies, the end of the session, connections and queues.
     cursor.last_of(5)?;
-    let mut captures = Captures::default();
+    let mut record = LogRecord::default();
     if cursor.0.starts_with(b"{") {
-        captures = Captures::parse(cursor.between(b'{', b'}')?)?;
+        record = parse_captures(cursor.between(b'{', b'}')?)?;
         if cursor.0.starts_with(b"{") {
             cursor.between(b'{', b'}')?;
         }
     }
     let request = decode(cursor.quoted()?);
-    let Some(parsed) = RequestLine::parse(&request) else {
-        return request::classify_bad_request(&request, status.or(Some(0)));
-    };
-    Ok(LogLine::Request(LogRecord {
-        host: parsed.host.or(captures.host),
-        client: client.map(Into::into),
-        x_forwarded_for: captures.x_forwarded_for,
-        time,
-        method: parsed.method,
-        target: parsed.target,
-        status: status.unwrap_or(0),
-        bytes: bytes.unwrap_or(0),
-        content_type: None,
-        referer: captures.referer,
-        user_agent: captures.user_agent,
-    }))
+    record.client = client.map(Into::into);
+    record.time = time;
+    record.bytes = bytes.unwrap_or(0);
+    let parsed = RequestLine::parse(&request);
+    request::into_line(parsed, &request, status.or(Some(0)), record)
 }
 
 /// Strips `haproxy[14389]: `, which is left of syslog where its time and host are missing.
-pub fn strip_tag(line: &[u8]) -> &[u8] {
+fn strip_tag(line: &[u8]) -> &[u8] {
     let after = line.strip_prefix(b"haproxy[").and_then(|rest| {
         let digits = rest.iter().position(|byte| !byte.is_ascii_digit())?;
         rest[digits..].strip_prefix(b"]: ")
@@ -97,43 +86,32 @@ fn decode(field: &[u8]) -> FieldBytes<'_> {
     decode_hex(field, b'#')
 }
 
-/// The captured fields of a request that are certain.
-#[derive(Default)]
-struct Captures<'a> {
-    host: Option<FieldBytes<'a>>,
-    x_forwarded_for: Option<FieldBytes<'a>>,
-    referer: Option<FieldBytes<'a>>,
-    user_agent: Option<FieldBytes<'a>>,
-}
-
-impl<'a> Captures<'a> {
-    /// Recognises captured values, which bars separate: one with a product and version is the user
-    /// agent, a URL is the referer, a list of addresses is X-Forwarded-For, and a name with a dot is
-    /// the host.
-    ///
-    /// # Errors
-    /// Several values may be the same field.
-    fn parse(block: &'a [u8]) -> Result<Captures<'a>, UnreadableReason> {
-        let mut found = Captures::default();
-        for value in block.split(|byte| *byte == b'|') {
-            let slot = if client::is_client_list(value) {
-                &mut found.x_forwarded_for
-            } else if request::authority_start(value).is_some() {
-                &mut found.referer
-            } else if begins_with_product(value) {
-                &mut found.user_agent
-            } else if value.contains(&b'.') && fields::check_host(value).is_ok() {
-                &mut found.host
-            } else {
-                continue;
-            };
-            if slot.is_some() {
-                return Err(UnreadableReason::BadUserAgent);
-            }
-            *slot = Some(decode(value));
+/// Recognises captured values, which bars separate: one with a product and version is the user agent,
+/// a URL is the referer, a list of addresses is X-Forwarded-For, and a name with a dot is the host.
+/// The record has nothing else.
+///
+/// # Errors
+/// Several values may be the same field.
+fn parse_captures(block: &[u8]) -> Result<LogRecord<'_>, UnreadableReason> {
+    let mut found = LogRecord::default();
+    for value in block.split(|byte| *byte == b'|') {
+        let slot = if client::is_client_list(value) {
+            &mut found.x_forwarded_for
+        } else if request::authority_start(value).is_some() {
+            &mut found.referer
+        } else if begins_with_product(value) {
+            &mut found.user_agent
+        } else if value.contains(&b'.') && fields::check_host(value).is_ok() {
+            &mut found.host
+        } else {
+            continue;
+        };
+        if slot.is_some() {
+            return Err(UnreadableReason::BadUserAgent);
         }
-        Ok(found)
+        *slot = Some(decode(value));
     }
+    Ok(found)
 }
 
 /// Whether a value begins with a product and its version, like `GPTBot/1.2` (RFC 9110 section

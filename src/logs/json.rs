@@ -11,12 +11,15 @@ use super::{
 };
 use serde_json::{Map, Value};
 
-/// The keys of a format: alternatives are separated by bars, and a dot leads into an object.
-pub type KnownKeys = &'static [(LogField, &'static str)];
-
 /// Parses the object of a line. Bytes that are not UTF-8 become replacement characters.
 pub fn parse_object(line: &[u8]) -> Result<Map<String, Value>, UnreadableReason> {
-    serde_json::from_str(&String::from_utf8_lossy(line)).map_err(|_| UnreadableReason::CutOff)
+    serde_json::from_str(&String::from_utf8_lossy(line)).map_err(|_| {
+        if line.trim_ascii_start().starts_with(b"{") {
+            UnreadableReason::CutOff
+        } else {
+            UnreadableReason::OtherFormat
+        }
+    })
 }
 
 /// Reads an object by the usual names.
@@ -26,9 +29,9 @@ pub fn parse_any_line(object: Map<String, Value>) -> LineResult<'static> {
 
 /// Reads an object by the keys of a service. An entry without a target is a connection without a
 /// request.
-pub fn parse_known_line(object: &Map<String, Value>, keys: KnownKeys) -> LineResult<'static> {
+pub fn parse_known_line(object: &Map<String, Value>, keys: &KeyMap) -> LineResult<'static> {
     let mut slots = FieldSlots::default();
-    for (field, paths) in keys {
+    for (field, paths) in &keys.0 {
         slots.set_from_path(*field, object, paths);
     }
     if slots.0[LogField::Target as usize].is_none() {
@@ -38,7 +41,8 @@ pub fn parse_known_line(object: &Map<String, Value>, keys: KnownKeys) -> LineRes
     slots.into_line()
 }
 
-/// The keys of some fields, as `--map` gives them: `user_agent=ua,path=http.url`.
+/// The keys of some fields, as `--map` gives them: `user_agent=ua,path=http.url`. Alternatives are
+/// separated by bars, and a dot leads into an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyMap(Vec<(LogField, String)>);
 
@@ -46,13 +50,15 @@ pub struct KeyMap(Vec<(LogField, String)>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMapError {
     /// A pair is not like `field=key`.
-    #[error("`{0}` is not like user_agent=ua: write a field, `=` and its key, and commas between")]
+    #[error(
+        "\"{0}\" is not a field with its key. Write user_agent=ua, with commas between such pairs"
+    )]
     NoKey(String),
     /// There is no such field.
-    #[error("there is no field `{0}`; the fields are {names}", names = field_names())]
+    #[error("there is no field \"{0}\"; possible fields: {names}", names = field_names())]
     UnknownField(String),
     /// A field has two keys.
-    #[error("the field `{0}` has two keys")]
+    #[error("the field \"{0}\" has two keys")]
     Twice(String),
 }
 
@@ -77,6 +83,12 @@ fn field_names() -> String {
 }
 
 impl KeyMap {
+    /// The keys of a known format.
+    #[expect(clippy::expect_used, reason = "the keys are part of the program")]
+    pub(super) fn builtin(text: &str) -> KeyMap {
+        KeyMap::parse(text).expect("keys that are tested")
+    }
+
     /// Parses pairs of fields and keys.
     ///
     /// # Errors
@@ -117,7 +129,22 @@ impl KeyMap {
             slots.0[*field as usize] = None;
             slots.set_from_path(*field, &object, path);
         }
-        slots.into_line()
+        // Without the others a line is readable.
+        let needed = [
+            LogField::Time,
+            LogField::Request,
+            LogField::Target,
+            LogField::UserAgent,
+        ];
+        let mut keys = self.0.iter().filter(|(field, _)| needed.contains(field));
+        let is_missing = keys.any(|(_, path)| value_at(&object, path).is_none());
+        slots.into_line().map_err(|reason| {
+            if is_missing {
+                UnreadableReason::MissingKey
+            } else {
+                reason
+            }
+        })
     }
 }
 
@@ -247,21 +274,18 @@ impl FieldSlots {
             None if self.0[LogField::Headers as usize].is_some() => FieldBytes::default(),
             None => return Err(UnreadableReason::NoUserAgent),
         };
-        Ok(LogLine::Request(LogRecord {
-            host: parsed.host.or_else(|| {
-                non_empty(self.take_bytes(LogField::Host)).filter(|host| **host != *b"_")
-            }),
+        let record = LogRecord {
+            host: non_empty(self.take_bytes(LogField::Host)).filter(|host| **host != *b"_"),
             client: non_empty(self.take_bytes(LogField::Client)),
             x_forwarded_for: non_empty(self.take_bytes(LogField::Forwarded)),
             time,
-            method: parsed.method,
-            target: parsed.target,
-            status: status.unwrap_or(0),
             bytes,
             content_type: non_empty(self.take_bytes(LogField::ContentType)),
             referer: non_empty(self.take_bytes(LogField::Referer)),
             user_agent: Some(user_agent),
-        }))
+            ..LogRecord::default()
+        };
+        request::into_line(Some(parsed), &line, status, record)
     }
 
     /// Whether a line without a request is a message of a server: it has a level or a text for

@@ -1,9 +1,10 @@
 //! [`KNOWN_FORMATS`]: the formats that are recognised by themselves, one entry each. To read another
-//! one, add an entry, its example in `docs/audit.md`, and its test.
+//! one, add an entry, its example in `docs/log-formats.md`, and its test.
 
-use super::json::{self, KnownKeys};
-use super::{ColumnHeader, LineResult, LogField, UnreadableReason, alb, clf, envoy, haproxy};
+use super::json::{self, KeyMap};
+use super::{ColumnHeader, LineResult, UnreadableReason, alb, clf, envoy, haproxy};
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 /// A format with a name for `--log-format`.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ enum Syntax {
     /// A JSON object with the key `marker`, which no other format has.
     Json {
         marker: &'static str,
-        keys: KnownKeys,
+        keys: LazyLock<KeyMap>,
     },
     /// A JSON object with the usual names.
     AnyJson,
@@ -41,54 +42,45 @@ pub static KNOWN_FORMATS: [KnownFormat; 9] = [
         name: "cloudflare",
         syntax: Syntax::Json {
             marker: "ClientRequestMethod",
-            keys: &[
-                (LogField::Time, "EdgeStartTimestamp|EdgeEndTimestamp"),
-                (LogField::Client, "ClientIP"),
-                (LogField::Method, "ClientRequestMethod"),
-                (LogField::Target, "ClientRequestURI|ClientRequestPath"),
-                (LogField::Host, "ClientRequestHost"),
-                (LogField::Status, "EdgeResponseStatus"),
-                (LogField::Bytes, "EdgeResponseBytes"),
-                (LogField::ContentType, "EdgeResponseContentType"),
-                (LogField::Referer, "ClientRequestReferer"),
-                (LogField::UserAgent, "ClientRequestUserAgent"),
-            ],
+            keys: LazyLock::new(|| {
+                KeyMap::builtin(
+                    "time=EdgeStartTimestamp|EdgeEndTimestamp,client=ClientIP,\
+                     method=ClientRequestMethod,path=ClientRequestURI|ClientRequestPath,\
+                     host=ClientRequestHost,status=EdgeResponseStatus,\
+                     bytes=EdgeResponseBytes,content_type=EdgeResponseContentType,\
+                     referer=ClientRequestReferer,user_agent=ClientRequestUserAgent",
+                )
+            }),
         },
     },
     KnownFormat {
         name: "google-cloud",
         syntax: Syntax::Json {
             marker: "httpRequest",
-            keys: &[
-                (LogField::Time, "timestamp"),
-                (LogField::Client, "httpRequest.remoteIp"),
-                (LogField::Method, "httpRequest.requestMethod"),
-                (LogField::Target, "httpRequest.requestUrl"),
-                (LogField::Status, "httpRequest.status"),
-                (LogField::Bytes, "httpRequest.responseSize"),
-                (LogField::Referer, "httpRequest.referer"),
-                (LogField::UserAgent, "httpRequest.userAgent"),
-                // Empty fields are left out.
-                (LogField::Headers, "httpRequest"),
-            ],
+            // A request without a user agent has none there.
+            keys: LazyLock::new(|| {
+                KeyMap::builtin(
+                    "time=timestamp,client=httpRequest.remoteIp,\
+                     method=httpRequest.requestMethod,path=httpRequest.requestUrl,\
+                     status=httpRequest.status,bytes=httpRequest.responseSize,\
+                     referer=httpRequest.referer,user_agent=httpRequest.userAgent|httpRequest",
+                )
+            }),
         },
     },
     KnownFormat {
         name: "envoy-json",
         syntax: Syntax::Json {
             marker: "response_flags",
-            keys: &[
-                (LogField::Time, "start_time"),
-                (LogField::Client, "downstream_remote_address"),
-                (LogField::Forwarded, "x_forwarded_for|x-forwarded-for"),
-                (LogField::Method, "method"),
-                (LogField::Target, "path|x-envoy-origin-path"),
-                (LogField::Host, "authority|:authority"),
-                (LogField::Status, "response_code"),
-                (LogField::Bytes, "bytes_sent"),
-                (LogField::Referer, "referer"),
-                (LogField::UserAgent, "user_agent|user-agent"),
-            ],
+            keys: LazyLock::new(|| {
+                KeyMap::builtin(
+                    "time=start_time,client=downstream_remote_address,\
+                     x_forwarded_for=x_forwarded_for|x-forwarded-for,method=method,\
+                     path=path|x-envoy-origin-path,host=authority|:authority,\
+                     status=response_code,bytes=bytes_sent,referer=referer,\
+                     user_agent=user_agent|user-agent",
+                )
+            }),
         },
     },
     KnownFormat {
@@ -146,13 +138,33 @@ impl KnownFormat {
 
     /// Parses a line that is taken to be of this format.
     pub(super) fn parse_line<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
-        match self.syntax {
-            Syntax::Text { parse, .. } => parse(line),
+        match &self.syntax {
+            Syntax::Text {
+                is_of_format,
+                parse,
+            } => or_other_format(parse(line), || is_of_format(line)),
             Syntax::Columns => header.parse_line(line),
-            Syntax::Json { keys, .. } => json::parse_known_line(&json::parse_object(line)?, keys),
+            Syntax::Json { marker, keys } => {
+                let object = json::parse_object(line)?;
+                or_other_format(json::parse_known_line(&object, keys), || {
+                    object.contains_key(*marker)
+                })
+            }
             Syntax::AnyJson => json::parse_any_line(json::parse_object(line)?),
         }
     }
+}
+
+/// The result of a line that is taken to be of a format. What is wrong with a line that does not
+/// look like the format says nothing: such a line is of another one.
+fn or_other_format(parsed: LineResult<'_>, is_of_format: impl FnOnce() -> bool) -> LineResult<'_> {
+    parsed.map_err(|reason| {
+        if is_of_format() {
+            reason
+        } else {
+            UnreadableReason::OtherFormat
+        }
+    })
 }
 
 /// Parses a line of any format.
@@ -167,7 +179,7 @@ pub fn parse_detected<'a>(line: &'a [u8], header: &ColumnHeader) -> LineResult<'
         if let Syntax::Text {
             is_of_format,
             parse,
-        } = format.syntax
+        } = &format.syntax
             && is_of_format(line)
         {
             return parse(line);
@@ -178,8 +190,8 @@ pub fn parse_detected<'a>(line: &'a [u8], header: &ColumnHeader) -> LineResult<'
 
 fn parse_detected_object(object: Map<String, Value>) -> LineResult<'static> {
     for format in &KNOWN_FORMATS {
-        if let Syntax::Json { marker, keys } = format.syntax
-            && object.contains_key(marker)
+        if let Syntax::Json { marker, keys } = &format.syntax
+            && object.contains_key(*marker)
         {
             return json::parse_known_line(&object, keys);
         }

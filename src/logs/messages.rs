@@ -1,75 +1,35 @@
 //! [`is_server_message`] recognises messages about start and errors, which servers write into the
 //! same output as their access log.
 
-use super::haproxy::strip_tag;
-use super::prefixes::strip_syslog_time;
-use super::timestamps::matches_shape;
+use super::prefixes::compile;
+use regex::bytes::Regex;
+use std::sync::LazyLock;
 
-/// The beginnings of messages.
-const MESSAGE_PREFIXES: &[&[u8]] = &[
-    // The image of nginx, and nginx and Apache before they have opened a log.
-    b"/docker-entrypoint.sh: ",
-    b"10-listen-on-ipv6-by-default.sh: ",
-    b"nginx: [",
-    b"AH0",
-    // HAProxy.
-    b"[NOTICE] ",
-    b"[WARNING] ",
-    b"[ALERT] ",
-    // Traefik 2.
-    b"time=\"",
-    // docker compose and journalctl.
-    b"Attaching to ",
-    b"-- ",
-];
+/// The beginnings of messages. A blank is `\x20`.
+const MESSAGE: &str = r#"(?xs-u)^(?:
+    # The image of nginx, and nginx and Apache before they have opened a log.
+    /docker-entrypoint\.sh:\x20 | 10-listen-on-ipv6-by-default\.sh:\x20 | nginx:\x20\[ | AH0
+    # nginx: 2026/11/22 10:00:00 [error] 12#12: ; Caddy in its format for people, which has tabs.
+    | \d{4}/\d\d/\d\d\x20\d\d:\d\d:\d\d (?:\x20\[ | \..*\t)
+    # Apache: [Sun Nov 22 10:00:00.123456 2026] [core:error] [pid 1]
+    | \[[A-Za-z]{3}\x20.*\]
+    # HAProxy, also about one of its proxies or servers: haproxy[14389]: Proxy http-in started.
+    | \[(?:NOTICE|WARNING|ALERT)\]\x20
+    | (?:haproxy\[\d*\]:\x20)? (?:Proxy | Server | Health\x20check)\x20
+    # Traefik 2.
+    | time="
+    # docker compose and journalctl.
+    | Attaching\x20to\x20 | --\x20
+    # systemd, and the levels that crawlgate and Traefik 3 write after a time.
+    | (?:<\d{1,3}>)?
+      (?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.,:+Z-]*\x20 | [A-Za-z]{3}\x20.\d\x20\d\d:\d\d:\d\d\x20)
+      \s*
+      (?:(?:TRACE|DEBUG|INFO|WARN|ERROR|TRC|DBG|INF|WRN|ERR|FTL)(?:\x20|$) | [^\x20]*\x20systemd\[)
+)"#;
 
-/// The levels that crawlgate and Traefik 3 write after a time.
-const LOG_LEVELS: &[&[u8]] = &[
-    b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"TRC", b"DBG", b"INF", b"WRN", b"ERR", b"FTL",
-];
-
-/// Whether a line is a message of a known server.
+/// Whether a line is a message of a known server. An access log of Caddy in its format for people is
+/// none: it must be reported as unreadable.
 pub fn is_server_message(line: &[u8]) -> bool {
-    MESSAGE_PREFIXES
-        .iter()
-        .any(|beginning| line.starts_with(beginning))
-        || is_nginx_or_caddy_message(line)
-        || is_apache_message(line)
-        || is_haproxy_message(line)
-        || strip_syslog_time(line).is_some_and(|rest| {
-            let mut words = rest.trim_ascii_start().split(|byte| *byte == b' ');
-            let is_level = words.next().is_some_and(|word| LOG_LEVELS.contains(&word));
-            is_level || words.next().is_some_and(|tag| tag.starts_with(b"systemd["))
-        })
-}
-
-/// Whether a line is a message of nginx, `2026/11/22 10:00:00 [error] 12#12: `, or one of Caddy in
-/// its format for people, which has tabs. An access log of Caddy in that format is none: it must be
-/// reported as unreadable.
-fn is_nginx_or_caddy_message(line: &[u8]) -> bool {
-    const SHAPE: &[u8] = b"0000/00/00 00:00:00";
-    let Some((time, rest)) = line.split_at_checked(SHAPE.len()) else {
-        return false;
-    };
-    let is_caddy = rest.starts_with(b".") && rest.contains(&b'\t');
-    matches_shape(time, SHAPE)
-        && (rest.starts_with(b" [")
-            || is_caddy && memchr::memmem::find(rest, b"http.log.access").is_none())
-}
-
-/// Whether a line is a message of Apache,
-/// `[Sun Nov 22 10:00:00.123456 2026] [core:error] [pid 1] `.
-fn is_apache_message(line: &[u8]) -> bool {
-    line.get(..5)
-        .is_some_and(|begin| matches_shape(begin, b"[aaa "))
-        && line.contains(&b']')
-}
-
-/// Whether a line is a message of HAProxy about one of its proxies or servers, with or without its
-/// tag: `haproxy[14389]: Proxy http-in started.`
-fn is_haproxy_message(line: &[u8]) -> bool {
-    let message = strip_tag(line);
-    [b"Proxy ".as_slice(), b"Server ", b"Health check "]
-        .iter()
-        .any(|beginning| message.starts_with(beginning))
+    static FINDER: LazyLock<Regex> = LazyLock::new(|| compile(MESSAGE));
+    FINDER.is_match(line) && memchr::memmem::find(line, b"http.log.access").is_none()
 }

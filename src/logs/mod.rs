@@ -33,7 +33,7 @@ use std::ops::Range;
 use strum::IntoStaticStr;
 
 /// One request of an access log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRecord<'a> {
     /// The requested host, where the format has it or the URL names it.
     pub host: Option<FieldBytes<'a>>,
@@ -109,13 +109,13 @@ pub enum UnreadableReason {
     #[error("of another format")]
     OtherFormat,
     /// It ends too early.
-    #[error("cut off")]
+    #[error("incomplete")]
     CutOff,
     /// It has no time, or one without a time of day.
-    #[error("no time that can be read")]
+    #[error("no valid time")]
     BadTime,
     /// The columns before the time are not host, client, identity and user.
-    #[error("other columns before the time")]
+    #[error("unexpected columns before the time")]
     BadColumns,
     /// The column of the host has no host.
     #[error("no host in the column of the host")]
@@ -124,10 +124,10 @@ pub enum UnreadableReason {
     #[error("no address in the column of the client")]
     BadClient,
     /// The column of the request has none, and the server did not reject it.
-    #[error("no request")]
+    #[error("no request in it")]
     BadRequest,
     /// The status or the number of bytes is no number.
-    #[error("no number for status or bytes")]
+    #[error("no number in the column of the status or the bytes")]
     BadNumber,
     /// The column of the user agent has a number, an address or a URL.
     #[error("a number, an address or a URL in the column of the user agent")]
@@ -135,8 +135,11 @@ pub enum UnreadableReason {
     /// No known key has the user agent.
     #[error("no known key for the user agent")]
     NoUserAgent,
+    /// A key of `--map` is not in the line.
+    #[error("a key of --map is not in the line")]
+    MissingKey,
     /// No `#Fields:` line came before it.
-    #[error("no `#Fields:` line before it")]
+    #[error("no \"#Fields:\" line above it")]
     NoHeader,
     /// Every second byte is zero.
     #[error("in UTF-16; convert the log to UTF-8")]
@@ -268,6 +271,8 @@ fn is_utf16(line: &[u8]) -> bool {
 /// What a column or key of a log means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LogField {
+    /// The day of a [`LogField::Time`] that has none.
+    Date,
     Time,
     Request,
     Method,

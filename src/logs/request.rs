@@ -1,7 +1,7 @@
 //! [`RequestLine`]: the method, host and target of a request, parsed from a request line (`GET /
 //! HTTP/1.1`) or a URL in an access log.
 
-use super::{FieldBytes, LineResult, LogLine, UnreadableReason, slice_field};
+use super::{FieldBytes, LineResult, LogLine, LogRecord, UnreadableReason, non_empty, slice_field};
 use memchr::{memchr, memrchr};
 use std::borrow::Cow;
 
@@ -94,6 +94,30 @@ pub fn authority_start(text: &[u8]) -> Option<usize> {
         .iter()
         .position(|byte| !byte.is_ascii_alphanumeric() && !b"+-.".contains(byte))?;
     (scheme > 0 && text[scheme..].starts_with(b"://")).then_some(scheme + 3)
+}
+
+/// Makes a line of a record and its `request`, whose host counts before that of the record. Without
+/// a request, `text` stands in its place.
+///
+/// # Errors
+/// See [`classify_bad_request`].
+#[inline]
+pub fn into_line<'a>(
+    request: Option<RequestLine<'a>>,
+    text: &[u8],
+    status: Option<u16>,
+    record: LogRecord<'a>,
+) -> LineResult<'a> {
+    let Some(request) = request else {
+        return classify_bad_request(text, status);
+    };
+    Ok(LogLine::Request(LogRecord {
+        host: non_empty(request.host).or(record.host),
+        method: request.method,
+        target: request.target,
+        status: status.unwrap_or(0),
+        ..record
+    }))
 }
 
 /// The result for a line whose request is malformed: [`LogLine::NoRequest`] for CONNECT, and if the

@@ -421,9 +421,16 @@ fn mapped_keys_are_read_alone() {
         ),
         "192.0.2.7  shop.example /a 200 57 https://chatgpt.com/ GPTBot/1.2"
     );
-    assert!(read("user_agent=agent,time=at", line).contains("NoUserAgent"));
-    assert!(read("path=http.no,time=at", line).contains("BadRequest"));
-    assert!(read("path=http.ua.x,time=at", line).contains("BadRequest"));
+    for map in [
+        "user_agent=agent,time=at",
+        "path=http.no,time=at",
+        "path=http.ua.x,time=at",
+        "path=http.url,time=no",
+    ] {
+        assert!(read(map, line).contains("MissingKey"), "{map}");
+    }
+    assert!(read("path=http.url,time=from,referer=no", line).contains("BadTime"));
+    assert!(read("path=http.url", ALB).contains("OtherFormat"));
     for (map, error) in [
         (
             "agent=ua",

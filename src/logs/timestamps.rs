@@ -120,13 +120,12 @@ fn unix_seconds([year, month, day]: [u32; 3], clock: &[u8]) -> Option<i64> {
     Some(minute.and_utc().timestamp() + i64::from(second))
 }
 
-/// Whether a text matches a shape: `0` stands for a digit, `a` for a letter, `?` for any byte.
+/// Whether a text matches a shape: `0` stands for a digit, `a` for a letter.
 pub fn matches_shape(text: &[u8], shape: &[u8]) -> bool {
     text.len() == shape.len()
         && text.iter().zip(shape).all(|(byte, sign)| match sign {
             b'0' => byte.is_ascii_digit(),
             b'a' => byte.is_ascii_alphabetic(),
-            b'?' => true,
             sign => byte == sign,
         })
 }

@@ -3,8 +3,8 @@
 //! anywhere. [`ColumnHeader`] is the last one, so it has to travel with each part of a log.
 
 use super::{
-    FieldBytes, LineResult, LogLine, LogRecord, RequestLine, UnreadableReason, decode_hex, fields,
-    non_empty, request, timestamps,
+    FIELD_COUNT, FieldBytes, LineResult, LogField, LogRecord, RequestLine, UnreadableReason,
+    decode_hex, fields, non_empty, request, timestamps,
 };
 use memchr::memmem;
 use std::borrow::Cow;
@@ -26,52 +26,32 @@ const DIRECTIVES: [&[u8]; 6] = [
 /// A longer header is no header.
 const MAX_HEADER: usize = 16 * 1_024;
 
-/// A column that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
-    Date,
-    Time,
-    Method,
-    Stem,
-    Query,
-    Host,
-    Client,
-    Forwarded,
-    Status,
-    Bytes,
-    ContentType,
-    Referer,
-    UserAgent,
-}
-
-const COLUMN_COUNT: usize = Column::UserAgent as usize + 1;
-
 /// The names of each column, the best first: `cs(Host)` of CloudFront is not the host that the client
 /// asked for.
-const COLUMN_NAMES: [(Column, &[&str]); COLUMN_COUNT] = [
-    (Column::Date, &["date"]),
-    (Column::Time, &["time"]),
-    (Column::Method, &["cs-method"]),
-    (Column::Stem, &["cs-uri-stem", "cs-uri"]),
-    (Column::Query, &["cs-uri-query"]),
-    (Column::Host, &["x-host-header", "cs-host", "cs(host)"]),
-    (Column::Client, &["c-ip"]),
+const COLUMN_NAMES: [(LogField, &[&str]); 13] = [
+    (LogField::Date, &["date"]),
+    (LogField::Time, &["time"]),
+    (LogField::Method, &["cs-method"]),
+    (LogField::Path, &["cs-uri-stem", "cs-uri"]),
+    (LogField::Arguments, &["cs-uri-query"]),
+    (LogField::Host, &["x-host-header", "cs-host", "cs(host)"]),
+    (LogField::Client, &["c-ip"]),
     (
-        Column::Forwarded,
+        LogField::Forwarded,
         &["x-forwarded-for", "cs(x-forwarded-for)"],
     ),
-    (Column::Status, &["sc-status"]),
-    (Column::Bytes, &["sc-bytes"]),
-    (Column::ContentType, &["sc-content-type"]),
-    (Column::Referer, &["cs(referer)"]),
-    (Column::UserAgent, &["cs(user-agent)"]),
+    (LogField::Status, &["sc-status"]),
+    (LogField::Bytes, &["sc-bytes"]),
+    (LogField::ContentType, &["sc-content-type"]),
+    (LogField::Referer, &["cs(referer)"]),
+    (LogField::UserAgent, &["cs(user-agent)"]),
 ];
 
 /// The columns that a header names.
 #[derive(Debug)]
 struct Columns {
     /// What each column is; `None` for those that are not read.
-    columns: Vec<Option<Column>>,
+    columns: Vec<Option<LogField>>,
     has_user_agent: bool,
     /// CloudFront encodes values like URLs; IIS writes `+` for a blank.
     is_percent_encoded: bool,
@@ -141,7 +121,7 @@ impl Columns {
             }
         }
         (!columns.is_empty()).then(|| Columns {
-            has_user_agent: columns.contains(&Some(Column::UserAgent)),
+            has_user_agent: columns.contains(&Some(LogField::UserAgent)),
             columns,
             is_percent_encoded: names.iter().any(|name| name.starts_with("x-edge-")),
         })
@@ -151,56 +131,53 @@ impl Columns {
     /// The line has another number of columns, or a value that its column cannot have.
     fn parse_line<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
         let values = self.split(line)?;
-        let raw = |column: Column| values[column as usize];
-        let time = timestamps::parse_utc(raw(Column::Date), raw(Column::Time));
+        let raw = |column: LogField| values[column as usize];
+        let time = timestamps::parse_utc(raw(LogField::Date), raw(LogField::Time));
         let time = time.ok_or(UnreadableReason::BadTime)?;
-        let client = fields::check_client(raw(Column::Client))?;
-        let host = fields::check_host(raw(Column::Host))?;
-        let status = fields::check_status(fields::parse_number(raw(Column::Status))?)?;
-        let bytes = fields::parse_number(raw(Column::Bytes))?;
-        let user_agent = self.decode_words(raw(Column::UserAgent));
+        let client = fields::check_client(raw(LogField::Client))?;
+        let host = fields::check_host(raw(LogField::Host))?;
+        let status = fields::check_status(fields::parse_number(raw(LogField::Status))?)?;
+        let bytes = fields::parse_number(raw(LogField::Bytes))?;
+        let user_agent = self.decode_words(raw(LogField::UserAgent));
         let user_agent = fields::check_user_agent(user_agent)?;
-        let method = raw(Column::Method);
+        let method = raw(LogField::Method);
         if !method
             .iter()
             .all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte))
         {
             return Err(UnreadableReason::BadRequest);
         }
-        let target = self.decode(raw(Column::Stem));
-        let Some(parsed) = RequestLine::from_target(method.into(), target) else {
-            return request::classify_bad_request(raw(Column::Stem), status);
-        };
-        let query = super::dash_to_empty(self.decode(raw(Column::Query)));
-        let parsed = parsed.with_query(&query);
-        Ok(LogLine::Request(LogRecord {
-            host: parsed.host.or(host.map(Into::into)),
+        let target = self.decode(raw(LogField::Path));
+        let query = super::dash_to_empty(self.decode(raw(LogField::Arguments)));
+        let parsed = RequestLine::from_target(method.into(), target);
+        let parsed = parsed.map(|parsed| parsed.with_query(&query));
+        let record = LogRecord {
+            host: host.map(Into::into),
             client: client.map(Into::into),
-            x_forwarded_for: non_empty(Some(self.decode(raw(Column::Forwarded)))),
+            x_forwarded_for: non_empty(Some(self.decode(raw(LogField::Forwarded)))),
             time,
-            method: parsed.method,
-            target: parsed.target,
-            status: status.unwrap_or(0),
             bytes: bytes.unwrap_or(0),
-            content_type: non_empty(Some(self.decode(raw(Column::ContentType)))),
-            referer: non_empty(Some(self.decode_words(raw(Column::Referer)))),
+            content_type: non_empty(Some(self.decode(raw(LogField::ContentType)))),
+            referer: non_empty(Some(self.decode_words(raw(LogField::Referer)))),
             user_agent: self.has_user_agent.then_some(user_agent),
-        }))
+            ..LogRecord::default()
+        };
+        request::into_line(parsed, raw(LogField::Path), status, record)
     }
 
     /// Splits a line at tabs, or at blanks if it has no tab, and returns the value of each
-    /// [`Column`]; `-` for one that the header does not name.
+    /// [`LogField`]; `-` for one that the header does not name.
     ///
     /// # Errors
     /// The number of columns is not that of the header.
-    fn split<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; COLUMN_COUNT], UnreadableReason> {
+    fn split<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; FIELD_COUNT], UnreadableReason> {
         let line = line.strip_suffix(b"\t").unwrap_or(line);
         let separator = if memchr::memchr(b'\t', line).is_some() {
             b'\t'
         } else {
             b' '
         };
-        let mut values = [b"-".as_slice(); COLUMN_COUNT];
+        let mut values = [b"-".as_slice(); FIELD_COUNT];
         let mut start = 0;
         let ends = memchr::memchr_iter(separator, line).chain([line.len()]);
         let mut columns = self.columns.iter();

@@ -355,7 +355,7 @@ fn warn_about_html(instance: &Instance) {
         let site = entry.site.name.as_str();
         tracing::warn!(
             site,
-            "`html` of the policy has no effect: crawlgate is built without its feature `html`"
+            "\"html\" of the policy has no effect: crawlgate is built without its feature \"html\""
         );
     }
 }

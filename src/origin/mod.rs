@@ -35,7 +35,8 @@ pub enum FetchedRobots {
 #[error("cannot fetch {url}: {reason}")]
 pub struct FetchError {
     url: String,
-    reason: String,
+    /// The reason for a person.
+    pub reason: String,
 }
 
 /// Fetches an http or https URL, over at most five redirects. A URL without a path stands for the

@@ -90,7 +90,7 @@ impl LogPosition {
 
 /// A text is not a position in the log.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no id of an entry: expected two numbers with `-` between them")]
+#[error("\"{0}\" is no id of an entry: use two numbers with a hyphen between them")]
 pub struct MalformedLogPosition(String);
 
 impl TryFrom<String> for LogPosition {

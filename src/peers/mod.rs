@@ -50,10 +50,10 @@ pub type CountsError = Box<dyn Error + Send + Sync>;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ForgetError {
     /// No other instance has this id.
-    #[error("no other instance has the id `{0}`; `crawlgate instances` lists them")]
+    #[error("no other instance has the id {0}. To list them, run \"crawlgate instances\"")]
     UnknownInstance(String),
     /// The exchange still waits for the store.
-    #[error("the store has not answered yet what it was asked before")]
+    #[error("the store has not yet answered the question before")]
     Busy,
 }
 

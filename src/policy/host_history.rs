@@ -61,7 +61,7 @@ pub struct HostHistory {
     /// Whether no other version has the same Last-Modified, so that the date identifies the version
     /// that a crawler has.
     pub has_unique_date: bool,
-    /// Since when crawlers are told apart as they are now (see the glossary).
+    /// Since when crawlers are told apart as they are now (docs/internals/glossary.md).
     pub identity_epoch: Timestamp,
     /// Whether the policy declares what the host served before crawlgate, so that all versions are
     /// known.

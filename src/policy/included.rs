@@ -33,24 +33,22 @@ impl Policy {
             {
                 included.bytes = None;
                 let message = format!(
-                    "`{}` is HTML and no robots.txt; crawlgate does not use it",
+                    "\"{}\" is an HTML page, not a robots.txt, so crawlgate does not use it",
                     included.name.value
                 );
                 let finding = lints::NOT_A_ROBOTS_TXT.finding(included.name.span, message);
-                diagnostics.push(
-                    finding.help(
-                        "save the file with `curl -fsSL`, which fails where the site has none",
-                    ),
-                );
+                diagnostics.push(finding.help(
+                    "save the file with \"curl -fsSL\": it fails if the site has no robots.txt",
+                ));
             } else if included.bytes.is_none() {
                 let message = format!(
-                    "the policy directory has no readable file `{}`",
+                    "the policy directory has no readable file \"{}\"",
                     included.name.value
                 );
                 let finding = lints::MISSING_FILE.finding(included.name.span, message);
                 diagnostics.push(finding.help(
-                    "put the file beside the policy: at most 512 KiB, with the ending .html or .txt. Until then crawlgate \
-                     goes on as if the line were not there",
+                    "put the file into the policy directory: at most 512 KiB, with the ending \
+                     .html or .txt. Until then crawlgate ignores this line",
                 ));
             }
         }

@@ -25,20 +25,20 @@ pub fn regex_mistake(text: &str) -> Option<(String, String)> {
     let error = compile_path_regex(text).err()?;
     if let regex::Error::CompiledTooBig(most) = error {
         let what = format!(
-            "this regular expression is too large: it needs more than {} KiB when compiled",
+            "this regular expression is too large: compiled, it needs more than {} KiB",
             most / 1024
         );
-        let help = "write smaller numbers in repetitions such as `{1000}`, or use `paths`".into();
+        let help = "use smaller numbers in repetitions such as \"{1000}\", or use \"paths\"".into();
         return Some((what, help));
     }
     let (why, help) = match ast::parse::Parser::new().parse(text) {
         Err(error) => {
             let help = match error.kind() {
                 UnsupportedLookAround => {
-                    "to leave paths out, write them under `not`: `not: { path_regex: ... }`"
+                    "to exclude paths, write them under \"not\": \"not: { path_regex: ... }\""
                 }
-                UnsupportedBackreference => "write what it repeats once more",
-                _ => "write `\\` before each sign that is meant itself",
+                UnsupportedBackreference => "write the repeated part once more",
+                _ => "write \"\\\" before each special character that is meant literally",
             };
             (
                 format!(
@@ -58,7 +58,7 @@ pub fn regex_mistake(text: &str) -> Option<(String, String)> {
                 .trim_start_matches("error: ");
             (
                 why.to_owned(),
-                "write it more plainly, with classes such as `[a-z]`",
+                "write a simpler expression, with classes such as \"[a-z]\"",
             )
         }
     };
@@ -66,8 +66,8 @@ pub fn regex_mistake(text: &str) -> Option<(String, String)> {
 }
 
 /// The help for a regular expression where a path pattern belongs.
-pub const PATH_HELP: &str = "a path begins with `/`, `*` stands for any characters, and a `$` for the end of the URL: write a \
-                         rule for each path";
+pub const PATH_HELP: &str = "a path begins with \"/\"; \"*\" stands for any characters, and \"$\" \
+                             for the end of the URL: write one rule for each path";
 
 /// Whether a path pattern is written as a regular expression: `/.*\.php`, `/(en|de)/`.
 pub fn looks_like_regex(pattern: &str) -> bool {
@@ -88,12 +88,12 @@ mod tests {
     #[test]
     fn mistake_has_the_column_and_a_help() {
         for (text, column, help) in [
-            ("*.pdf", 1, r"`\`"),
-            ("/(a|+b)", 5, r"`\`"),
-            ("/a(b", 3, r"`\`"),
-            ("/a)b", 3, r"`\`"),
-            ("/[a-z", 2, r"`\`"),
-            ("/(?!private)", 2, "`not: { path_regex: ... }`"),
+            ("*.pdf", 1, r#""\""#),
+            ("/(a|+b)", 5, r#""\""#),
+            ("/a(b", 3, r#""\""#),
+            ("/a)b", 3, r#""\""#),
+            ("/[a-z", 2, r#""\""#),
+            ("/(?!private)", 2, "\"not: { path_regex: ... }\""),
             (r"/(a)\1", 5, "once more"),
         ] {
             let found = regex_mistake(text).unwrap_or_else(|| panic!("{text}"));
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(regex_mistake("/a/+?"), None);
         let large = regex_mistake("/(a{1000}){1000}").expect("too large");
         assert!(
-            large.0.contains("1024 KiB") && large.1.contains("`paths`"),
+            large.0.contains("1024 KiB") && large.1.contains("\"paths\""),
             "{large:?}"
         );
     }

@@ -195,7 +195,7 @@ fn invalid_recurring_pauses_are_rejected() {
         near.items[0]
             .help
             .as_ref()
-            .is_some_and(|help| help.contains("`Europe/Berlin`")),
+            .is_some_and(|help| help.contains("\"Europe/Berlin\"")),
         "{near:?}"
     );
     let policy = decode_valid(
@@ -281,20 +281,20 @@ fn errors_have_a_help() {
             .clone()
             .unwrap_or_default()
     };
-    assert!(help("robots: { origin: replace }\nenviroment: staging\n").contains("`environment`"));
+    assert!(help("robots: { origin: replace }\nenviroment: staging\n").contains("\"environment\""));
     assert!(
-        help("robots: { origin: replace }\nhosts: https://a.example/x\n").contains("`a.example`")
+        help("robots: { origin: replace }\nhosts: https://a.example/x\n").contains("\"a.example\"")
     );
     let path = |path: &str| {
         help(&format!(
             "robots: {{ origin: replace, groups: {{ agents: '*', disallow: ['{path}'] }} }}\n"
         ))
     };
-    assert!(path("^/private").contains("`*`"));
-    assert!(path("private").contains("`/private`"));
+    assert!(path("^/private").contains("\"*\""));
+    assert!(path("private").contains("\"/private\""));
     let mode = help("robots: { origin: replace }\nenforcement: { mode: enforc }\n");
     assert!(
-        mode.contains("`enforce`") && mode.contains("observe"),
+        mode.contains("\"enforce\"") && mode.contains("observe"),
         "{mode}"
     );
     assert!(
@@ -398,7 +398,7 @@ fn token_with_a_version_is_rejected() {
     assert_eq!(finding_ids(text), [("bad-token", 1, 47)]);
     assert_eq!(
         decode_findings(text).items[0].help.as_deref(),
-        Some("write `Googlebot`")
+        Some("write \"Googlebot\"")
     );
 }
 
@@ -525,10 +525,13 @@ fn use_of_content_is_one_of_three_words() {
     let text = "robots:\n  origin: replace\n  content_signal: { search: yes, use: referense }\n";
     assert_eq!(finding_ids(text), [("bad-value", 3, 39)]);
     let found = decode_findings(text);
-    assert!(found.items[0].message.contains("`referense`"), "{found:?}");
+    assert!(
+        found.items[0].message.contains("\"referense\""),
+        "{found:?}"
+    );
     let help = found.items[0].help.as_deref().unwrap_or_default();
     assert!(
-        help.contains("`reference`") && help.contains("immediate"),
+        help.contains("\"reference\"") && help.contains("immediate"),
         "{help}"
     );
     let list = "robots: { origin: replace, content_signal: { use: [full, reference] } }\n";
@@ -583,16 +586,16 @@ fn media_type_with_parameters_is_rejected() {
     assert!(
         only.help
             .as_deref()
-            .is_some_and(|help| help.contains("`text/html`"))
+            .is_some_and(|help| help.contains("\"text/html\""))
     );
 }
 
 #[test]
 fn any_media_type_is_rejected() {
     for (types, named, help) in [
-        ("'*/*'", "`*/*`", "`types`"),
-        ("[text/html, '*/*']", "`*/*`", "`types`"),
-        ("pdf", "`pdf`", "`application/pdf`"),
+        ("'*/*'", "\"*/*\"", "\"types\""),
+        ("[text/html, '*/*']", "\"*/*\"", "\"types\""),
+        ("pdf", "\"pdf\"", "\"application/pdf\""),
     ] {
         let text = format!(
             "robots: {{ origin: replace }}\nindexing:\n  - {{ types: {types}, tag: noai }}\n"

@@ -80,7 +80,7 @@ impl RecordField {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Time => "when the request arrived: RFC 3339, UTC, milliseconds",
-            Self::Client => "the address of the client, as much of it as `privacy.logs` says",
+            Self::Client => "the address of the client, as much of it as `privacy.logs` allows",
             Self::Method => "`GET`, ...",
             Self::Host => "the Host field as sent",
             Self::Target => "the path and query as sent",
@@ -94,16 +94,16 @@ impl RecordField {
             Self::UserAgent => "the User-Agent field",
             Self::Referer => "the Referer field",
             Self::Site => "the site; `null` for a host that no policy claims",
-            Self::Crawler => "as the label `crawler`; `null` for people",
+            Self::Crawler => "as the label `crawler`; `null` for visitors",
             Self::Identity => "of crawlers: `verified`, `unverified` or `impostor`",
             Self::Proof => {
                 "what the identity rests on: `networks`, `list`, `reverse_dns`, \
                  `list_and_reverse_dns`, `signature` or `none` \
-                 ([identity.md](identity.md#what-was-found))"
+                 ([identity.md](identity.md#where-to-find-the-result))"
             }
             Self::Doubt => {
-                "why nothing is proven of a crawler that can be proven here \
-                 ([identity.md](identity.md#what-was-found))"
+                "why a crawler that can be verified here was not \
+                 ([identity.md](identity.md#where-to-find-the-result))"
             }
             Self::Signature => {
                 "of signed requests: what the signature proves, or why it proves nothing or was \
@@ -138,7 +138,7 @@ impl RecordField {
             Self::History => {
                 "what `cached` rests on: `observed`, `declared` by the policy \
                  ([`robots.previous`](policy.md#robotsprevious)), or `unknown` or \
-                 [`perhaps_cached`](semantics.md#perhaps-cached), which accuse no crawler"
+                 [`perhaps_cached`](semantics.md#perhaps-cached), which never make a violation"
             }
             Self::Cached => "the other versions that the crawler may have cached",
             Self::Action => "what crawlgate did, as the label `action` without `would_...`",

@@ -110,15 +110,15 @@ impl Serialize for FieldValue<'_> {
             FieldValue::Flag(flag) => serializer.serialize_bool(*flag),
             FieldValue::Number(number) => serializer.serialize_u64(*number),
             FieldValue::Decimal(number) => serializer.serialize_f64(*number),
-            FieldValue::Word(word) => serializer.serialize_str(word),
-            FieldValue::Text(text) => serializer.serialize_str(text),
             FieldValue::Address(address) => address.serialize(serializer),
             FieldValue::Time(time) => time_with_milliseconds(time, serializer),
-            FieldValue::Moment(moment) => serializer.collect_str(moment),
-            FieldValue::Version(version) => serializer.collect_str(version),
             FieldValue::Versions(versions) => {
                 serializer.collect_seq(versions.iter().map(ToString::to_string))
             }
+            FieldValue::Word(_)
+            | FieldValue::Text(_)
+            | FieldValue::Moment(_)
+            | FieldValue::Version(_) => serializer.serialize_str(&self.to_text()),
         }
     }
 }

@@ -54,6 +54,9 @@ struct HostEntry {
 pub struct Services {
     services: Vec<Service>,
     hosts: AHashMap<Box<[u8]>, HostEntry>,
+    /// The lengths of these names modulo 64, by their first byte: most names of other hosts need no
+    /// hash.
+    host_lengths: [u64; 256],
     /// By the value of `utm_source`.
     utm_sources: AHashMap<Box<[u8]>, usize>,
 }
@@ -75,7 +78,7 @@ impl Services {
     }
 
     fn new(services: Vec<Service>) -> Services {
-        let mut hosts = AHashMap::new();
+        let mut hosts: AHashMap<Box<[u8]>, HostEntry> = AHashMap::new();
         let mut utm_sources = AHashMap::new();
         for (place, service) in services.iter().enumerate() {
             for (names, has_subdomains) in [(&service.hosts, false), (&service.domains, true)] {
@@ -92,9 +95,14 @@ impl Services {
                     .map(|value| (value.as_bytes().into(), place)),
             );
         }
+        let mut host_lengths = [0; 256];
+        for name in hosts.keys() {
+            host_lengths[usize::from(name[0])] |= 1 << (name.len() % 64);
+        }
         Services {
             services,
             hosts,
+            host_lengths,
             utm_sources,
         }
     }
@@ -129,13 +137,19 @@ impl Services {
     fn by_host(&self, host: &[u8]) -> Option<usize> {
         let mut buffer = [0; MAX_HOST_BYTES];
         let name = lowercase(host, &mut buffer)?;
-        if let Some(entry) = self.hosts.get(name) {
+        if let Some(entry) = self.host_entry(name) {
             return Some(entry.service);
         }
         memchr::memchr_iter(b'.', name)
-            .filter_map(|dot| self.hosts.get(&name[dot + 1..]))
+            .filter_map(|dot| self.host_entry(&name[dot + 1..]))
             .find(|entry| entry.has_subdomains)
             .map(|entry| entry.service)
+    }
+
+    fn host_entry(&self, name: &[u8]) -> Option<&HostEntry> {
+        let lengths = self.host_lengths[usize::from(*name.first()?)];
+        let is_possible = lengths >> (name.len() % 64) & 1 == 1;
+        is_possible.then(|| self.hosts.get(name)).flatten()
     }
 
     fn by_utm_source(&self, value: &[u8]) -> Option<usize> {
@@ -176,8 +190,9 @@ fn host_of_url(url: &[u8]) -> Option<&[u8]> {
 }
 
 fn without_port(authority: &[u8]) -> &[u8] {
-    match memchr::memrchr(b':', authority) {
-        Some(colon) if authority[colon + 1..].iter().all(u8::is_ascii_digit) => &authority[..colon],
+    let end = authority.iter().rposition(|byte| !byte.is_ascii_digit());
+    match end {
+        Some(colon) if authority[colon] == b':' => &authority[..colon],
         _ => authority,
     }
 }

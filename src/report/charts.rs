@@ -1,13 +1,14 @@
-//! [`PeriodBar`] has the requests of an hour, day or week, and [`bar_chart_svg`] draws them as a
-//! bar chart in inline SVG, for reports and the dashboard. The chart has a text alternative, and
-//! the pages show the same numbers as a table.
+//! [`PeriodBar`] has the requests of an hour, day or week. Reports and the dashboard draw a bar chart
+//! of them in inline SVG (`shared.html`), in which a unit is a request. It has a text alternative,
+//! and the pages show the same numbers as a table.
 
 use super::ClientIdentity;
-use crate::numbers::thousands;
 use crate::record::RequestCounts;
 use crate::verdict::Kind;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
+
+/// How many times higher than the lowest part of a bar a chart is.
+const MAX_HEIGHT_RATIO: u64 = 80;
 
 /// The requests of one hour, day or week.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,26 @@ impl PeriodBar {
         self.obeyed + self.not_counted + self.against_rules + self.pretended
     }
 
+    /// The parts of the bar from the bottom up, in a chart of `bars`: each with its class, its
+    /// distance from the top and its height. A small part is still visible.
+    pub fn parts(&self, bars: &[PeriodBar]) -> Vec<(&'static str, u64, u64)> {
+        let mut top = largest_total(bars);
+        let lowest = top.div_ceil(MAX_HEIGHT_RATIO);
+        let parts = [
+            ("some", self.obeyed),
+            ("unknown", self.not_counted),
+            ("bad", self.against_rules),
+            ("impostor", self.pretended),
+        ];
+        let mut drawn = Vec::new();
+        for (class, number) in parts.into_iter().filter(|(_, number)| *number > 0) {
+            let height = number.max(lowest);
+            top = top.saturating_sub(height);
+            drawn.push((class, top, height));
+        }
+        drawn
+    }
+
     /// Adds the requests of one crawler name and identity.
     pub fn add(&mut self, identity: ClientIdentity, counts: &RequestCounts) {
         match identity {
@@ -46,77 +67,29 @@ impl PeriodBar {
     }
 }
 
+/// The requests of the period that has most.
+pub fn largest_total(bars: &[PeriodBar]) -> u64 {
+    bars.iter().map(PeriodBar::total).max().unwrap_or(0)
+}
+
+/// The width of each of so many bars, of which each has a space of 1. A few are narrow.
+pub fn bar_width(bars: usize) -> f64 {
+    (bars as f64 * 0.04).min(0.85)
+}
+
+/// The sums of all periods.
+pub fn sum_bars(bars: &[PeriodBar]) -> PeriodBar {
+    let mut sum = PeriodBar::default();
+    for bar in bars {
+        sum.obeyed += bar.obeyed;
+        sum.not_counted += bar.not_counted;
+        sum.against_rules += bar.against_rules;
+        sum.pretended += bar.pretended;
+    }
+    sum
+}
+
 /// The periods that have requests.
 pub fn non_empty_bars(bars: &[PeriodBar]) -> Vec<&PeriodBar> {
     bars.iter().filter(|bar| bar.total() > 0).collect()
-}
-
-const WIDTH: f64 = 1200.0;
-const HEIGHT: f64 = 120.0;
-const MAX_WIDTH: f64 = 48.0;
-
-/// Draws stacked bars, with the first and the last period below. Empty if fewer than two periods
-/// have requests. Needs no escaping: it has only digits and crawlgate's own words.
-pub fn bar_chart_svg(shown: &[PeriodBar]) -> String {
-    let most = shown.iter().map(PeriodBar::total).max().unwrap_or(0);
-    let [first, ..] = shown else {
-        return String::new();
-    };
-    let last = shown.last().unwrap_or(first);
-    // One bar says less than the sentence above it.
-    if non_empty_bars(shown).len() < 2 {
-        return String::new();
-    }
-    let step = WIDTH / shown.len() as f64;
-    let sum = |of: fn(&PeriodBar) -> u64| thousands(shown.iter().map(of).sum::<u64>());
-    let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"Crawler requests from {} to {} UTC: {}, of which {} \
-         broke the rules, {} do not count, and {} pretended to be a crawler. The largest bar is {}.\">",
-        HEIGHT + 1.0,
-        first.period,
-        last.period,
-        sum(PeriodBar::total),
-        sum(|bar| bar.against_rules),
-        sum(|bar| bar.not_counted),
-        sum(|bar| bar.pretended),
-        thousands(most)
-    );
-    for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.total() > 0) {
-        let x = place as f64 * step;
-        let width = (step * 0.85).min(MAX_WIDTH);
-        let _ = write!(
-            out,
-            "<g><title>{} UTC: {} obeyed, {} do not count, {} broke the rules, {} pretended</title>",
-            bar.period, bar.obeyed, bar.not_counted, bar.against_rules, bar.pretended
-        );
-        let parts = [
-            ("some", bar.obeyed),
-            ("unknown", bar.not_counted),
-            ("bad", bar.against_rules),
-            ("impostor", bar.pretended),
-        ];
-        let mut top = HEIGHT;
-        for (class, number) in parts {
-            let height = if number == 0 {
-                0.0
-            } else {
-                (number as f64 / most as f64 * HEIGHT).max(1.5)
-            };
-            top -= height;
-            if number > 0 {
-                let y = top.max(0.0);
-                let _ = write!(
-                    out,
-                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
-                );
-            }
-        }
-        out.push_str("</g>");
-    }
-    let _ = write!(
-        out,
-        "</svg><p class=\"axis\"><span>{} UTC</span><span>{} UTC</span></p>",
-        first.period, last.period
-    );
-    out
 }

@@ -1,41 +1,22 @@
 //! [`render_csv`] renders the crawlers of a report with their counts as CSV (RFC 4180), one row for
 //! each crawler and identity. No cell is a formula for a spreadsheet.
 
-use super::{ClientIdentity, CrawlerRow, Report, registry_crawler};
-use crate::crawlers::Purpose;
+use super::Report;
 use crate::printable::printable;
+use askama::Template;
 
-const HEADER: &str = "crawler,name,operator,purpose,identity,requests,bytes,status_2xx,status_3xx,status_304,status_4xx,status_5xx,against_rules,blocked";
-
-const LINE_END: &str = "\r\n";
-
-/// Renders the report as CSV.
-pub fn render_csv(report: &Report) -> String {
-    let mut csv = HEADER.to_owned();
-    csv.push_str(LINE_END);
-    for row in &report.crawlers {
-        push_row(&mut csv, row);
-        csv.push_str(LINE_END);
-    }
-    csv
+#[derive(Template)]
+#[template(path = "crawlers.csv", escape = "none")]
+struct CrawlersCsv<'a> {
+    report: &'a Report,
 }
 
-fn push_row(csv: &mut String, row: &CrawlerRow) {
-    let operator = registry_crawler(&row.id).map_or("", |crawler| crawler.operator.as_str());
-    let texts: [&str; 5] = [
-        &row.id,
-        &row.name,
-        operator,
-        row.purpose.map_or("", Purpose::name),
-        row.identity.map_or("", ClientIdentity::name),
-    ];
-    csv.push_str(&texts.map(text_cell).join(","));
-    let counts = &row.counts;
-    let sums = [counts.requests(), counts.bytes()];
-    let rules = [counts.broke_rules(), counts.refused()];
-    for number in sums.into_iter().chain(counts.statuses()).chain(rules) {
-        csv.push_str(&format!(",{number}"));
-    }
+/// Renders the report as CSV.
+///
+/// # Errors
+/// Never because of the report.
+pub fn render_csv(report: &Report) -> Result<String, askama::Error> {
+    Ok(CrawlersCsv { report }.render()?.replace('\n', "\r\n"))
 }
 
 /// Quotes a text where it must be, and puts an apostrophe before one that a spreadsheet would

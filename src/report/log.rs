@@ -4,14 +4,20 @@
 
 use crate::numbers::thousands;
 use crate::time::{Timestamp, rfc3339};
+use derive_more::AddAssign;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What was read of the logs, and what could not be judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LogFacts {
-    /// Lines that are not empty.
-    pub lines: u64,
+    /// The logs.
+    pub names: Vec<String>,
+    /// The files with the rules: robots.txt or policies.
+    pub rules: Vec<String>,
+    /// The numbers of lines and requests.
+    #[serde(flatten)]
+    pub counts: LineCounts,
     /// Lines that could not be read.
     pub unreadable: u64,
     /// Unreadable lines by the id of the reason.
@@ -20,6 +26,19 @@ pub struct LogFacts {
     pub examples: Vec<UnreadableLine>,
     /// Logs that could not be read to their end.
     pub damaged: Vec<DamagedLog>,
+    /// Logs in which every request has an empty user agent.
+    pub without_user_agents: Vec<String>,
+    /// The published networks that were known.
+    pub lists: Option<ListUsage>,
+    /// Whether a policy lists networks of crawlers.
+    pub policy_networks: bool,
+}
+
+/// Lines and requests of logs, by what they are.
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineCounts {
+    /// Lines that are not empty.
+    pub lines: u64,
     /// Lines about connections without a request.
     pub no_request: u64,
     /// Messages of servers about start and errors.
@@ -32,14 +51,8 @@ pub struct LogFacts {
     pub other_hosts: u64,
     /// Requests before the period that was asked for.
     pub before_period: u64,
-    /// Logs in which every request has an empty user agent.
-    pub without_user_agents: Vec<String>,
     /// Requests whose URL was disallowed when they came, even if they do not count.
     pub disallowed: u64,
-    /// The published networks that were known.
-    pub lists: Option<ListUsage>,
-    /// Whether a policy lists networks of crawlers.
-    pub policy_networks: bool,
     /// Bytes that were sent to visitors.
     pub visitors_bytes: u64,
 }

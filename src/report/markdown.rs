@@ -1,6 +1,7 @@
 //! [`render_markdown`] renders a report as Markdown for an issue, a chat or the summary of a CI
 //! job. Texts from clients are escaped, so that they cannot add markup.
 
+use super::about_log::about_log_sentences;
 use super::text::names_with_requests;
 use super::{MAX_PATHS, Report, ReportSection};
 use crate::numbers::{plural, thousands};

@@ -23,7 +23,8 @@ mod traffic;
 pub use csv::render_csv;
 pub use html::{NumbersRow, ReportContent, render_html};
 pub use log::{
-    DamagedLog, ListUsage, LogFacts, RuleCount, TopEntry, UnreadableLine, count_with_error,
+    DamagedLog, LineCounts, ListUsage, LogFacts, RuleCount, TopEntry, UnreadableLine,
+    count_with_error,
 };
 pub use markdown::render_markdown;
 pub use not_counted::NotCountedRequests;
@@ -33,7 +34,7 @@ pub use row::{
     is_unprovable_label, registry_crawler,
 };
 pub use text::{render_table, render_text};
-pub use traffic::{OperatorTraffic, Taker, Traffic};
+pub use traffic::{OperatorTraffic, Traffic};
 
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
@@ -42,6 +43,11 @@ use serde::{Deserialize, Serialize};
 
 /// The crawlers whose paths are shown, and the paths of each.
 const MAX_PATHS: usize = 5;
+
+/// The files that a heading names, of each kind.
+const MAX_FILES: usize = 4;
+const UNVERIFIED_NAMES: &str = "Names could not be verified: no lists of crawler networks were \
+    available. --lists yes fetches them from the operators.";
 
 /// What crawlers did in a period.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -134,6 +140,43 @@ pub struct SiteRow {
 }
 
 impl Report {
+    /// The period and the site; for logs also the files with the rules, and the logs.
+    fn scope(&self) -> String {
+        let mut parts = Vec::new();
+        if let (Some(from), Some(to)) = (self.from, self.to) {
+            parts.push(format!(
+                "{} to {}",
+                from.human_readable(),
+                to.human_readable()
+            ));
+        }
+        parts.extend(Some(self.site.clone()).filter(|site| !site.is_empty()));
+        if let Some(log) = &self.log {
+            for (what, names) in [("rules", &log.rules), ("logs", &log.names)] {
+                let names = join_first(names.clone(), MAX_FILES);
+                parts.push(format!("{what}: {names}"));
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// What the reader must know before the numbers: that names are not verified, and which
+    /// crawlers that break the rules fetch for a person.
+    fn caveats(&self) -> Vec<String> {
+        let log = self.log.as_ref();
+        let unverified = log.filter(|log| log.lists.is_none() && !log.policy_networks);
+        let unverified = unverified.map(|_| UNVERIFIED_NAMES.to_owned());
+        let fetchers = self.rows_in(ReportSection::BreaksRules);
+        let fetchers = fetchers.filter(|row| row.fetches_for_person());
+        let fetchers = fetchers.map(|row| {
+            format!(
+                "{}: its operator says that robots.txt may not apply, because it fetches for a person.",
+                row.name
+            )
+        });
+        unverified.into_iter().chain(fetchers).collect()
+    }
+
     /// The rows of a section.
     pub fn rows_in(&self, part: ReportSection) -> impl Iterator<Item = &CrawlerRow> {
         self.crawlers.iter().filter(move |row| row.part == part)
@@ -196,6 +239,12 @@ impl Report {
             }
         }
         lines
+    }
+
+    /// The commands that name the rules which verified or unverified search engines break.
+    fn explain_commands(&self) -> Vec<String> {
+        let rows = self.rows_in(ReportSection::BreaksRules);
+        rows.filter_map(CrawlerRow::explain_command).collect()
     }
 
     /// Sorts and sums the rows, and writes the sentences. `now` decides which older copies may still

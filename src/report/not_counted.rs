@@ -16,10 +16,11 @@ const MAX_ENDS: usize = 3;
 const HOUR: i64 = 3_600;
 
 /// Why disallowed requests do not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum NotCountedReason {
     /// robots.txt changed, and the crawler may use the previous version.
+    #[default]
     OlderCopy,
     /// crawlgate has not observed the host for long enough: on the first day, or after a gap.
     NotObserved,
@@ -32,7 +33,7 @@ pub enum NotCountedReason {
 }
 
 /// Requests that do not count, for one reason and end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotCountedRequests {
     /// The reason.
     pub reason: NotCountedReason,
@@ -90,7 +91,7 @@ impl NotCountedText<'_> {
             (NotCountedReason::OlderCopy, _) => "the robots.txt before the last change",
             (_, ReportSource::History) => "a robots.txt from before crawlgate watched this site",
             (_, ReportSource::Logs | ReportSource::LogsByPolicies) => {
-                "a robots.txt from before the first one that you gave"
+                "an older robots.txt that you did not give"
             }
         }
     }
@@ -124,7 +125,10 @@ pub(super) fn group_by_reason(
             match same {
                 Some(last) => last.add(until, requests, row),
                 None => {
-                    let mut first = NotCountedRequests::new(*reason);
+                    let mut first = NotCountedRequests {
+                        reason: *reason,
+                        ..NotCountedRequests::default()
+                    };
                     first.add(until, requests, row);
                     ends.push(first);
                 }
@@ -140,17 +144,6 @@ pub(super) fn group_by_reason(
 }
 
 impl NotCountedRequests {
-    fn new(reason: NotCountedReason) -> NotCountedRequests {
-        NotCountedRequests {
-            reason,
-            requests: 0,
-            until: None,
-            is_over: false,
-            crawlers: Vec::new(),
-            sentence: String::new(),
-        }
-    }
-
     fn add(&mut self, until: Option<Timestamp>, requests: u64, row: &CrawlerRow) {
         self.until = self.until.max(until);
         self.requests += requests;

@@ -210,6 +210,12 @@ impl CrawlerRow {
         }
     }
 
+    /// Whether its operator says that robots.txt may not apply, because it fetches for a person.
+    pub(super) fn fetches_for_person(&self) -> bool {
+        let note = registry_crawler(&self.id).and_then(|crawler| crawler.note.as_deref());
+        note.is_some_and(|note| note.contains("\"may not apply\""))
+    }
+
     /// The purpose in words; empty if it is not known.
     pub fn purpose_words(&self) -> &'static str {
         self.purpose.map_or("", |purpose| match purpose {
@@ -240,6 +246,23 @@ impl CrawlerRow {
             Some(false) => "passes",
             None => "",
         }
+    }
+
+    /// The command that names the rule which a search engine broke. `None` for other crawlers and
+    /// for logs.
+    pub(super) fn explain_command(&self) -> Option<String> {
+        let example = self.example.as_ref()?;
+        if self.purpose != Some(Purpose::Search) || example.site.is_empty() {
+            return None;
+        }
+        let (_, url) = example.request.split_once(' ')?;
+        let (host, path) = url.split_at(url.find('/')?);
+        let [host, path] = [host, path].map(|part| part.replace('\'', "%27"));
+        let command = format!(
+            "crawlgate explain --live --host '{host}' --user-agent {} '{path}'",
+            self.id
+        );
+        Some(crate::printable::printable(command.as_bytes()))
     }
 
     /// Decides the section. Requests by stale copies that are out of use at `now` count as obedient.

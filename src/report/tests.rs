@@ -12,7 +12,9 @@ use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
 use crate::record::{RecordField, RecordRow, RequestCounts};
 use crate::state::StateStore;
-use crate::state::history::{HOUR, HistoryBatch, HistoryReader, PeriodLength, ServiceVisits};
+use crate::state::history::{
+    DailyCount, HOUR, HistoryBatch, HistoryReader, PeriodLength, ServiceVisits,
+};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
 use std::sync::Arc;
@@ -389,8 +391,9 @@ fn test_history() -> HistoryReader {
     for (site, hours, would) in [("shop", 2, "block"), ("blog", 1, "")] {
         batch.add_sample(violation_sample(site, "gptbot", Unverified, hours, would));
     }
-    batch.add_unlisted(NOW, "PriceHunter", 2);
-    batch.add_identity(NOW, "gptbot", IdentityOutcome::Suspected, 3);
+    batch.add_daily(DailyCount::Unlisted, NOW, ["PriceHunter", ""], 2);
+    let suspected = ["gptbot", IdentityOutcome::Suspected.name()];
+    batch.add_daily(DailyCount::Identity, NOW, suspected, 3);
     store.put_history(batch, NOW);
     store.history()
 }
@@ -555,10 +558,52 @@ fn traffic_of_impostors_is_nobodys() {
     let expected = [("OpenAI", 40, 16, Some(2.5)), ("Google", 0, 9, Some(0.0))];
     assert_eq!(operators, expected);
     assert_eq!(traffic.operators[0].services, ["ChatGPT"]);
-    assert_eq!(numbers_in(&traffic.operators[0].sentence()), [16, 2, 5]);
-    assert_eq!(numbers_in(&traffic.operators[1].sentence()), [9]);
+    assert_eq!(
+        numbers_in(&traffic.operator_sentence(&traffic.operators[0])),
+        [16, 2, 5]
+    );
+    assert_eq!(
+        numbers_in(&traffic.operator_sentence(&traffic.operators[1])),
+        [9]
+    );
     traffic.set_visits(Vec::new(), report.pages_by_crawler());
-    assert_eq!(numbers_in(&traffic.operators[0].sentence()), [40]);
+    assert_eq!(
+        numbers_in(&traffic.operator_sentence(&traffic.operators[0])),
+        [40]
+    );
+}
+
+#[test]
+fn traffic_is_left_out_if_responses_are_unknown() {
+    let mut counts = counts(&[(Kind::Allowed, Pass, 9), (Kind::Violation, Block, 3)]);
+    for _ in 0..3 {
+        counts.add_status(403);
+    }
+    counts.add_bytes(70);
+    let row = CrawlerRow::new("gptbot", ClientIdentity::Verified, counts);
+    let report = report(vec![row]);
+    let mut traffic = Traffic::new(&report, 0);
+    assert_eq!((traffic.requests.crawlers, traffic.bytes.all), (12, 0));
+    assert!(traffic.takers.is_empty());
+    traffic.set_visits(sent_visits(&[("google", 9)]), report.pages_by_crawler());
+    let operators = traffic.operators.iter();
+    let operators: Vec<&str> = operators.map(|one| &*one.operator).collect();
+    assert_eq!(operators, ["Google"]);
+}
+
+#[test]
+fn explain_commands_are_for_search_engines() {
+    let mut report = mixed_report();
+    for row in &mut report.crawlers {
+        row.example = Some(ViolationExample {
+            site: "shop".to_owned(),
+            request: "GET shop.example/a'$(x)".to_owned(),
+            ..ViolationExample::default()
+        });
+    }
+    let command =
+        "crawlgate explain --live --host 'shop.example' --user-agent googlebot '/a%27$(x)'";
+    assert_eq!(report.explain_commands(), [command]);
 }
 
 #[test]
@@ -590,7 +635,7 @@ fn traffic_of_history_counts_whole_days_of_visits() {
         (100, "shop", "chatgpt", 100),
     ] {
         let time = Timestamp(NOW.0 + 12 * HOUR - hours * HOUR);
-        batch.add_visits(time, site, service, visits);
+        batch.add_daily(DailyCount::Visits, time, [site, service], visits);
     }
     let now = Timestamp(NOW.0 + 12 * HOUR);
     store.put_history(batch, now);
@@ -621,7 +666,7 @@ fn traffic_of_history_counts_whole_days_of_visits() {
 fn csv_has_row_for_each_crawler_and_identity() {
     let mut report = report_with_bytes();
     report.crawlers[0].name = "=1+\"1\",\r\n2".to_owned();
-    let csv = render_csv(&report);
+    let csv = render_csv(&report).expect("CSV");
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), 1 + report.crawlers.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
@@ -756,7 +801,7 @@ fn long_report() -> Report {
     );
     crawlers.push(doubtful);
     for row in &mut crawlers {
-        row.counts = with_pages(row.counts, 12_345, 1_234_567);
+        row.counts = with_pages(row.counts, row.counts.requests(), 1_234_567);
         let path = TopEntry {
             name: format!("/{}", "long/".repeat(5)),
             count: 1_234,

@@ -2,9 +2,7 @@
 //! lines a section. [`render_table`] renders every crawler with all its counts, in wide lines.
 
 use super::about_log::about_log_sentences;
-use super::{
-    CrawlerRow, OperatorTraffic, Report, ReportSection, ReportSource, Taker, Traffic, join_first,
-};
+use super::{CrawlerRow, OperatorTraffic, Report, ReportSection, ReportSource, join_first};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::printable::printable;
 use askama::Template;
@@ -15,6 +13,8 @@ const MAX_LINES: usize = 5;
 const COLUMNS: usize = 80;
 /// The width of an indented line.
 const INDENTED_COLUMNS: usize = COLUMNS - 2;
+/// The columns of a crawler's name in the list of those that take most.
+const TAKER_COLUMNS: usize = 37;
 
 /// Renders the report in lines of at most 80 columns.
 ///
@@ -54,22 +54,6 @@ impl ReportText<'_> {
         let operators = traffic.map_or(&[][..], |traffic| &traffic.operators);
         let shown = shown_lines(operators.len());
         (&operators[..shown], operators.len() - shown)
-    }
-}
-
-/// What a crawler takes, in columns.
-fn taker_columns(traffic: &Traffic, taker: &Taker) -> String {
-    const WIDTH: usize = 37;
-    let label = truncate_text(taker.label(), WIDTH);
-    let pages = plural_thousands(taker.pages, "page");
-    let line = format!("{label:<WIDTH$}{pages:>16}");
-    match traffic.bytes.all {
-        0 => line,
-        all => {
-            let bytes = byte_size(taker.bytes);
-            let share = percent(taker.bytes, all);
-            format!("{line}{bytes:>10}{share:>6} of bytes")
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::referrals::{ServiceKind, Services};
 use crate::state::history::ServiceVisits;
 use crate::time::{Timestamp, rfc3339};
+use askama::Template;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,8 +17,10 @@ const MAX_TAKERS: usize = 5;
 /// The services that a sentence names.
 const MAX_SERVICES: usize = 2;
 
-/// What crawlers read and take, and who comes back.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What crawlers read and take, and who comes back. Shown as the share of crawlers, for behind a
+/// colon.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Template)]
+#[template(path = "traffic.txt")]
 pub struct Traffic {
     /// Requests.
     pub requests: Share,
@@ -62,6 +65,13 @@ pub struct Taker {
     pub bytes: u64,
 }
 
+#[derive(Template)]
+#[template(path = "operator_traffic.txt")]
+struct OperatorText<'a> {
+    operator: &'a OperatorTraffic,
+    sent: String,
+}
+
 /// What the crawlers of an operator read, and the visits that its services send.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperatorTraffic {
@@ -78,20 +88,32 @@ pub struct OperatorTraffic {
 }
 
 impl Traffic {
-    /// The shares and takers of a finished report. `visitors_bytes` were sent to visitors.
+    /// The shares and takers of a finished report. `visitors_bytes` were sent to visitors. Without
+    /// bytes and takers if most responses are unknown.
     pub fn new(report: &Report, visitors_bytes: u64) -> Traffic {
         let mut traffic = Traffic::default();
         traffic.requests.all = report.visitors;
         traffic.bytes.all = visitors_bytes;
         let mut crawlers = Vec::new();
+        // Beside another proxy, crawlgate does not see the responses to requests that pass.
+        let mut seen = 0;
+        let mut unseen = 0;
         for row in &report.crawlers {
             traffic.requests.all += row.counts.requests();
             traffic.bytes.all += row.counts.bytes();
             if row.is_of_crawler() {
                 traffic.requests.crawlers += row.counts.requests();
                 traffic.bytes.crawlers += row.counts.bytes();
+                let counts = &row.counts;
+                let responses: u64 = counts.statuses().iter().sum();
+                seen += responses.saturating_sub(counts.refused() + counts.robots_txt());
+                unseen += counts.requests().saturating_sub(responses);
                 crawlers.push(row);
             }
+        }
+        if unseen > seen {
+            traffic.bytes = Share::default();
+            return traffic;
         }
         crawlers.sort_by_key(|row| Reverse((row.counts.bytes(), row.counts.requests())));
         let takers = crawlers.into_iter().take(MAX_TAKERS);
@@ -108,7 +130,7 @@ impl Traffic {
     ) {
         let services = Services::builtin();
         let mut operators: BTreeMap<&str, OperatorTraffic> = BTreeMap::new();
-        for (crawler, pages) in pages {
+        for (crawler, pages) in pages.into_iter().filter(|_| !self.takers.is_empty()) {
             let operator = registry_crawler(crawler).map(|crawler| crawler.operator.as_str());
             let has_service =
                 |operator: &&str| services.all().iter().any(|one| one.operator == *operator);
@@ -125,6 +147,7 @@ impl Traffic {
         }
         self.operators = operators
             .into_iter()
+            .filter(|(_, traffic)| traffic.pages + traffic.visits > 0)
             .map(|(operator, traffic)| traffic.finish(operator))
             .collect();
         self.operators
@@ -132,17 +155,20 @@ impl Traffic {
         self.services = visits;
     }
 
-    /// The share of crawlers, for behind a colon.
-    pub(super) fn summary(&self) -> String {
-        let requests = percent(self.requests.crawlers, self.requests.all);
-        let bytes = match self.bytes.all {
-            0 => String::new(),
-            all => format!(
-                " and got {} of all bytes",
-                percent(self.bytes.crawlers, all)
-            ),
-        };
-        format!("crawlers sent {requests} of all requests{bytes}")
+    /// What an operator's crawlers read, and how many visits each of its services sent.
+    pub(super) fn operator_sentence(&self, operator: &OperatorTraffic) -> String {
+        let mut sent = Vec::new();
+        for one in &self.services {
+            let service = Services::builtin().get(&one.service);
+            if let Some(service) = service.filter(|service| service.operator == operator.operator) {
+                sent.push(format!("{} sent {}", service.name, thousands(one.visits)));
+            }
+        }
+        OperatorText {
+            operator,
+            sent: join_first(sent, MAX_SERVICES),
+        }
+        .to_string()
     }
 
     /// What a crawler read and took of all bytes, in one sentence without its name.
@@ -193,28 +219,6 @@ impl OperatorTraffic {
             self.pages_per_visit = Some((pages_per_visit * 10.0).round() / 10.0);
         }
         self
-    }
-
-    /// What its crawlers read for each visit, in one sentence.
-    pub(super) fn sentence(&self) -> String {
-        let services = join_first(self.services.clone(), MAX_SERVICES);
-        let visits = plural_thousands(self.visits, "visit");
-        match self.pages_per_visit {
-            None => {
-                let pages = plural_thousands(self.pages, "page");
-                format!("{} read {pages} and sent no visits", self.operator)
-            }
-            Some(_) if self.pages == 0 => {
-                format!("{services} sent {visits}: {} read no pages", self.operator)
-            }
-            Some(pages) if pages < 10.0 => {
-                format!("{services} sent {visits}: {pages:.1} pages read per visit")
-            }
-            Some(pages) => format!(
-                "{services} sent {visits}: {} pages read per visit",
-                thousands(format!("{pages:.0}"))
-            ),
-        }
     }
 }
 

@@ -120,9 +120,9 @@ impl BufferBudget {
         let client = client.map(tracing::field::display);
         tracing::warn!(
             client,
-            "`{limit}` is reached: clients take their responses slowly, or ask for very many at once; crawlgate answers 503 to \
-             further requests. If the client is a proxy, name it in `trusted_proxies`. If the clients are in order and the \
-             memory is there, raise the limit"
+            "{limit} is reached: clients read their responses slowly, or ask for very many at once. crawlgate answers \
+             503 to further requests. If the client is a proxy of yours, add it to trusted_proxies. If the machine \
+             has the memory, raise the limit"
         );
     }
 }

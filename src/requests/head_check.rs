@@ -32,6 +32,7 @@ impl BodyFraming {
 }
 
 /// The parts of a head that [`check_head`] needs.
+#[derive(Default)]
 pub struct HeadParts<'b> {
     method: &'b [u8],
     target: &'b [u8],
@@ -56,14 +57,7 @@ impl<'b> HeadParts<'b> {
             method,
             target,
             is_http10,
-            authority: None,
-            bytes: 0,
-            fields: 0,
-            host: None,
-            agent: None,
-            length: None,
-            coding: None,
-            has_other_expectation: false,
+            ..HeadParts::default()
         }
     }
 

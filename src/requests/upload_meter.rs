@@ -9,10 +9,10 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UploadError {
     /// It has more than `limits.body`.
-    #[error("the body is larger than `limits.body`")]
+    #[error("the body is larger than limits.body")]
     TooLarge,
     /// It comes more slowly than `limits.body_rate`.
-    #[error("the body comes more slowly than `limits.body_rate`")]
+    #[error("the body arrives more slowly than limits.body_rate")]
     TooSlow,
 }
 

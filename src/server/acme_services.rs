@@ -142,7 +142,7 @@ impl AcmeServices {
             Some(hosts)
         });
         started.map_err(ServerError::from_io(
-            "cannot start the thread for certificates of an authority",
+            "cannot start the thread for automatic certificates",
         ))
     }
 }

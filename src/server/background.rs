@@ -84,8 +84,8 @@ fn add_timestamps(directory: &Path, evidence: &EvidenceRecorder) -> Duration {
     });
     let problem = stamped.err().map(|error| {
         format!(
-            "a checkpoint of the evidence log has no timestamp: {error}; crawlgate asks again every ten minutes. Check \
-             `evidence.timestamps` in crawlgate.yaml"
+            "a checkpoint of the evidence log has no timestamp: {error}; crawlgate tries again every ten minutes. \
+             Check evidence.timestamps in crawlgate.yaml"
         )
     });
     let wait = if problem.is_some() {
@@ -118,7 +118,7 @@ fn handle_signals(mut signals: Signals, stop: &Stop, reload: &JobWaker) {
 /// Reopens the logs, also those of the previous process if that still runs, and reloads policies and
 /// certificates.
 fn handle_sighup(upgrades: &Upgrades) {
-    tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
+    tracing::info!("SIGHUP: reopening the logs, reloading the policies and certificates");
     let services = &upgrades.services;
     services.instance.reopen_logs();
     upgrades.notify_log_rotation();

@@ -65,7 +65,7 @@ impl StorePeers {
             return Err(ServerError::WithoutState("store"));
         }
         let url = store.url.to_string();
-        tracing::info!("other instances are met in {url}");
+        tracing::info!("sharing state with other instances through the store at {url}");
         // For people.
         let host = rustix::system::uname()
             .nodename()
@@ -80,7 +80,7 @@ impl StorePeers {
         };
         let exchange = ExchangeThread::start(instance.clone(), state.clone(), restored, options)
             .map_err(ServerError::from_io(
-                "cannot start the thread of the exchange with other instances",
+                "cannot start the thread for other instances",
             ))?;
         let peers = Arc::new(StorePeers {
             id: exchange.status().id,
@@ -113,7 +113,9 @@ impl StorePeers {
         let (store, written_until) = &mut *lock(&self.connection);
         // The status shows when the store is unreachable.
         if let Err(error) = self.try_write_counts(store, written_until) {
-            tracing::debug!("counts for the dashboards of other instances were not told: {error}");
+            tracing::debug!(
+                "the counts for the dashboards of other instances were not sent: {error}"
+            );
         }
     }
 
@@ -179,7 +181,7 @@ impl Peers for StorePeers {
             .collect();
         let connection = lock_within(&self.connection, LOCK_TIMEOUT);
         let mut connection = connection.ok_or_else(|| {
-            let late = "the store takes long for the counts of this instance";
+            let late = "the store takes too long for the counts of this instance";
             StoreError::Away(late.to_owned())
         })?;
         let found = connection.0.counts(&names)?;

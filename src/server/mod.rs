@@ -37,6 +37,7 @@ use services::Services;
 use sockets::Sockets;
 pub use start_mode::StartMode;
 use start_mode::{StartResources, acquire_resources};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,8 +74,10 @@ impl BoundAddresses {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// An address cannot be bound.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address} ({setting}): {}", bind_failure_words(.source))]
     Bind {
+        /// The setting with the address.
+        setting: &'static str,
         /// The address in the settings.
         address: SocketAddr,
         /// The error of the system.
@@ -91,7 +94,8 @@ pub enum ServerError {
     Clock(#[from] ClockError),
     /// A clock file is refused while other machines can reach the server.
     #[error(
-        "--clock and --acme-ports are for development: they are refused while crawlgate listens on {address}, which is not loopback"
+        "--clock and --acme-ports are for development. They do not work while crawlgate listens on {address}, which \
+         is not loopback"
     )]
     ClockOnPublicAddress {
         /// The address.
@@ -100,17 +104,18 @@ pub enum ServerError {
     /// Evidence that does not outlast the process would prove nothing. An authority limits how many
     /// keys and orders there are (`acme`). Other instances wait for the id of this one (`store`).
     #[error(
-        "`{0}` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
+        "\"{0}\" needs a state directory that survives restarts, so crawlgate does not start. Name one with \"state\" \
+         in the settings or with --state"
     )]
     WithoutState(&'static str),
     /// A certificate cannot be used.
     #[error(
-        "{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so"
+        "{0}; crawlgate does not start. Fix it, and test it with \"crawlgate check --config FILE\""
     )]
     Tls(#[from] TlsError),
     /// A file of an origin's `tls` cannot be used.
     #[error(
-        "{0}; crawlgate does not start. Mend the file, or name another one in `tls` of the origin"
+        "{0}; crawlgate does not start. Fix the file, or name another one in \"tls\" of the origin"
     )]
     OriginTls(#[from] TlsFileError),
     /// The state directory belongs to another process.
@@ -118,8 +123,8 @@ pub enum ServerError {
     State(#[from] StateError),
     /// The facts of the process before cannot be taken over.
     #[error(
-        "cannot read {file}: {error}; crawlgate does not take over. Restore a backup, or stop the service and start it \
-         again: crawlgate sets a damaged file aside then and begins an empty one (docs/state.md)"
+        "cannot read {file}: {error}; crawlgate does not take over. Restore a backup, or stop the service and start \
+         it again: then crawlgate sets the damaged file aside and begins an empty one"
     )]
     DamagedState {
         /// The file.
@@ -129,8 +134,8 @@ pub enum ServerError {
     },
     /// The facts of the process before would be lost, and other ones believed.
     #[error(
-        "the settings name another state directory than the running process has; crawlgate does not take over. Stop the \
-         service and start it again to change `state`"
+        "the settings name another state directory than the running process uses; crawlgate does not take over. To \
+         change \"state\", stop the service and start it again"
     )]
     OtherState,
     /// The process before does not hand over.
@@ -152,6 +157,25 @@ impl ServerError {
     fn from_io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
         let what = what.into();
         move |source| ServerError::Io { what, source }
+    }
+}
+
+/// Why an address cannot be bound, and what to do.
+fn bind_failure_words(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            "another program uses this port. Stop that program, or choose another port".to_owned()
+        }
+        ErrorKind::PermissionDenied => {
+            "this user may not use this port. Choose a port from 1024 on, or grant \
+            CAP_NET_BIND_SERVICE"
+                .to_owned()
+        }
+        ErrorKind::AddrNotAvailable => {
+            "this machine does not have this address. Choose one that it has, or 0.0.0.0 for all"
+                .to_owned()
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -217,7 +241,7 @@ pub fn run(
     };
     let mut server = ProxyServer::new(listeners, stop_signals, upgrades.clone());
     server.add_admin(sockets.admin);
-    upgrades.serve_control()?;
+    upgrades.control.serve(upgrades.commands())?;
     log_certificate_problems(&services);
     let _watchdog = service_manager::start_watchdog(server.worker_health.clone()).map_err(
         ServerError::from_io("cannot start the thread for the service manager"),
@@ -272,7 +296,7 @@ fn raise_file_limit(limits: &Limits) {
     let needed = connections.saturating_add(OTHER_OPEN_FILES);
     if let Some(files) = files.filter(|files| *files < needed) {
         tracing::warn!(
-            "the process may open {files} files, fewer than `limits.connections: {connections}`; raise LimitNOFILE or \
+            "the process may open {files} files, fewer than {connections} (limits.connections). Raise LimitNOFILE or \
              ulimit -n, or lower the limit"
         );
     }
@@ -294,8 +318,14 @@ fn log_certificate_problems(services: &Services) {
 fn log_addresses(services: &Services, bound: &BoundAddresses) {
     let settings = &services.settings;
     match &settings.state {
-        Some(directory) => tracing::info!("state in {}", directory.display()),
-        None => tracing::info!("no state directory: nothing outlasts a restart"),
+        Some(directory) => tracing::info!(
+            "the state directory is {}",
+            std::path::absolute(directory)
+                .as_ref()
+                .unwrap_or(directory)
+                .display()
+        ),
+        None => tracing::info!("no state directory: crawlgate forgets everything when it stops"),
     }
     if settings.origins.is_empty() {
         for entry in services
@@ -308,8 +338,9 @@ fn log_addresses(services: &Services, bound: &BoundAddresses) {
         {
             tracing::warn!(
                 site = entry.site.name,
-                "the policy adds to the application's own robots.txt, and there is no origin to read it from: crawlgate \
-                 serves the policy alone. Name the origin with --origin, or write `robots: {{ origin: replace }}`"
+                "the policy adds to the application's own robots.txt, but there is no origin to read it from: \
+                 crawlgate serves the policy alone. Name the origin with --origin, or write \"robots: {{ origin: \
+                 replace }}\""
             );
         }
     }

@@ -20,7 +20,7 @@ use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1): more than a few clients
 /// over HTTP/2 need at once, each with `limits.streams` requests. With fewer a tenth of their
@@ -64,12 +64,12 @@ impl ProxyServer {
         let forwarder = settings
             .direct_forwarding
             .then(|| Forwarder::new(services.upstreams.clone(), &server.configuration, stall));
-        let edge = EdgeContext::for_proxy(
-            services.requests.clone(),
-            Box::new(proxy.clone()),
+        let edge = EdgeContext {
+            pingora: Some(Box::new(proxy.clone())),
             forwarder,
-            services.upstreams.clone(),
-        );
+            upstreams: Some(services.upstreams.clone()),
+            ..EdgeContext::new(services.requests.clone())
+        };
         let mut served = proxy_listeners(settings, listeners.proxy, &Arc::new(edge));
         if let Some(service) = decision_listener(services) {
             served.extend(
@@ -169,10 +169,10 @@ impl Readiness {
     /// Adds a service that must accept connections, and returns the function that it calls once when
     /// it does. Call it before any service runs.
     fn add_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
-        self.missing.fetch_add(1, Ordering::AcqRel);
+        self.missing.fetch_add(1, AcqRel);
         let readiness = self.clone();
         Box::new(move || {
-            if readiness.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if readiness.missing.fetch_sub(1, AcqRel) == 1 {
                 readiness.upgrades.mark_serving();
             }
         })
@@ -242,11 +242,11 @@ fn decision_listener(services: &Services) -> Option<Arc<dyn ServeConnection>> {
         is_for_proxies: true,
     });
     let decisions = Arc::new(DecisionService::new(requests.clone()));
-    let edge = Arc::new(EdgeContext::for_decisions(
-        requests,
-        decisions,
-        decision_settings.trusted.clone(),
-    ));
+    let edge = Arc::new(EdgeContext {
+        responder: Some(decisions),
+        decision_peers: decision_settings.trusted.clone(),
+        ..EdgeContext::new(requests)
+    });
     Some(Arc::new(Listener {
         edge,
         tls: None,

@@ -15,7 +15,7 @@ const CHECKS_PER_PERIOD: u32 = 4;
 /// Sends these states to the service manager, if there is one.
 pub fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be told how crawlgate is; check NOTIFY_SOCKET");
+        tracing::warn!(%error, "cannot report to the service manager; check NOTIFY_SOCKET");
     }
 }
 
@@ -55,7 +55,7 @@ pub fn start_watchdog(health: Arc<WorkerHealth>) -> io::Result<Option<RepeatingT
             is_stuck = false;
         } else if !std::mem::replace(&mut is_stuck, true) {
             tracing::error!(
-                "a worker does not answer; the service manager ends crawlgate unless that changes soon"
+                "a worker does not answer; the service manager restarts crawlgate unless that changes soon"
             );
         }
         allowed / CHECKS_PER_PERIOD

@@ -337,7 +337,7 @@ fn start_proofs(
     {
         tracing::warn!(
             directory = %directory.display(),
-            "`identity.lists` names a directory that is not there: crawlgate reads lists as soon as it is"
+            "the directory in identity.lists does not exist: crawlgate reads the lists as soon as it does"
         );
     }
     let refresher = ListRefresher::new(instance.proofs.clone(), settings, instance.clock.clone());

@@ -65,7 +65,8 @@ impl Sockets {
     ) -> Result<Sockets, ServerError> {
         let mut sockets = Sockets::default();
         for entry in &settings.listen {
-            let (listener, address) = sockets.take_or_bind_tcp(entry.address, inherited)?;
+            let (listener, address) =
+                sockets.take_or_bind_tcp(settings, entry.address, inherited)?;
             sockets.proxy.push(listener);
             sockets.bound.listen.push((entry.tls.is_some(), address));
         }
@@ -76,11 +77,12 @@ impl Sockets {
         {
             let (listener, bound) = match entry {
                 ListenAddress::Tcp(address) => {
-                    let (listener, address) = sockets.take_or_bind_tcp(*address, inherited)?;
+                    let (listener, address) =
+                        sockets.take_or_bind_tcp(settings, *address, inherited)?;
                     (listener, ListenAddress::Tcp(address))
                 }
                 ListenAddress::Unix(_) => (
-                    sockets.take_or_bind(entry.clone(), inherited)?,
+                    sockets.take_or_bind(settings, entry.clone(), inherited)?,
                     entry.clone(),
                 ),
             };
@@ -88,7 +90,7 @@ impl Sockets {
             sockets.bound.decisions.push(bound);
         }
         if let Some(address) = settings.admin {
-            let (listener, address) = sockets.take_or_bind_tcp(address, inherited)?;
+            let (listener, address) = sockets.take_or_bind_tcp(settings, address, inherited)?;
             sockets.admin = Some(listener);
             sockets.bound.admin = Some(address);
         }
@@ -98,31 +100,32 @@ impl Sockets {
     /// The listener at an address, inherited or bound now, and its address with the real port.
     fn take_or_bind_tcp(
         &mut self,
+        settings: &Settings,
         address: SocketAddr,
         inherited: &mut InheritedListeners,
     ) -> Result<(BoundListener, SocketAddr), ServerError> {
-        let listener = self.take_or_bind(ListenAddress::Tcp(address), inherited)?;
+        let listener = self.take_or_bind(settings, ListenAddress::Tcp(address), inherited)?;
         let bound = match &listener {
-            BoundListener::Tcp(listener) => listener.local_addr(),
-            BoundListener::Unix(_) => Ok(address),
+            BoundListener::Tcp(listener) => listener
+                .local_addr()
+                .map_err(ServerError::from_io("cannot keep a listener"))?,
+            BoundListener::Unix(_) => address,
         };
-        Ok((
-            listener,
-            bound.map_err(|source| ServerError::Bind { address, source })?,
-        ))
+        Ok((listener, bound))
     }
 
     /// The listener with this name, inherited or bound now. Keeps a descriptor for the next process,
     /// and the path of a socket that this process removes at its end.
     fn take_or_bind(
         &mut self,
+        settings: &Settings,
         name: ListenAddress,
         inherited: &mut InheritedListeners,
     ) -> Result<BoundListener, ServerError> {
         let (listener, passed) = match inherited.take(&name) {
             Some(found) => found,
             None => (
-                bind_listener(&name)?,
+                bind_listener(&name, settings)?,
                 PassedListener {
                     name,
                     is_managed: false,
@@ -145,12 +148,16 @@ impl Sockets {
     }
 }
 
-/// Binds a listener of its own.
-pub fn bind_listener(name: &ListenAddress) -> Result<BoundListener, ServerError> {
+/// Binds a listener of its own, which is one of the settings.
+pub fn bind_listener(
+    name: &ListenAddress,
+    settings: &Settings,
+) -> Result<BoundListener, ServerError> {
     match name {
         ListenAddress::Tcp(address) => edge::bind(*address)
             .map(|(listener, _)| BoundListener::Tcp(listener))
             .map_err(|source| ServerError::Bind {
+                setting: setting_with(*address, settings),
                 address: *address,
                 source,
             }),
@@ -162,6 +169,21 @@ pub fn bind_listener(name: &ListenAddress) -> Result<BoundListener, ServerError>
                     path.display()
                 )))
         }
+    }
+}
+
+/// The setting that has this address of a listener.
+fn setting_with(address: SocketAddr, settings: &Settings) -> &'static str {
+    if settings
+        .listen
+        .iter()
+        .any(|listener| listener.address == address)
+    {
+        "listen"
+    } else if settings.admin == Some(address) {
+        "admin"
+    } else {
+        "decisions.listen"
     }
 }
 
@@ -222,7 +244,7 @@ impl ControlEndpoint {
             self.serve(commands)
         });
         if let Err(error) = served {
-            tracing::error!("{error}; crawlgate serves requests, and no command reaches it");
+            tracing::error!("{error}; crawlgate serves requests, but no command reaches it");
         }
     }
 

@@ -114,7 +114,7 @@ fn bind_missing(
         match offered.iter().position(|offered| *offered == name) {
             Some(place) => taken_listeners.push(offered.swap_remove(place)),
             None => {
-                let listener = bind_listener(&name)?;
+                let listener = bind_listener(&name, settings)?;
                 own_listeners.add_bound(name, listener);
             }
         }

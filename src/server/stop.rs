@@ -135,10 +135,10 @@ impl Stop {
     fn log_end(&self, how: &str, connections: usize) {
         let cause = self.cause.get().unwrap_or(&"a stop");
         match connections {
-            0 => tracing::info!("ended after {cause}: {how}"),
+            0 => tracing::info!("stopped after {cause}: {how}"),
             _ => tracing::warn!(
                 connections,
-                "ended after {cause}: {how}; crawlgate cut the remaining connections off"
+                "stopped after {cause}: {how}; crawlgate cut the remaining connections off"
             ),
         }
     }
@@ -203,7 +203,7 @@ impl Drain {
         );
         tokio::select! {
             () = self.open.wait_until_none() => "the last request has ended",
-            () = tokio::time::sleep(self.limit) => "`limits.drain` is over",
+            () = tokio::time::sleep(self.limit) => "the time of limits.drain is over",
             _ = self.stop.wait_for_request(StopRequest::Immediate) => "a second signal came",
         }
     }
@@ -215,13 +215,13 @@ impl Drain {
         self.operations.set_ready(false);
         tracing::info!(
             connections = self.open.open_count(),
-            "another process serves; crawlgate accepts no new connections and waits up to {:?} for the open ones",
+            "the new process serves; this one accepts no new connections and waits up to {:?} for the open ones",
             self.upgrade_limit
         );
         let how = tokio::select! {
             () = self.open.wait_until_none() => return "the last connection has ended",
-            () = tokio::time::sleep(self.upgrade_limit) => "`upgrade.drain` is over",
-            _ = self.stop.wait_for_request(StopRequest::Immediate) => "this process was told to end",
+            () = tokio::time::sleep(self.upgrade_limit) => "the time of upgrade.drain is over",
+            _ = self.stop.wait_for_request(StopRequest::Immediate) => "the new process ended this one",
         };
         self.stop.stopper.close();
         // Connections without a request end in order.

@@ -1,9 +1,11 @@
 //! [`AcmeSettings`]: the setting `acme` in the `tls` section of a listener, for automatic
 //! certificates from an authority such as Let's Encrypt (RFC 8555).
 
+use super::address::normalize_host;
 use super::identity::decode_resolvers;
-use crate::yaml::{Located, NodeReader};
-use std::net::SocketAddr;
+use super::origins::decode_distinct;
+use crate::yaml::NodeReader;
+use std::net::{IpAddr, SocketAddr};
 use strum::{EnumString, VariantNames};
 
 /// The directory of Let's Encrypt.
@@ -50,7 +52,7 @@ pub enum ChallengeChoice {
 
 /// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http,
 /// resolvers: [9.9.9.9] }` with defaults for missing fields. `None` for `no`.
-pub(super) fn decode_acme(node: NodeReader<'_>) -> Option<AcmeSettings> {
+pub fn decode_acme(node: NodeReader<'_>) -> Option<AcmeSettings> {
     let mut settings = AcmeSettings::default();
     if !node.is_map() {
         return node.boolean()?.then_some(settings);
@@ -62,7 +64,7 @@ pub(super) fn decode_acme(node: NodeReader<'_>) -> Option<AcmeSettings> {
             fields.get_into("directory", &mut settings.directory, decode_directory_url);
             settings.hosts = fields.get("hosts", |node| Some(decode_host_names(node)));
             settings.challenge = fields
-                .variant("challenge", "a challenge")
+                .variant("challenge", "a value of \"challenge\"")
                 .unwrap_or(settings.challenge);
             settings.resolvers = fields.get_or_default("resolvers", decode_resolvers);
             settings
@@ -73,7 +75,7 @@ pub(super) fn decode_acme(node: NodeReader<'_>) -> Option<AcmeSettings> {
 /// An e-mail address with one `@`, and only ASCII characters that a `mailto` URL can have.
 fn decode_email(node: NodeReader<'_>) -> Option<String> {
     node.parse_with(
-        "an address of e-mail",
+        "an e-mail address",
         |text| {
             let (name, host) = text.split_once('@')?;
             let is_plain = text
@@ -84,8 +86,8 @@ fn decode_email(node: NodeReader<'_>) -> Option<String> {
         },
         (
             "bad-value",
-            "is not an address of e-mail",
-            "write `admin@shop.example`, or leave `email` out",
+            "is not an e-mail address",
+            "write \"admin@shop.example\", or omit \"email\"",
         ),
     )
 }
@@ -103,42 +105,26 @@ fn decode_directory_url(node: NodeReader<'_>) -> Option<String> {
         },
         (
             "bad-value",
-            "is not the URL of an authority's directory",
+            "is not the directory URL of a certificate authority",
             "write a URL with https, like https://acme-v02.api.letsencrypt.org/directory",
         ),
     )
 }
 
-/// A list of distinct host names, in lower case. Reports and leaves out wildcards, addresses and
-/// duplicates.
+/// A list of distinct host names, in lower case, without wildcards and addresses.
 fn decode_host_names(node: NodeReader<'_>) -> Vec<String> {
-    let mut hosts: Vec<String> = Vec::new();
-    for Located {
-        value: written,
-        span,
-    } in node.texts("a list of host names")
-    {
-        match super::address::normalize_host_pattern(&written) {
-            Some(host) if host.starts_with("*.") => {
-                node.decoder.error_with_help(
-                    "bad-host",
-                    span,
-                    format!("`{host}` is a wildcard: `acme` gets certificates for whole names only"),
-                    "get this certificate with another program, and name its files in `certificates`",
-                );
-            }
-            Some(host) if hosts.contains(&host) => {
-                node.decoder
-                    .error("duplicate-host", span, format!("`{host}` is listed twice"));
-            }
-            Some(host) if host.parse::<std::net::IpAddr>().is_err() => hosts.push(host),
-            _ => node.decoder.error_with_help(
-                "bad-host",
-                span,
-                format!("`{written}` is not a host name"),
-                "write `shop.example`, without scheme and port",
-            ),
-        }
-    }
-    hosts
+    decode_distinct(
+        node,
+        ["a list of host names", "duplicate-host"],
+        |text| {
+            let host = normalize_host(text)?;
+            host.parse::<IpAddr>().is_err().then_some(host)
+        },
+        (
+            "bad-host",
+            "is not the full name of a host",
+            "write \"shop.example\", without scheme, port and \"*\". Get a certificate for \
+             \"*.shop.example\" with another program, and name its files in \"certificates\"",
+        ),
+    )
 }

@@ -10,26 +10,8 @@ use std::path::PathBuf;
 
 /// Why a text is not an address.
 #[derive(Debug, thiserror::Error)]
-pub enum AddressError {
-    /// It is not the URL of a server.
-    #[error("`{url}` is not the URL of a server: {mistake}")]
-    NoServer {
-        /// The text.
-        url: String,
-        /// The first mistake in it.
-        mistake: &'static str,
-    },
-    /// It is not an address to listen on.
-    #[error(
-        "`{written}` is not an address to listen on: write an IP address and a port, like {example}"
-    )]
-    NoListener {
-        /// The text.
-        written: String,
-        /// A valid address, with the port of the text if it has one.
-        example: String,
-    },
-}
+#[error("{0}")]
+pub struct AddressError(String);
 
 impl ServerAddress {
     /// Parses the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`,
@@ -46,9 +28,8 @@ impl ServerAddress {
     /// # Errors
     /// The first mistake in the URL.
     pub fn parse(url: &str) -> Result<ServerAddress, AddressError> {
-        ServerAddress::parse_parts(url).map_err(|mistake| AddressError::NoServer {
-            url: url.to_owned(),
-            mistake,
+        ServerAddress::parse_parts(url).map_err(|mistake| {
+            AddressError(format!("\"{url}\" is not the URL of a server: {mistake}"))
         })
     }
 
@@ -103,7 +84,7 @@ impl ServerAddress {
             let is_path = !path.is_empty() && UnixAddress::from_pathname(path).is_ok();
             let socket = is_path.then(|| PathBuf::from(path));
             let socket =
-                socket.ok_or("the path of a socket has 1 to 107 bytes, and no zero byte")?;
+                socket.ok_or("the path of a socket must have 1 to 107 bytes and no zero byte")?;
             return Ok(ServerAddress {
                 tls: false,
                 host: "localhost".into(),
@@ -112,7 +93,7 @@ impl ServerAddress {
             });
         }
         let no_scheme =
-            "write it with its scheme, like `http://127.0.0.1:3000`, or as `unix:/run/app.sock`";
+            "write the scheme too, like \"http://127.0.0.1:3000\", or \"unix:/run/app.sock\"";
         let (scheme, rest) = url.split_once("://").ok_or(no_scheme)?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
@@ -121,19 +102,19 @@ impl ServerAddress {
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
-            return Err("requests keep their own path, so the URL ends after the port");
+            return Err("the URL must end after the port, because requests keep their own path");
         }
         if authority.contains('@') {
-            return Err("names and passwords are not sent to an origin");
+            return Err("crawlgate sends no name and password to an origin");
         }
-        let (host, port) = parse_host_port(authority).ok_or("the host or port cannot be read")?;
+        let (host, port) = parse_host_port(authority).ok_or("its host or port is not valid")?;
         let port = port.unwrap_or(if tls { 443 } else { 80 });
         if port == 0 {
-            return Err("there is no port 0");
+            return Err("port 0 does not exist");
         }
         Ok(ServerAddress {
             tls,
-            host: normalize_host(host).ok_or("this is not a host name")?,
+            host: normalize_host(host).ok_or("its host is not a host name")?,
             port,
             socket: None,
         })
@@ -143,7 +124,7 @@ impl ServerAddress {
 /// Splits `name:port` or `[v6]:port` into the host without brackets and the port, which may be
 /// missing. `None` if the brackets have no IPv6 address, or the port is malformed. The name is not
 /// checked.
-pub(super) fn parse_host_port(authority: &str) -> Option<(&str, Option<u16>)> {
+pub fn parse_host_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;
@@ -212,13 +193,13 @@ pub fn parse_listen_address(written: &str) -> Result<SocketAddr, AddressError> {
     written.parse().map_err(|_| {
         let port = written.strip_prefix(':').unwrap_or(written);
         let example = if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) {
-            format!("`127.0.0.1:{port}` or `0.0.0.0:{port}`")
+            format!("\"127.0.0.1:{port}\" or \"0.0.0.0:{port}\"")
         } else {
-            "`127.0.0.1:8080` or `[::]:80`".to_owned()
+            "\"127.0.0.1:8080\" or \"[::]:80\"".to_owned()
         };
-        AddressError::NoListener {
-            written: written.to_owned(),
-            example,
-        }
+        AddressError(format!(
+            "\"{written}\" is not an address to listen on: write an IP address and a port, like \
+             {example}"
+        ))
     })
 }

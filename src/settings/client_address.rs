@@ -34,9 +34,11 @@ pub fn decode_client_address(node: NodeReader<'_>) -> Option<ClientAddress> {
     let text = node.text("the name of a field, like x-forwarded-for or cf-connecting-ip")?;
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     if name.is_none() {
-        node.error_with_help("bad-value",
-            "this is no name of a field",
-            "write x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip, true-client-ip, or the field of your proxy",
+        node.error_with_help(
+            "bad-value",
+            "this is not the name of a header field",
+            "write x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip, true-client-ip, or \
+             the field of your proxy",
         );
     }
     name.map(ClientAddress)

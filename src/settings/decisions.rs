@@ -67,7 +67,7 @@ impl DecisionSettings {
 
 /// `off`, an address, a list of addresses, or a map with `listen` and `trusted`. By default the
 /// loopback networks are trusted. `None` for `off`, and after a mistake.
-pub(super) fn decode_decisions(node: NodeReader<'_>) -> Option<DecisionSettings> {
+pub fn decode_decisions(node: NodeReader<'_>) -> Option<DecisionSettings> {
     if !node.is_map() {
         return super::values::decode_or_off(|node| {
             Some(DecisionSettings::local(decode_addresses(node)))
@@ -81,7 +81,7 @@ pub(super) fn decode_decisions(node: NodeReader<'_>) -> Option<DecisionSettings>
         fields.report_unknown();
         fields.required_field(
             "listen",
-            "`decisions` needs `listen`, like 127.0.0.1:9180",
+            "\"decisions\" needs \"listen\", like 127.0.0.1:9180",
             None,
         );
         let settings = DecisionSettings::local(listen?);
@@ -96,7 +96,7 @@ pub(super) fn decode_decisions(node: NodeReader<'_>) -> Option<DecisionSettings>
 fn decode_addresses(node: NodeReader<'_>) -> Vec<ListenAddress> {
     let mut addresses = Vec::new();
     for item in node.one_or_many("an address and port, like 127.0.0.1:9180") {
-        let Some(text) = item.text("an address and port, or `unix:` and a path") else {
+        let Some(text) = item.text("an address and port, or \"unix:\" and a path") else {
             continue;
         };
         match text.parse::<ListenAddress>() {

@@ -25,14 +25,15 @@ pub fn decode_settings(
 ) -> (Option<Settings>, Diagnostics) {
     crate::yaml::decode_file(source, directory, |_, root| match root {
         None => Some(defaults),
-        Some(root) => root.decode_map("a map of settings, like `listen: 0.0.0.0:80`", |fields| {
+        Some(root) => root.decode_map("a map of settings, like \"listen: 0.0.0.0:80\"", |fields| {
             decode_fields(fields, defaults)
         }),
     })
 }
 
-const LIMIT_NAMES: &str = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
-                      headers, fields, streams, buffers, buffers_per_address, drain";
+const LIMIT_NAMES: &str = "a map: connections, connections_per_address, handshake, head, idle, \
+                           stall, body_rate, body, target, headers, fields, streams, buffers, \
+                           buffers_per_address, drain";
 
 /// Replaces the defaults in `settings` by the fields of the file. Reports unknown fields, and fields
 /// that need or exclude each other.
@@ -47,7 +48,9 @@ fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings
             ("history", &mut settings.history_addresses),
             ("evidence", &mut settings.evidence_addresses),
         ] {
-            fields.get_into(name, detail, |node| node.variant("a way to keep addresses"));
+            fields.get_into(name, detail, |node| {
+                node.variant("a way to record addresses")
+            });
         }
     });
     fields.section("history", "a map: paths", |fields| {
@@ -87,8 +90,8 @@ fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings
     if let Some((key, _)) = fields.foreign_field("lane") {
         key.error_with_help(
             "unknown-field",
-            "there is no field `lane` here",
-            "the setting is called `direct_forwarding`",
+            "there is no field \"lane\" here",
+            "the setting is called \"direct_forwarding\"",
         );
     }
     fields.get_into(
@@ -116,7 +119,7 @@ fn check_combinations(fields: &mut MapFields<'_>, settings: &Settings) {
         fields.decoder.error(
             "missing-field",
             fields.span,
-            "`proxy_protocol` needs `trusted_proxies`: the proxies to believe",
+            "\"proxy_protocol\" needs \"trusted_proxies\": the proxies to believe",
         );
     }
     let is_state_off = fields.field("state").is_some() && settings.state.is_none();
@@ -126,8 +129,8 @@ fn check_combinations(fields: &mut MapFields<'_>, settings: &Settings) {
     {
         node.error_with_help(
             "missing-field",
-            "`evidence` needs a state directory, and `state` is off",
-            "name a directory that outlasts the process in `state`",
+            "\"evidence\" needs a state directory, and \"state\" is off",
+            "in \"state\", name a directory that survives restarts",
         );
     }
     let Some(store) = fields.field("store") else {
@@ -136,14 +139,16 @@ fn check_combinations(fields: &mut MapFields<'_>, settings: &Settings) {
     if is_state_off {
         store.error_with_help(
             "missing-field",
-            "`store` needs a state directory, and `state` is off",
-            "name a directory that outlasts the process in `state`: it has the id of this instance",
+            "\"store\" needs a state directory, and \"state\" is off",
+            "in \"state\", name a directory that survives restarts: it has the id of this instance",
         );
     }
     if settings.acme().is_some() {
-        store.error_with_help("bad-value",
-            "`acme` and `store` exclude each other: an authority's question may reach another instance",
-            "get certificates with another program, and name their files in `certificates`",
+        store.error_with_help(
+            "bad-value",
+            "\"acme\" cannot be used with \"store\": the certificate authority may reach another \
+             instance",
+            "get certificates with another program, and name their files in \"certificates\"",
         );
     }
 }
@@ -179,7 +184,11 @@ fn decode_log(
         return decode_destination(node);
     }
     node.decode_map(wanted, |fields| {
-        let to = fields.required_field("to", &format!("{name} needs `to`: a file, or `-`"), None);
+        let to = fields.required_field(
+            "to",
+            &format!("{name} needs \"to\": a file, or \"-\""),
+            None,
+        );
         decode_more(fields);
         decode_destination(to?)
     })?

@@ -30,7 +30,7 @@ impl Default for EvidenceSettings {
 
 /// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }` with
 /// defaults for missing fields. `None` for `off`.
-pub(super) fn decode_evidence(node: NodeReader<'_>) -> Option<EvidenceSettings> {
+pub fn decode_evidence(node: NodeReader<'_>) -> Option<EvidenceSettings> {
     let mut settings = EvidenceSettings::default();
     if !node.is_map() {
         return node.boolean()?.then_some(settings);
@@ -39,8 +39,8 @@ pub(super) fn decode_evidence(node: NodeReader<'_>) -> Option<EvidenceSettings> 
         fields.get_into("keep", &mut settings.keep, |node| {
             node.duration_within(
                 DAY..=3_650 * DAY,
-                "this duration is out of bounds",
-                Some("from one day to ten years: `400d`"),
+                "this duration is too short or too long",
+                Some("write one day to ten years, like \"400d\""),
             )
         });
         fields.get_into("megabytes", &mut settings.size, |node| {
@@ -53,8 +53,8 @@ pub(super) fn decode_evidence(node: NodeReader<'_>) -> Option<EvidenceSettings> 
                 parse_authority_url,
                 (
                     "bad-value",
-                    "is not the URL of an authority",
-                    "write `https://tsa.example/tsr`",
+                    "is not the URL of a timestamp authority",
+                    "write a URL, like \"https://tsa.example/tsr\"",
                 ),
             )
         });

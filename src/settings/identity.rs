@@ -2,7 +2,7 @@
 //! verify that a client is the crawler that it claims to be: by published lists of networks, DNS
 //! and signatures.
 
-use crate::yaml::{Located, MapFields, NodeReader};
+use crate::yaml::{MapFields, NodeReader, NodeValue};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -46,7 +46,7 @@ pub enum ListSource {
 
 /// The text is not a source of lists.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is neither a directory nor a URL with http or https")]
+#[error("\"{0}\" is neither a directory nor a URL with http or https")]
 pub struct ListSourceError(String);
 
 impl FromStr for ListSource {
@@ -81,15 +81,16 @@ impl IdentitySettings {
 
 /// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`. Reports a mirror without
 /// `outgoing`, which would never be used.
-pub(super) fn decode_identity(fields: &mut MapFields<'_>) -> IdentitySettings {
+pub fn decode_identity(fields: &mut MapFields<'_>) -> IdentitySettings {
     let mut settings = IdentitySettings::default();
     fields.get_into("outgoing", &mut settings.outgoing, NodeReader::boolean);
     fields.get_into("lists", &mut settings.lists, decode_lists);
     if let (Some(node), ListSource::Mirror(_), false) =
         (fields.field("lists"), &settings.lists, settings.outgoing)
     {
-        let message = "`lists` names a server, and without `outgoing: yes` it is never asked";
-        let help = "write `outgoing: yes` beside it, or name a directory";
+        let message =
+            "\"lists\" names a server, but without \"outgoing: yes\" crawlgate never asks it";
+        let help = "add \"outgoing: yes\", or name a directory";
         node.error_with_help("mirror-without-outgoing", message, help);
     }
     fields.get_into("signatures", &mut settings.signatures, NodeReader::boolean);
@@ -114,25 +115,29 @@ fn decode_lists(node: NodeReader<'_>) -> Option<ListSource> {
 
 /// Addresses of name servers with the default port 53, or `system` alone, which gives an empty list.
 /// Reports and leaves out mistakes.
-pub(super) fn decode_resolvers(node: NodeReader<'_>) -> Vec<SocketAddr> {
-    let written = node.texts("a list of name servers, like 9.9.9.9, or `system`");
-    if matches!(&*written, [name] if name.value == "system") {
+pub fn decode_resolvers(node: NodeReader<'_>) -> Vec<SocketAddr> {
+    let wanted = "a list of name servers, like 9.9.9.9, or \"system\"";
+    let items: Vec<NodeReader<'_>> = node.one_or_many(wanted).collect();
+    if let [only] = items.as_slice()
+        && matches!(&only.value, NodeValue::Scalar { text, .. } if text == "system")
+    {
         return Vec::new();
     }
-    let mut addresses = Vec::new();
-    for Located { value: text, span } in written {
-        let address = text
-            .parse()
-            .or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
-        match address {
-            Ok(address) => addresses.push(address),
-            Err(_) => node.decoder.error_with_help(
+    let addresses = items.into_iter().filter_map(|item| {
+        item.parse_with(
+            wanted,
+            |text| {
+                let address = text.parse();
+                let address =
+                    address.or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
+                address.ok()
+            },
+            (
                 "bad-address",
-                span,
-                format!("`{text}` is not the address of a name server"),
-                "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone",
+                "is not the address of a name server",
+                "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or only \"system\"",
             ),
-        }
-    }
-    addresses
+        )
+    });
+    addresses.collect()
 }

@@ -73,7 +73,7 @@ impl Default for Limits {
 }
 
 /// The section `limits`. Missing and wrong fields have their defaults.
-pub(super) fn decode_limits(fields: &mut MapFields<'_>) -> Limits {
+pub fn decode_limits(fields: &mut MapFields<'_>) -> Limits {
     let mut limits = Limits::DEFAULT;
     for (name, bounds, into) in [
         ("handshake", MILLISECOND..=HOUR, &mut limits.handshake),
@@ -137,8 +137,8 @@ fn decode_rate(node: NodeReader<'_>) -> Option<usize> {
         },
         (
             "bad-value",
-            "is not a rate that is accepted here",
-            "write bytes a second, from `1/s` to `1MiB/s`, or `off`",
+            "is not a valid rate",
+            "write bytes a second, from \"1/s\" to \"1MiB/s\", or \"off\"",
         ),
     )
 }
@@ -147,14 +147,14 @@ fn decode_rate(node: NodeReader<'_>) -> Option<usize> {
 fn size_within(bounds: RangeInclusive<usize>) -> impl FnOnce(NodeReader<'_>) -> Option<usize> {
     move |node| {
         let help = format!(
-            "from {} to {}, as `16KiB`, or bytes, as `16384`",
+            "write {} to {}, like \"16KiB\", or bytes, like \"16384\"",
             format_bytes(*bounds.start()),
             format_bytes(*bounds.end())
         );
         node.parse_with(
             "a size, like 16KiB",
             |text| parse_bytes(text).filter(|bytes| bounds.contains(bytes)),
-            ("bad-value", "is not a size that is accepted here", &help),
+            ("bad-value", "is not a valid size", &help),
         )
     }
 }

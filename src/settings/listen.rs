@@ -89,7 +89,7 @@ impl HstsSettings {
 
 /// An address, a list of addresses, or maps with `address` and more. Reports and leaves out an
 /// address that is listed twice; port 0 may be repeated. All `acme` must be the same.
-pub(super) fn decode_listeners(node: NodeReader<'_>) -> Vec<ListenSettings> {
+pub fn decode_listeners(node: NodeReader<'_>) -> Vec<ListenSettings> {
     let mut found: Vec<ListenSettings> = Vec::new();
     for item in decode_list(node, "an address and port, like 0.0.0.0:80") {
         let value = if item.is_map() {
@@ -100,7 +100,10 @@ pub(super) fn decode_listeners(node: NodeReader<'_>) -> Vec<ListenSettings> {
         let Some(value) = value else { continue };
         let address = value.address;
         if address.port() != 0 && found.iter().any(|other| other.address == address) {
-            item.error("duplicate-address", format!("`{address}` is listed twice"));
+            item.error(
+                "duplicate-address",
+                format!("\"{address}\" is listed twice"),
+            );
             continue;
         }
         found.push(value);
@@ -111,9 +114,11 @@ pub(super) fn decode_listeners(node: NodeReader<'_>) -> Vec<ListenSettings> {
     if let Some(first) = acme_settings.next()
         && acme_settings.any(|other| other != first)
     {
-        node.error_with_help("bad-value",
-            "the listeners say different things in `acme`",
-            "write the same `acme` at each of them: crawlgate has one account and one set of certificates",
+        node.error_with_help(
+            "bad-value",
+            "the listeners have different values of \"acme\"",
+            "write the same \"acme\" for all of them: crawlgate has one account and one set of \
+             certificates",
         );
     }
     found
@@ -122,16 +127,17 @@ pub(super) fn decode_listeners(node: NodeReader<'_>) -> Vec<ListenSettings> {
 /// A map with `address`, `tls`, `proxy_protocol`, `http2` and `redirect`. `redirect` excludes
 /// `tls`. `None` without a valid address.
 fn decode_listener(fields: &mut MapFields<'_>) -> Option<ListenSettings> {
-    fields.required_field("address", "a listener needs an `address`", None);
-    let address = fields.get("address", decode_address);
+    let address = fields
+        .required_field("address", "a listener needs an \"address\"", None)
+        .and_then(decode_address);
     let tls = fields.get("tls", decode_tls);
     if let Some((key, _)) = fields.field_with_key("redirect")
         && tls.is_some()
     {
         key.error_with_help(
             "bad-value",
-            "a listener with `tls` is where `redirect: https` leads to",
-            "put `redirect: https` on the listener for port 80",
+            "a listener with \"tls\" cannot have \"redirect: https\"",
+            "put \"redirect: https\" on the listener for port 80",
         );
     }
     Some(ListenSettings {
@@ -148,13 +154,13 @@ fn decode_listener(fields: &mut MapFields<'_>) -> Option<ListenSettings> {
 /// `https`, or `{ to: https, port: 8443 }`. `port` is the one that clients see.
 fn decode_redirect(node: NodeReader<'_>) -> Option<RedirectSettings> {
     if !node.is_map() {
-        node.word_position(&["https"], "where to lead requests")?;
+        node.word_position(&["https"], "a redirect")?;
         return Some(RedirectSettings { port: None });
     }
     node.decode_map("a map: to, port", |fields| {
-        fields.required_field("to", "a redirect needs a `to`", "write `to: https`");
-        fields.word("to", &[("https", ())], "where to lead requests");
-        let port = fields.integer("port", 1..=65_535, "the port that clients see");
+        fields.required_field("to", "a redirect needs a \"to\"", "write \"to: https\"");
+        fields.word("to", &[("https", ())], "a redirect");
+        let port = fields.integer("port", 1..=65_535, "the port that visitors see");
         RedirectSettings {
             port: port.and_then(NonZeroU16::new),
         }
@@ -167,7 +173,7 @@ fn decode_tls(node: NodeReader<'_>) -> Option<TlsSettings> {
     let tls = node.decode_map("a map: certificates, acme, min_version, hsts", |fields| {
         TlsSettings {
             certificates: fields.get_or_default("certificates", |node| {
-                decode_list(node, "a list of maps with `cert` and `key`")
+                decode_list(node, "a list of maps with \"cert\" and \"key\"")
                     .into_iter()
                     .filter_map(decode_certificate)
                     .collect()
@@ -187,8 +193,8 @@ fn decode_tls(node: NodeReader<'_>) -> Option<TlsSettings> {
     if !has_some {
         node.error_with_help(
             "missing-field",
-            "`tls` needs `certificates` or `acme`",
-            "write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`",
+            "\"tls\" needs \"certificates\" or \"acme\"",
+            "write \"certificates: [{ cert: fullchain.pem, key: privkey.pem }]\", or \"acme: yes\"",
         );
     }
     has_some.then_some(tls)
@@ -205,19 +211,17 @@ fn decode_certificate(node: NodeReader<'_>) -> Option<CertificateFiles> {
 
 /// `{ cert: FILE, key: FILE }`, each file decoded by `decode`. Reports that `name` needs a missing
 /// file.
-pub(super) fn decode_cert_and_key<T>(
+pub fn decode_cert_and_key<T>(
     node: NodeReader<'_>,
     name: &str,
     decode: fn(NodeReader<'_>) -> Option<T>,
 ) -> Option<[Option<T>; 2]> {
     node.decode_map("a map: cert, key", |fields| {
         ["cert", "key"].map(|field| {
-            fields.required_field(
-                field,
-                &format!("{name} needs `{field}`: a file in PEM"),
-                None,
-            );
-            fields.get(field, decode)
+            let message = format!("{name} needs \"{field}\": a PEM file");
+            fields
+                .required_field(field, &message, None)
+                .and_then(decode)
         })
     })
 }
@@ -231,13 +235,13 @@ fn decode_hsts(node: NodeReader<'_>) -> Option<HstsSettings> {
             subdomains: false,
         });
     }
-    node.decode_map("a map: max_age, subdomains", |fields| {
-        fields.required_field("max_age", "`hsts` needs `max_age`, like `180d`", None);
-        HstsSettings {
-            max_age: fields.get("max_age", max_age).unwrap_or_default(),
-            subdomains: fields
-                .get("subdomains", NodeReader::boolean)
-                .unwrap_or_default(),
-        }
+    node.decode_map("a map: max_age, subdomains", |fields| HstsSettings {
+        max_age: fields
+            .required_field("max_age", "\"hsts\" needs \"max_age\", like \"180d\"", None)
+            .and_then(max_age)
+            .unwrap_or_default(),
+        subdomains: fields
+            .get("subdomains", NodeReader::boolean)
+            .unwrap_or_default(),
     })
 }

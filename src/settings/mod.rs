@@ -19,6 +19,7 @@ mod store;
 mod values;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
+pub use address::{AddressError, parse_listen_address};
 pub use client_address::ClientAddress;
 pub use decisions::{DecisionSettings, ListenAddress};
 pub use decode::decode_settings;

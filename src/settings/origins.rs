@@ -15,12 +15,12 @@ use crate::crawlers::{CrawlerIndex, Registry};
 use crate::yaml::{MapFields, NodeReader, NodeValue};
 use std::ops::RangeInclusive;
 
-const ORIGIN_FIELDS: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
-                   connections, crawlers, exempt, queue";
+const ORIGIN_FIELDS: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, \
+                             tls, health, ejection, connections, crawlers, exempt, queue";
 
 /// A URL, a list of URLs, or a list of maps with hosts and servers. All URLs together are one
 /// origin, the last one, for every other host. Reports two origins for the same host and path.
-pub(super) fn decode_origins(node: NodeReader<'_>) -> Vec<OriginSettings> {
+pub fn decode_origins(node: NodeReader<'_>) -> Vec<OriginSettings> {
     let mut origins: Vec<OriginSettings> = Vec::new();
     let mut bare: Vec<ServerSettings> = Vec::new();
     let wanted = "the URL of a server, like http://127.0.0.1:3000";
@@ -51,7 +51,7 @@ pub(super) fn decode_origins(node: NodeReader<'_>) -> Vec<OriginSettings> {
         {
             node.error(
                 "duplicate-origin",
-                "URLs and an origin without `hosts` are both for all other hosts",
+                "a URL and an origin without \"hosts\" are both for all other hosts",
             );
         }
         origins.push(OriginSettings {
@@ -67,12 +67,12 @@ pub(super) fn decode_origins(node: NodeReader<'_>) -> Vec<OriginSettings> {
 fn common_host_and_path(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
     let path = first_common(&one.paths, &other.paths)?;
     let host = match first_common(&one.hosts, &other.hosts)? {
-        "" => "every other host".to_owned(),
-        host => format!("`{host}`"),
+        "" => "all other hosts".to_owned(),
+        host => format!("\"{host}\""),
     };
     Some(match path {
         "" => host,
-        path => format!("`{path}` of {host}"),
+        path => format!("\"{path}\" of {host}"),
     })
 }
 
@@ -96,7 +96,7 @@ fn decode_origin(fields: &mut MapFields<'_>) -> Option<OriginSettings> {
         host: fields.get("host", decode_authority),
         resolvers: fields.get_or_default("resolvers", decode_resolvers),
         balance: fields
-            .variant("balance", "a way to choose a server")
+            .variant("balance", "a value of \"balance\"")
             .unwrap_or_default(),
         timeouts: fields.section(
             "timeouts",
@@ -118,8 +118,8 @@ fn decode_origin(fields: &mut MapFields<'_>) -> Option<OriginSettings> {
         decoder.error_with_help(
             "missing-field",
             fields.span,
-            "an origin needs `servers`",
-            "write `servers: http://127.0.0.1:3000`",
+            "an origin needs \"servers\"",
+            "write \"servers: http://127.0.0.1:3000\"",
         );
         return None;
     }
@@ -128,16 +128,17 @@ fn decode_origin(fields: &mut MapFields<'_>) -> Option<OriginSettings> {
     {
         key.error_with_help(
             "bad-value",
-            "`tls` is for servers with https, and this origin has none",
-            "write `https://` in the URLs of its servers, or remove `tls`",
+            "\"tls\" is for servers with https, but this origin has none",
+            "write \"https://\" in the URLs of its servers, or remove \"tls\"",
         );
     }
     if servers.iter().all(|server| server.is_backup) {
         decoder.error_with_help(
             "no-server",
             fields.span,
-            "every server of this origin is a backup",
-            "leave `backup` out of at least one: backups are used only while no other server is up",
+            "all servers of this origin are backups",
+            "remove \"backup\" from at least one: a backup gets requests only while no other \
+             server is up",
         );
     }
     Some(origin)
@@ -152,7 +153,7 @@ fn decode_hosts(node: NodeReader<'_>) -> Vec<String> {
         (
             "bad-host",
             "is not a host name",
-            "write `shop.example` or `\"*.shop.example\"`, without scheme and port",
+            "write \"shop.example\" or \"*.shop.example\", without scheme and port",
         ),
     )
 }
@@ -165,8 +166,8 @@ fn decode_paths(node: NodeReader<'_>) -> Vec<String> {
         |path| parse_plain_path(path, b"?#*"),
         (
             "bad-path",
-            "is not the beginning of a path",
-            "write `/api/`: every path that begins so is meant; `*` and queries are not for this list",
+            "cannot begin a path",
+            "write \"/api/\" for all paths that begin with it, without \"*\" and query",
         ),
     )
 }
@@ -182,7 +183,7 @@ fn parse_plain_path(text: &str, without: &[u8]) -> Option<String> {
 
 /// One value or a list of distinct values. `wanted` is for messages, `id` is the error for a
 /// duplicate, and `mistake` the error for a value that `parse` rejects. Leaves out mistakes.
-fn decode_distinct(
+pub fn decode_distinct(
     node: NodeReader<'_>,
     [wanted, id]: [&'static str; 2],
     parse: fn(&str) -> Option<String>,
@@ -194,7 +195,7 @@ fn decode_distinct(
             continue;
         };
         if found.contains(&value) {
-            item.error(id, format!("`{value}` is listed twice"));
+            item.error(id, format!("\"{value}\" is listed twice"));
         } else {
             found.push(value);
         }
@@ -222,8 +223,8 @@ fn decode_server(node: NodeReader<'_>) -> Option<ServerSettings> {
     node.decode_map("a map: url, weight, backup", |fields| {
         fields.required_field(
             "url",
-            "a server needs `url`",
-            "write `url: http://127.0.0.1:3000`",
+            "a server needs \"url\"",
+            "write \"url: http://127.0.0.1:3000\"",
         );
         let url = fields.located("url", decode_server_address);
         Some(ServerSettings {
@@ -264,17 +265,20 @@ fn decode_origin_tls(node: NodeReader<'_>) -> Option<OriginTls> {
     node.decode_map("a map: ca, server_name, client", |fields| OriginTls {
         ca: fields.get("ca", decode_tls_file),
         server_name: fields.get("server_name", |node| {
-            node.parse_with("the name in the servers' certificates",
+            node.parse_with(
+                "the name in the servers' certificates",
                 normalize_host,
                 (
                     "bad-host",
                     "is not a host name",
-                    "write the name that is in the certificates, like `app.internal`, without scheme and port",
+                    "write the name in the certificates, like \"app.internal\", without scheme \
+                     and port",
                 ),
             )
         }),
         client: fields.get("client", |node| {
-            let [certificate, key] = super::listen::decode_cert_and_key(node, "a client certificate", decode_tls_file)?;
+            let [certificate, key] =
+                super::listen::decode_cert_and_key(node, "a client certificate", decode_tls_file)?;
             Some([certificate?, key?])
         }),
     })
@@ -295,8 +299,8 @@ fn decode_ejection(node: NodeReader<'_>) -> Option<EjectionSettings> {
     {
         node.error_with_help(
             "bad-value",
-            format!("`{text}` is neither `off` nor a map"),
-            "write `off`, or `{ failures: 3, for: 10s, most: 5m }`",
+            format!("\"{text}\" is neither \"off\" nor a map"),
+            "write \"off\", or \"{ failures: 3, for: 10s, most: 5m }\"",
         );
         return None;
     }
@@ -321,8 +325,8 @@ fn decode_ejection(node: NodeReader<'_>) -> Option<EjectionSettings> {
             match fields.field("most") {
                 Some(node) => node.error_with_help(
                     "bad-value",
-                    "`most` is shorter than `for`",
-                    "`for` is how long the first ejection lasts, `most` how long the longest",
+                    "\"most\" is shorter than \"for\"",
+                    "\"for\" is the length of the first ejection, \"most\" that of the longest",
                 ),
                 None => ejection.max_time = ejection.initial_time,
             }
@@ -348,8 +352,8 @@ fn decode_capacity(fields: &mut MapFields<'_>) -> Option<CapacitySettings> {
         {
             key.error_with_help(
                 "missing-field",
-                format!("`{name}` needs `connections`"),
-                "write `connections: 100`: so many requests are in flight on each server at most",
+                format!("\"{name}\" needs \"connections\""),
+                "write \"connections: 100\": at most so many requests at once go to each server",
             );
         }
     }
@@ -362,8 +366,11 @@ fn decode_capacity(fields: &mut MapFields<'_>) -> Option<CapacitySettings> {
             fields.decoder.error_with_help(
                 "bad-value",
                 crawlers.span,
-                "`crawlers` is more than `connections`",
-                format!("`crawlers` is a part of the {most} places of each server"),
+                "\"crawlers\" is more than \"connections\"",
+                format!(
+                    "\"crawlers\" is the part of the {most} places of each server that \
+                         crawlers may use"
+                ),
             );
         }
     }
@@ -390,8 +397,9 @@ fn decode_exempt_crawlers(node: NodeReader<'_>) -> Vec<CrawlerIndex> {
         |text| Registry::builtin().find(text),
         (
             "unknown-crawler",
-            "is no crawler of the registry",
-            "`crawlgate crawlers` lists the tokens; only a crawler that can be verified is exempt",
+            "is not a known crawler",
+            "\"crawlgate crawlers\" lists the tokens; only crawlers that can be verified are \
+             exempt",
         ),
     )
 }
@@ -400,13 +408,13 @@ fn decode_exempt_crawlers(node: NodeReader<'_>) -> Vec<CrawlerIndex> {
 fn decode_health(node: NodeReader<'_>) -> Option<HealthSettings> {
     let wanted = "a map: path, host, every, timeout, unhealthy_after, healthy_after, status";
     node.decode_map(wanted, |fields| {
-        fields.required_field(
+        let path = fields.required_field(
             "path",
-            "`health` needs `path`",
-            "write `path: /healthz`: what crawlgate asks each server for",
+            "\"health\" needs \"path\"",
+            "write \"path: /healthz\": the path that crawlgate requests from each server",
         );
-        let mut health =
-            HealthSettings::for_path(fields.get("path", decode_health_path).unwrap_or_default());
+        let path = path.and_then(decode_health_path);
+        let mut health = HealthSettings::for_path(path.unwrap_or_default());
         health.host = fields.get("host", decode_host);
         fields.get_into(
             "every",
@@ -441,19 +449,21 @@ fn decode_health_path(node: NodeReader<'_>) -> Option<String> {
         (
             "bad-path",
             "is not a path",
-            "write `/healthz`; other characters than those of ASCII are written as %C3%A4",
+            "write a path, like \"/healthz\"; percent-encode characters outside ASCII, like %C3%A4",
         ),
     )
 }
 
 /// A host with an optional port.
 fn decode_authority(node: NodeReader<'_>) -> Option<String> {
-    node.parse_with("the Host that the servers want",
+    node.parse_with(
+        "the Host that the servers expect",
         normalize_authority,
         (
             "bad-host",
-            "is not a host with or without a port",
-            "write `app.example`, `app.example:8080` or `\"[2001:db8::1]:8080\"`, without scheme, path and `*`",
+            "is not a host, with or without a port",
+            "write \"app.example\", \"app.example:8080\" or \"[2001:db8::1]:8080\", without \
+             scheme, path and \"*\"",
         ),
     )
 }
@@ -465,7 +475,7 @@ fn decode_host(node: NodeReader<'_>) -> Option<String> {
         (
             "bad-host",
             "is not a host name",
-            "write `shop.example`, without scheme, port and `*`",
+            "write \"shop.example\", without scheme, port and \"*\"",
         ),
     )
 }
@@ -489,7 +499,7 @@ fn statuses_within(
                 (first <= last && bounds.contains(&first) && bounds.contains(&last))
                     .then_some(first..=last)
             },
-            ("bad-value", "is not a status that is accepted here", &help),
+            ("bad-value", "is not a valid status", &help),
         ))
     }
 }

@@ -65,16 +65,16 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-const BAD_SCHEME: &str = "it begins with `redis://`, or `rediss://` for TLS";
-const BAD_HOST: &str = "the host or port cannot be read";
-const BAD_CREDENTIALS: &str = "the user or password cannot be read; write bytes that have a meaning in URLs as %40 for @, \
-                           %3A for :, %2F for /";
+const BAD_SCHEME: &str = "it must begin with \"redis://\", or with \"rediss://\" for TLS";
+const BAD_HOST: &str = "its host or port is not valid";
+const BAD_CREDENTIALS: &str = "its user or password is not valid; write characters with a meaning \
+                               in URLs as %40 for @, %3A for :, %2F for /";
 const BAD_DATABASE: &str =
-    "what follows the port is the number of a database, as in `redis://10.0.0.5:6379/0`";
+    "only the number of a database may follow the port, as in \"redis://10.0.0.5:6379/0\"";
 
 /// `redis://10.0.0.5`, or `{ url: rediss://user@10.0.0.5:6379/0, password_file: FILE, ca: FILE,
 /// prefix: "crawlgate:" }`. Two passwords, a user without one, and `ca` without TLS are mistakes.
-pub(super) fn decode_store(node: NodeReader<'_>) -> Option<StoreSettings> {
+pub fn decode_store(node: NodeReader<'_>) -> Option<StoreSettings> {
     if !node.is_map() {
         return Some(StoreSettings {
             url: decode_url(node)?,
@@ -84,12 +84,12 @@ pub(super) fn decode_store(node: NodeReader<'_>) -> Option<StoreSettings> {
         });
     }
     let store = node.decode_map("a map: url, password_file, ca, prefix", |fields| {
-        fields.required_field(
+        let url = fields.required_field(
             "url",
-            "`store` needs `url`: where the Valkey or Redis is",
-            "write `url: \"redis://10.0.0.5:6379/0\"`",
+            "\"store\" needs \"url\": the address of Valkey or Redis",
+            "write \"url: 'redis://10.0.0.5:6379/0'\"",
         );
-        let url = fields.get("url", decode_url);
+        let url = url.and_then(decode_url);
         Some(StoreSettings {
             password_file: fields.get("password_file", decode_path),
             ca: fields.get("ca", decode_path),
@@ -104,22 +104,22 @@ pub(super) fn decode_store(node: NodeReader<'_>) -> Option<StoreSettings> {
     if url.password.is_some() && has_file {
         node.error_with_help(
             "bad-value",
-            "`store` has two passwords: one in `url`, one in `password_file`",
-            "leave one of them out",
+            "\"store\" has two passwords: one in \"url\", one in \"password_file\"",
+            "remove one of them",
         );
     }
     if url.user.is_some() && url.password.is_none() && !has_file {
         node.error_with_help(
             "missing-field",
-            "`store` names a user and no password",
-            "name a file with the password in `password_file`",
+            "\"store\" has a user but no password",
+            "name a file with the password in \"password_file\"",
         );
     }
     if store.ca.is_some() && !url.tls {
         node.error_with_help(
             "bad-value",
-            "`ca` is for TLS, and the URL begins with `redis://`",
-            "write `rediss://`, or leave `ca` out",
+            "\"ca\" is for TLS, but the URL begins with \"redis://\"",
+            "write \"rediss://\", or omit \"ca\"",
         );
     }
     Some(store)
@@ -128,7 +128,7 @@ pub(super) fn decode_store(node: NodeReader<'_>) -> Option<StoreSettings> {
 /// The prefix of every key: 1 to 64 ASCII characters that have no meaning in patterns of keys.
 fn decode_prefix(node: NodeReader<'_>) -> Option<String> {
     node.parse_with(
-        "a text that every key begins with",
+        "a beginning for all keys",
         |text| {
             // A cluster hashes only the part of a key in braces.
             let is_prefix = (1..=MAX_PREFIX).contains(&text.len())
@@ -139,8 +139,8 @@ fn decode_prefix(node: NodeReader<'_>) -> Option<String> {
         },
         (
             "bad-value",
-            "cannot begin the keys of crawlgate",
-            "write 1 to 64 letters, digits and marks like `crawlgate:` or `shop-edge:`",
+            "cannot be the beginning of crawlgate's keys",
+            "write 1 to 64 letters, digits and marks like \"crawlgate:\" or \"shop-edge:\"",
         ),
     )
 }
@@ -152,8 +152,9 @@ fn decode_url(node: NodeReader<'_>) -> Option<StoreUrl> {
         .map_err(|mistake| {
             node.error_with_help(
                 "bad-value",
-                format!("this is not the URL of a Valkey or Redis: {mistake}"),
-                "write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS",
+                format!("this is not a URL of Valkey or Redis: {mistake}"),
+                "write \"redis://10.0.0.5:6379/0\", or \"rediss://user@store.example:6379/0\" for \
+                 TLS",
             );
         })
         .ok()

@@ -51,7 +51,11 @@ pub fn duration_within(
 ) -> impl FnOnce(NodeReader<'_>) -> Option<Duration> {
     move |node| {
         let help = format!("from {:?} to {:?}", bounds.start(), bounds.end());
-        node.duration_within(bounds, "this duration is out of bounds", Some(&help))
+        node.duration_within(
+            bounds,
+            "this duration is too short or too long",
+            Some(&help),
+        )
     }
 }
 

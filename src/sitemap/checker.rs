@@ -1,14 +1,14 @@
 //! [`SitemapChecker`] judges the URLs of sitemaps by the rules of their sites, as the search
 //! crawlers of the registry read them, and with `fetch_until` asks their servers for them.
 
-use super::fetch::{FetchOutcome, fetch_urls};
+use super::fetch::fetch_urls;
 use super::lints;
-use super::parse::{PlaceFinder, Sitemap};
+use super::parse::{PlaceFinder, Sitemap, shown};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, RobotsObedience};
 use crate::heads::likely_content_type;
 use crate::policy::site::{GoogleParsing, SEARCH_ENGINES};
 use crate::policy::{Kind, Site, Snapshot, Verdict};
-use crate::printable::{join, truncate};
+use crate::printable::join;
 use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow};
 use crate::time::Timestamp;
 use crate::verdict::{Behaviour, DecisionScratch, RequestToJudge, decide_for, rule_location};
@@ -20,8 +20,6 @@ use std::time::Instant;
 const MAX_PER_KIND: usize = 100;
 /// How many crawlers a finding names.
 const MAX_NAMED: usize = 2;
-/// The most bytes of a URL in a finding.
-const MAX_SHOWN_BYTES: usize = 300;
 
 /// Checks sitemaps against the sites of a snapshot.
 pub struct SitemapChecker<'a> {
@@ -79,29 +77,24 @@ impl<'a> SitemapChecker<'a> {
     /// The findings about the URLs of a sitemap, in their order. At most 100 of each kind are
     /// listed.
     pub fn check(&mut self, sitemap: &Sitemap) -> Diagnostics {
-        let mut outcomes = Vec::new();
+        let mut fetched = Vec::new();
         if let Some(until) = self.fetch_until {
             let urls = sitemap.urls.iter();
             let on_sites = urls.map(|listed| {
                 let is_on_site = self.find_site(&listed.url).is_ok();
                 is_on_site.then_some(listed.url.as_str())
             });
-            outcomes = fetch_urls(&on_sites.collect::<Vec<_>>(), until);
+            fetched = fetch_urls(&on_sites.collect::<Vec<_>>(), until);
         }
-        let mut outcomes = outcomes.into_iter();
+        let mut fetched = fetched.into_iter();
         let mut places = PlaceFinder::new(&sitemap.text);
         let mut findings = LimitedFindings::default();
         for listed in &sitemap.urls {
-            let outcome = outcomes.next().flatten();
             let found = match self.find_site(&listed.url) {
                 Err(finding) => vec![*finding],
-                Ok(place) => {
-                    let mut found = self.judge(&listed.url, &place);
-                    found.extend(outcome.and_then(|outcome| fetch_finding(&listed.url, outcome)));
-                    found
-                }
+                Ok(place) => self.judge(&listed.url, &place),
             };
-            for finding in found {
+            for finding in found.into_iter().chain(fetched.next().flatten()) {
                 findings.push(Diagnostic {
                     span: Some(places.find(listed.range.clone())),
                     ..finding
@@ -116,8 +109,8 @@ impl<'a> SitemapChecker<'a> {
         let absolute =
             AbsoluteUrl::parse(url.as_bytes()).filter(|absolute| absolute.default_port().is_some());
         let Some(absolute) = absolute else {
-            let message = format!("{} is no absolute URL", shown(url));
-            let help = "write it whole, with `https://` and the host";
+            let message = format!("{} is not an absolute URL", shown(url));
+            let help = "write the full URL, with \"https://\" and the host";
             let finding = lints::URL_RELATIVE.finding(None, message).help(help);
             return Err(finding.into());
         };
@@ -129,9 +122,8 @@ impl<'a> SitemapChecker<'a> {
                 target: absolute.rest,
             }),
             None => {
-                let message = format!("{} is on a host that no checked site has", shown(url));
-                let help =
-                    "list only URLs of the site's own hosts: search engines ignore the others";
+                let message = format!("no checked site has the host of {}", shown(url));
+                let help = "list only URLs of the site's own hosts: search engines ignore others";
                 let finding = lints::URL_OTHER_HOST.finding(None, message).help(help);
                 Err(finding.into())
             }
@@ -163,7 +155,7 @@ impl<'a> SitemapChecker<'a> {
                 .iter_mut()
                 .map(|(location, crawlers)| format!("for {} by {location}", named(crawlers)));
             let message = format!("{} is disallowed {}", shown(url), join(reasons, ", "));
-            let help = "take the URL out of the sitemap, or allow its path";
+            let help = "remove the URL from the sitemap, or allow its path";
             found.push(lints::URL_DISALLOWED.finding(None, message).help(help));
         }
         found.extend(self.noindex_finding(url, place));
@@ -181,12 +173,12 @@ impl<'a> SitemapChecker<'a> {
             .into_iter()
             .find(|engine| lines.tags.effective(engine).forbids_indexing_at(self.now))?;
         let message = format!(
-            "{} has the tags `{}` by {}: {engine} does not index it",
+            "{} has the tags \"{}\" by {}: {engine} does not index it",
             shown(url),
-            lines.lines.join("`, `"),
+            lines.lines.join("\", \""),
             site.policy.source.name
         );
-        let help = "take the URL out of the sitemap, or remove the tag";
+        let help = "remove the URL from the sitemap, or remove the tag";
         Some(lints::URL_NOINDEX.finding(None, message).help(help))
     }
 }
@@ -243,42 +235,6 @@ fn named(crawlers: &mut [&str]) -> String {
         text.push_str(&format!(" and {} more", crawlers.len() - MAX_NAMED));
     }
     text
-}
-
-/// The finding about the answer to a URL, unless it is a page.
-fn fetch_finding(url: &str, outcome: FetchOutcome) -> Option<Diagnostic> {
-    let url = shown(url);
-    let (lint, message, help) = match outcome {
-        FetchOutcome::Found => return None,
-        FetchOutcome::Redirects { to } => (
-            lints::URL_REDIRECTS,
-            format!("{url} redirects to {}", shown(&to)),
-            "list the URL that it redirects to",
-        ),
-        FetchOutcome::Missing(status) => (
-            lints::URL_MISSING,
-            format!("{url} answers {status}"),
-            "take the URL out of the sitemap",
-        ),
-        FetchOutcome::Failing(reason) => (
-            lints::URL_FAILING,
-            format!("{url} gives no page: {reason}"),
-            "search engines fetch fewer pages of a site whose pages fail",
-        ),
-        FetchOutcome::Unfetched => (
-            lints::URL_UNFETCHED,
-            format!("{url} was not requested: the time for all URLs was over"),
-            "check fewer sitemaps at a time with --fetch",
-        ),
-    };
-    Some(lint.finding(None, message).help(help))
-}
-
-/// A URL as findings show it.
-pub fn shown(url: &str) -> String {
-    let start = truncate(url, MAX_SHOWN_BYTES);
-    let end = if start.len() < url.len() { "..." } else { "" };
-    format!("`{start}{end}`")
 }
 
 /// Findings of one file, of which [`MAX_PER_KIND`] of each kind are listed.

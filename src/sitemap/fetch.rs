@@ -1,6 +1,9 @@
 //! [`fetch_urls`] requests the URLs of a sitemap, four at a time, and follows no redirect.
 
+use super::lints;
+use super::parse::shown;
 use crate::download::{client_config, header_text};
+use crate::yaml::Diagnostic;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,58 +14,44 @@ const MAX_CONCURRENT: usize = 4;
 /// The limit for one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the server of a URL answered.
-#[derive(Debug, PartialEq, Eq)]
-pub enum FetchOutcome {
-    /// A page.
-    Found,
-    /// A redirect.
-    Redirects {
-        /// The value of `Location`; empty without one.
-        to: String,
-    },
-    /// 404 or 410.
-    Missing(u16),
-    /// Another status, or no answer, with the reason.
-    Failing(String),
-    /// The request did not begin in time.
-    Unfetched,
-}
-
 /// Requests each URL once: with HEAD, and again with GET if HEAD fails, which some servers do not
-/// support. No request begins after `until`. Returns the outcomes by the index of the URL; `None`
-/// where there is no URL.
-pub fn fetch_urls(urls: &[Option<&str>], until: Instant) -> Vec<Option<FetchOutcome>> {
+/// support. No request begins after `until`. Returns the findings by the index of the URL; `None`
+/// where there is no URL, and for a page.
+pub fn fetch_urls(urls: &[Option<&str>], until: Instant) -> Vec<Option<Diagnostic>> {
     let next = AtomicUsize::new(0);
     let work = || {
         let client = Agent::new_with_config(client_config(TIMEOUT).build());
-        let mut outcomes = Vec::new();
+        let mut findings = Vec::new();
         loop {
             let index = next.fetch_add(1, Relaxed);
             match urls.get(index) {
-                None => return outcomes,
+                None => return findings,
                 Some(None) => {}
-                Some(Some(_)) if Instant::now() >= until => {
-                    outcomes.push((index, FetchOutcome::Unfetched));
-                }
-                Some(Some(url)) => outcomes.push((index, fetch(&client, url))),
+                Some(Some(url)) => findings.push((index, fetch(&client, url, until))),
             }
         }
     };
-    let mut all: Vec<Option<FetchOutcome>> = urls.iter().map(|_| None).collect();
+    let mut all: Vec<Option<Diagnostic>> = urls.iter().map(|_| None).collect();
     thread::scope(|scope| {
         let threads: Vec<_> = (0..MAX_CONCURRENT).map(|_| scope.spawn(work)).collect();
-        for (index, outcome) in threads
+        for (index, finding) in threads
             .into_iter()
             .flat_map(|thread| thread.join().unwrap_or_default())
         {
-            all[index] = Some(outcome);
+            all[index] = finding;
         }
     });
     all
 }
 
-fn fetch(client: &Agent, url: &str) -> FetchOutcome {
+/// The finding about the answer to a URL, unless it is a page.
+fn fetch(client: &Agent, url: &str, until: Instant) -> Option<Diagnostic> {
+    let shown_url = shown(url);
+    if Instant::now() >= until {
+        let message = format!("{shown_url} was not requested: the time for all URLs ran out");
+        let help = "check fewer sitemaps at a time with --fetch";
+        return Some(lints::URL_UNFETCHED.finding(None, message).help(help));
+    }
     let answered = client.head(url).call().and_then(|response| {
         if response.status().as_u16() < 400 {
             Ok(response)
@@ -70,16 +59,34 @@ fn fetch(client: &Agent, url: &str) -> FetchOutcome {
             client.get(url).call()
         }
     });
-    let response = match answered {
-        Ok(response) => response,
-        Err(error) => return FetchOutcome::Failing(error.to_string()),
+    let status = answered.as_ref().map(|response| response.status().as_u16());
+    let (lint, message, help) = match (status, &answered) {
+        (Ok(200..=299), _) => return None,
+        (Ok(300..=399), Ok(response)) => {
+            let target = header_text(response, "location").unwrap_or_default();
+            (
+                lints::URL_REDIRECTS,
+                format!("redirects to {}", shown(&target)),
+                "list the URL of the redirect's target",
+            )
+        }
+        (Ok(status @ (404 | 410)), _) => (
+            lints::URL_MISSING,
+            format!("answers {status}"),
+            "remove the URL from the sitemap",
+        ),
+        (status, _) => {
+            let reason = match status {
+                Ok(status) => format!("it answers {status}"),
+                Err(error) => error.to_string(),
+            };
+            (
+                lints::URL_FAILING,
+                format!("failed: {reason}"),
+                "search engines fetch fewer pages of a site with failing pages",
+            )
+        }
     };
-    match response.status().as_u16() {
-        200..=299 => FetchOutcome::Found,
-        300..=399 => FetchOutcome::Redirects {
-            to: header_text(&response, "location").unwrap_or_default(),
-        },
-        status @ (404 | 410) => FetchOutcome::Missing(status),
-        status => FetchOutcome::Failing(format!("it answers {status}")),
-    }
+    let message = format!("{shown_url} {message}");
+    Some(lint.finding(None, message).help(help))
 }

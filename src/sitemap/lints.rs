@@ -1,52 +1,68 @@
-//! What can be wrong with a sitemap: the ids of findings and how grave they are. `docs/lints.md`
-//! has a section for each.
+//! What can be wrong with the URLs of a sitemap. As in `policy/lint/catalogue`, the comment on a
+//! lint is its explanation.
 
-use crate::policy::lint::Lint;
-use crate::yaml::Severity;
+use crate::policy::lint::{Lint, lints};
 
-/// A file that is no sitemap, or beyond a limit.
-pub const SITEMAP_UNREADABLE: Lint = error("sitemap-unreadable");
-/// A URL that search crawlers may not fetch.
-pub const URL_DISALLOWED: Lint = error("sitemap-url-disallowed");
-/// A URL whose tags keep it out of the index.
-pub const URL_NOINDEX: Lint = warning("sitemap-url-noindex");
-/// A URL on a host of no site.
-pub const URL_OTHER_HOST: Lint = warning("sitemap-url-other-host");
-/// A URL that is not absolute.
-pub const URL_RELATIVE: Lint = warning("sitemap-url-relative");
-/// A URL that redirects.
-pub const URL_REDIRECTS: Lint = warning("sitemap-url-redirects");
-/// A URL with the status 404 or 410.
-pub const URL_MISSING: Lint = warning("sitemap-url-missing");
-/// A URL with another error, or without an answer.
-pub const URL_FAILING: Lint = warning("sitemap-url-failing");
-/// A URL that was not requested, because time ran out.
-pub const URL_UNFETCHED: Lint = warning("sitemap-url-unfetched");
-
-/// All of them, in the order of `docs/lints.md`.
-#[cfg(any(test, feature = "internals"))]
-pub const LINTS: &[Lint] = &[
-    SITEMAP_UNREADABLE,
-    URL_DISALLOWED,
-    URL_NOINDEX,
-    URL_OTHER_HOST,
-    URL_RELATIVE,
-    URL_REDIRECTS,
-    URL_MISSING,
-    URL_FAILING,
-    URL_UNFETCHED,
-];
-
-const fn error(id: &'static str) -> Lint {
-    Lint {
-        id,
-        severity: Severity::Error,
-    }
-}
-
-const fn warning(id: &'static str) -> Lint {
-    Lint {
-        id,
-        severity: Severity::Warning,
-    }
+lints! {
+    /// Search engines cannot read a file as a sitemap. The finding says why: it is not XML or a
+    /// list of URLs, has more than 50,000 URLs or 50 MiB unpacked, is UTF-16, or has a document
+    /// type.
+    ///
+    /// Fix: correct what the finding names.
+    ///
+    /// In an index this is also the finding for a sitemap that is missing, for the index itself,
+    /// for another index, and for sitemaps after the first 100.
+    SITEMAP_UNREADABLE: Error "sitemap-unreadable";
+    /// robots.txt closes a URL of the sitemap to search crawlers. Google reports that as an error
+    /// of the sitemap. The finding names the crawlers, and the line of the policy or of the
+    /// robots.txt.
+    ///
+    /// Fix: remove the URL from the sitemap, or allow its path.
+    ///
+    /// crawlgate ignores crawlers that the whole site is closed to, unless Googlebot is one.
+    URL_DISALLOWED: Error "sitemap-url-disallowed";
+    /// The policy has a noindex for Googlebot or bingbot on a URL of the sitemap. A sitemap lists
+    /// pages that search engines are to index, and the tag says the opposite.
+    ///
+    /// Fix: remove the URL from the sitemap, or remove the tag.
+    ///
+    /// The type of the page is taken from its extension.
+    URL_NOINDEX: Warning "sitemap-url-noindex";
+    /// No policy has the host of a URL, or a sitemap of an index is on another host than its index.
+    /// Search engines ignore such URLs. Often the sitemap was made on a test host.
+    ///
+    /// Fix: list only URLs of the site's own hosts.
+    ///
+    /// crawlgate neither judges nor requests these URLs. A single robots.txt without a policy does
+    /// not name its host, so its rules apply to the URLs of all hosts.
+    URL_OTHER_HOST: Warning "sitemap-url-other-host";
+    /// A URL is not absolute. Search engines do not complete it with the address of the sitemap,
+    /// but ignore it.
+    ///
+    /// Fix: write the full URL, with `https://` and the host.
+    URL_RELATIVE: Warning "sitemap-url-relative";
+    /// A URL redirects. Search engines index the target, and fetch two URLs in place of one.
+    ///
+    /// Fix: list the target of the redirect.
+    ///
+    /// Only `--fetch` finds this.
+    URL_REDIRECTS: Warning "sitemap-url-redirects";
+    /// A URL answers 404 or 410. Search engines fetch it in vain, and trust the sitemap less.
+    ///
+    /// Fix: remove the URL from the sitemap.
+    ///
+    /// Only `--fetch` finds this.
+    URL_MISSING: Warning "sitemap-url-missing";
+    /// A URL answers with another error, or not within ten seconds. The finding has the status or
+    /// the reason.
+    ///
+    /// Fix: repair the page. Search engines fetch fewer pages of a site with failing pages.
+    ///
+    /// Only `--fetch` finds this.
+    URL_FAILING: Warning "sitemap-url-failing";
+    /// A URL was not requested, because `--fetch` stops after 15 minutes. Nothing is known about
+    /// its answer.
+    ///
+    /// Fix: check fewer sitemaps at a time.
+    URL_UNFETCHED: Warning "sitemap-url-unfetched";
 }

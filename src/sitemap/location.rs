@@ -2,9 +2,9 @@
 //! or the sitemaps that it lists. The sitemaps of a file are files beside it, those of a URL are
 //! fetched from its host.
 
-use super::checker::{LimitedFindings, SitemapChecker, shown};
+use super::checker::{LimitedFindings, SitemapChecker};
 use super::lints;
-use super::parse::{MAX_BYTES, PlaceFinder, Sitemap, SitemapKind, UnreadableSitemap};
+use super::parse::{MAX_BYTES, PlaceFinder, Sitemap, SitemapKind, UnreadableSitemap, shown};
 use crate::download::{client_config, read_body};
 use crate::files::parent_directory;
 use crate::policy::lint::FileFindings;
@@ -12,6 +12,7 @@ use crate::printable::{printable_path, truncate};
 use crate::robots::{AbsoluteUrl, without_query};
 use crate::sites::policy_directory::is_link_outside;
 use crate::yaml::{Diagnostic, Diagnostics, SourceFile};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ const MAX_REDIRECTS: u32 = 5;
 const MAX_REASON_BYTES: usize = 300;
 
 /// Where a sitemap is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SitemapLocation {
     /// A file.
     File(PathBuf),
@@ -79,7 +80,7 @@ impl SitemapLocation {
             Box::new(lints::SITEMAP_UNREADABLE.finding(None, message))
         };
         let Some(absolute) = AbsoluteUrl::parse(url.as_bytes()) else {
-            let message = format!("{} is no absolute URL", shown(url));
+            let message = format!("{} is not an absolute URL", shown(url));
             return Err(lints::URL_RELATIVE.finding(None, message).into());
         };
         match self {
@@ -93,7 +94,8 @@ impl SitemapLocation {
                 });
                 if !is_of_host {
                     let message = format!("{} is on another host than its index", shown(url));
-                    let help = "an index lists only sitemaps of its own host; crawlgate does not fetch this one";
+                    let help = "an index may only list sitemaps of its own host; crawlgate does \
+                                not fetch this one";
                     let finding = lints::URL_OTHER_HOST.finding(None, message).help(help);
                     return Err(finding.into());
                 }
@@ -104,7 +106,7 @@ impl SitemapLocation {
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let file = parent_directory(own).join(name);
                 if name.is_empty() || name == ".." || !file.is_file() || is_link_outside(&file) {
-                    return Err(unreadable("has no file of its name beside the index"));
+                    return Err(unreadable("is not in the folder of the index"));
                 }
                 if own.file_name().is_some_and(|own| own == name) {
                     return Err(unreadable("is this index itself"));
@@ -139,12 +141,21 @@ pub fn check_sitemap(
     let mut findings = LimitedFindings::default();
     let mut files = Vec::new();
     let mut places = PlaceFinder::new(&sitemap.text);
-    for (number, listed) in sitemap.urls.iter().enumerate() {
-        let checked = if number < MAX_CHILDREN {
-            check_child(location, &listed.url, checker)
-        } else {
-            let message = format!("crawlgate checks {MAX_CHILDREN} sitemaps of an index");
-            Err(lints::SITEMAP_UNREADABLE.finding(None, message).into())
+    let mut read = HashSet::new();
+    for listed in &sitemap.urls {
+        let checked = match location.child(&listed.url) {
+            // `a.xml?1` and `a.xml?2` are one file.
+            Ok(child) if read.contains(&child) => continue,
+            Ok(_) if read.len() == MAX_CHILDREN => {
+                let message = format!("crawlgate checks only {MAX_CHILDREN} sitemaps of an index");
+                Err(lints::SITEMAP_UNREADABLE.finding(None, message).into())
+            }
+            Ok(child) => {
+                let checked = check_child(&child, &listed.url, checker);
+                read.insert(child);
+                checked
+            }
+            Err(finding) => Err(finding),
         };
         match checked {
             Ok(checked) => files.push(checked),
@@ -161,7 +172,7 @@ pub fn check_sitemap(
 /// Checks a sitemap of an index. A finding about its line in the index if it is no sitemap of pages
 /// that can be opened.
 fn check_child(
-    index: &SitemapLocation,
+    location: &SitemapLocation,
     url: &str,
     checker: &mut SitemapChecker<'_>,
 ) -> Result<FileFindings, Box<Diagnostic>> {
@@ -169,7 +180,6 @@ fn check_child(
         let message = format!("{}: {reason}", shown(url));
         Box::new(lints::SITEMAP_UNREADABLE.finding(None, message))
     };
-    let location = index.child(url)?;
     let file = location
         .open()
         .map_err(|error| unreadable(error.to_string()))?;
@@ -177,11 +187,11 @@ fn check_child(
         Ok(sitemap) if sitemap.kind == SitemapKind::Index => {
             Err(unreadable("an index may not list another index".to_owned()))
         }
-        Ok(sitemap) => Ok(file_findings(&location, checker.check(&sitemap))),
+        Ok(sitemap) => Ok(file_findings(location, checker.check(&sitemap))),
         Err(error) => {
             let mut diagnostics = Diagnostics::default();
             diagnostics.push(unreadable_finding(&error));
-            Ok(file_findings(&location, diagnostics))
+            Ok(file_findings(location, diagnostics))
         }
     }
 }

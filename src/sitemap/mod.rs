@@ -10,7 +10,6 @@ mod location;
 mod parse;
 
 pub use checker::SitemapChecker;
-#[cfg(any(test, feature = "internals"))]
 pub use lints::LINTS;
 pub use location::{SitemapLocation, check_sitemap};
 #[cfg(any(test, feature = "internals"))]

@@ -1,7 +1,8 @@
 //! [`Sitemap::parse`] reads an XML sitemap, an index of sitemaps or a list of URLs, plain or packed
 //! with gzip. Each URL keeps its range in the text; [`PlaceFinder`] turns ranges into lines and
-//! columns.
+//! columns. [`shown`] writes a URL in a finding.
 
+use crate::printable::truncate;
 use crate::yaml::SourceSpan;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
@@ -13,6 +14,8 @@ use std::ops::Range;
 pub const MAX_BYTES: usize = 52_428_800;
 /// The most URLs of one file (the protocol's limit).
 pub const MAX_URLS: usize = 50_000;
+/// The most bytes of a URL in a finding.
+const MAX_SHOWN_BYTES: usize = 300;
 /// How deep elements may be nested. A sitemap with extensions has five.
 const MAX_DEPTH: usize = 64;
 
@@ -59,7 +62,7 @@ pub enum SitemapError {
     Utf16,
     #[error("it is not UTF-8 from byte {at}")]
     NotUtf8 { at: usize },
-    #[error("it has a document type, and crawlgate expands no entities; remove it")]
+    #[error("it has a document type; crawlgate does not expand entities, so remove it")]
     DocumentType { at: usize },
     #[error("it is not well-formed XML: {reason}")]
     Xml { at: usize, reason: String },
@@ -273,7 +276,7 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), SitemapError> {
             Event::CData(part) => push(&mut current, &part),
             Event::GeneralRef(reference) => push(&mut current, &resolve(&reference, at)?),
             Event::Eof if !path.is_empty() => {
-                return Err(xml(at, "it ends amid an element"));
+                return Err(xml(at, "it ends inside an element"));
             }
             Event::Eof => break,
             _ => {}
@@ -333,7 +336,7 @@ fn resolve(reference: &BytesRef<'_>, at: usize) -> Result<Cow<'static, str>, Sit
         Some(text) => Ok(Cow::Borrowed(text)),
         None => Err(xml(
             at,
-            format!("&{name}; is no entity of XML; write & as &amp;"),
+            format!("&{name}; is not an entity of XML; write & as &amp;"),
         )),
     }
 }
@@ -343,6 +346,13 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     let part = text.get(range.clone()).unwrap_or_default();
     let start = range.start + (part.len() - part.trim_start().len());
     start..start + part.trim().len()
+}
+
+/// A URL as findings show it.
+pub fn shown(url: &str) -> String {
+    let start = truncate(url, MAX_SHOWN_BYTES);
+    let end = if start.len() < url.len() { "..." } else { "" };
+    format!("\"{start}{end}\"")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use super::default_sites::{DefaultSite, hosts_without_site};
 use super::origins::OriginFiles;
 use super::pauses::{PauseError, PauseRequest};
-use super::policy_directory::PolicyText;
+use super::policy_directory::{PolicyText, policy_path};
 use super::policy_file::{
     ActivePolicy, CompiledPolicy, PolicyFile, PolicySource, ReloadOutcome, SiteCompiler,
 };
@@ -130,7 +130,8 @@ impl SiteCatalog {
         if !unclaimed.is_empty() {
             tracing::warn!(
                 hosts = %unclaimed.join(", "),
-                "a policy is in force now, and none is for these hosts: crawlgate forwards their requests and observes no crawler there"
+                "there are policies now, but none for these hosts: crawlgate forwards their requests and watches no \
+                 crawler there"
             );
         }
         for site in sites {
@@ -183,7 +184,8 @@ impl SiteCatalog {
                 }
                 // Unlikely: loading a policy compiles all of its stages.
                 Err(error) => {
-                    tracing::error!(site = %site.name, %error, "the next stage of `retire` cannot be compiled: the site stays as it is");
+                    tracing::error!(site = %site.name, %error, "the next stage of \"retire\" is not valid: the site \
+                        stays as it is");
                 }
             }
         }
@@ -359,6 +361,7 @@ impl SiteCatalog {
     pub fn file_status(&self, is_readable: bool) -> Vec<SiteStatus> {
         let with_files = self.files.iter().map(|(site, file)| SiteStatus {
             site: site.clone(),
+            file: policy_path(&file.text),
             reload_ok: is_readable && file.is_active(),
             removed: file.is_missing(),
             last_good_copy: file.source() == Some(PolicySource::Store),

@@ -63,14 +63,14 @@ impl HostConflict {
             Some(claimed) => Diagnostic::error(
                 "host-taken",
                 claimed.span,
-                format!("the site `{owner}` already has the host {}", claimed.value),
+                format!("the site {owner} already has the host {}", claimed.value),
             )
             .help("a host belongs to one site: remove it from one of the two files"),
             None => Diagnostic::whole_file(
                 "host-taken",
-                format!("the site `{owner}` already has every other host"),
+                format!("the site {owner} already has every other host"),
             )
-            .help("only one policy may leave out `hosts`"),
+            .help("only one policy may leave out \"hosts\""),
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::policy::Site;
 use crate::policy::origin::{OriginAvailability, OriginCopyState, OriginRobotsTxt};
 use crate::publications::{PublicationLog, pattern_covers};
 use crate::time::{Timestamp, rfc3339};
+use OriginAvailability::{Available, Awaited};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub const MAX_ORIGIN_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The state of an origin's robots.txt without a copy, awaited since this moment.
 pub fn awaited_origin(since: Timestamp) -> OriginAvailability {
-    OriginAvailability::Awaited {
+    Awaited {
         until: since.plus(MAX_ORIGIN_WAIT),
     }
 }
@@ -117,11 +118,11 @@ impl OriginFiles {
     /// The origin's file for compiling a site: its own copy, else the file for every site, else
     /// "awaited" from now on.
     pub fn for_site(&self, name: &str, now: Timestamp) -> OriginAvailability {
-        let known = self.by_site.get(name).cloned().or_else(|| {
-            self.for_every_site
-                .clone()
-                .map(OriginAvailability::Available)
-        });
+        let known = self
+            .by_site
+            .get(name)
+            .cloned()
+            .or_else(|| self.for_every_site.clone().map(Available));
         known.unwrap_or_else(|| awaited_origin(now))
     }
 
@@ -146,9 +147,7 @@ impl OriginFiles {
             return None;
         }
         match last.and_then(|last| self.by_site.get(site_name_from_log(last))) {
-            Some(OriginAvailability::Available(file)) => {
-                Some(OriginAvailability::Available(file.clone()))
-            }
+            Some(Available(file)) => Some(Available(file.clone())),
             // The request host belonged to this site before, or the former request host still does:
             // its copy is better than none until another comes.
             _ if log.had_host(&own, host.as_ref())
@@ -157,11 +156,8 @@ impl OriginFiles {
                 None
             }
             // The copy under this name is of another host.
-            _ => matches!(
-                self.by_site.get(&site.name),
-                Some(OriginAvailability::Available(_))
-            )
-            .then(|| awaited_origin(now)),
+            _ => matches!(self.by_site.get(&site.name), Some(Available(_)))
+                .then(|| awaited_origin(now)),
         }
     }
 
@@ -188,10 +184,7 @@ impl OriginFiles {
         match &site.origin {
             _ if !site.policy.reads_origin() => drop(self.by_site.remove(&name)),
             Some(file) => self.insert(&name, file.clone()),
-            None if matches!(
-                self.by_site.get(&name),
-                Some(OriginAvailability::Awaited { .. })
-            ) => {}
+            None if matches!(self.by_site.get(&name), Some(Awaited { .. })) => {}
             // The site was not compiled with the copy under its name: that is of another host.
             None => drop(self.by_site.insert(name, awaited_origin(now))),
         }
@@ -199,15 +192,14 @@ impl OriginFiles {
 
     /// Sets the copy of a site.
     pub fn insert(&mut self, name: &str, file: Arc<OriginRobotsTxt>) {
-        self.by_site
-            .insert(name.to_owned(), OriginAvailability::Available(file));
+        self.by_site.insert(name.to_owned(), Available(file));
     }
 
     /// Call after the wall clock was set by so many seconds (negative: back): moves the ends of
     /// waiting by as much, at most to `MAX_ORIGIN_WAIT` from now.
     pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
         for known in self.by_site.values_mut() {
-            if let OriginAvailability::Awaited { until } = known {
+            if let Awaited { until } = known {
                 *until = Timestamp(until.0.saturating_add(by)).min(now.plus(MAX_ORIGIN_WAIT));
             }
         }

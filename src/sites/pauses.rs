@@ -12,6 +12,7 @@ use crate::policy::model::{PauseAudience, PausePolicy, PauseSchedule};
 use crate::policy::planned_pause::{DEFAULT_PAUSE_LENGTH, LONG_PAUSE, planned_pauses};
 use crate::policy::site::PauseWindow;
 use crate::time::Timestamp;
+use PauseEvent::{Ended, FirstSeen, Switched};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -41,21 +42,22 @@ pub struct PauseRequest {
 }
 
 /// Why a pause cannot be set or ended.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr, PartialEq, Eq)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PauseError {
     /// It would end at once.
-    #[error("a pause lasts at least a second; to end one, resume")]
-    Empty,
+    #[error("a pause lasts at least a second. To end one, run \"crawlgate resume\"")]
+    EmptyPause,
     /// It is long, and the request does not confirm that.
     #[error(
-        "a pause of more than 36 hours costs places in search results; add `--long` if it is meant"
+        "a pause of more than 36 hours can cost places in search results. If you want it so, add --long"
     )]
-    Long,
+    LongPause,
     /// No policy is in force.
     #[error("there is no site to pause: no policy is in force")]
     NoSite,
     /// The site does not exist.
-    #[error("there is no site `{site}`; the sites are: {}", .sites.join(", "))]
+    #[error("there is no site {site}. The sites are: {}", .sites.join(", "))]
     UnknownSite {
         /// The name that the operator gave.
         site: String,
@@ -67,12 +69,7 @@ pub enum PauseError {
 impl PauseError {
     /// Its id.
     pub fn id(&self) -> &'static str {
-        match self {
-            PauseError::Empty => "empty-pause",
-            PauseError::Long => "long-pause",
-            PauseError::NoSite => "no-site",
-            PauseError::UnknownSite { .. } => "unknown-site",
-        }
+        self.into()
     }
 }
 
@@ -98,9 +95,9 @@ impl Pauses {
             let site = pause.site.clone();
             let key = (site.clone(), pause.plan.clone());
             match pause.event {
-                PauseEvent::Switched => drop(pauses.at_run_time.insert(site, pause_window(pause))),
-                PauseEvent::FirstSeen => drop(pauses.first_seen.insert(key, pause.since)),
-                PauseEvent::Ended => drop(pauses.ended.insert(key, pause.since)),
+                Switched => drop(pauses.at_run_time.insert(site, pause_window(pause))),
+                FirstSeen => drop(pauses.first_seen.insert(key, pause.since)),
+                Ended => drop(pauses.ended.insert(key, pause.since)),
             }
         }
         pauses
@@ -178,10 +175,10 @@ impl Pauses {
             .seconds
             .map_or(DEFAULT_PAUSE_LENGTH, Duration::from_secs);
         if length.is_zero() {
-            return Err(PauseError::Empty);
+            return Err(PauseError::EmptyPause);
         }
         if length > LONG_PAUSE && !request.long {
-            return Err(PauseError::Long);
+            return Err(PauseError::LongPause);
         }
         let pause = PauseWindow {
             audience: request.audience,
@@ -210,10 +207,7 @@ impl Pauses {
     pub fn run_time_fact(&self, site: &str, now: Timestamp) -> Fact {
         match self.at_run_time.get(site) {
             Some(pause) => Fact::set(pause.from, run_time_pause_fact(site, pause)),
-            None => Fact::removed(
-                now,
-                PauseRecord::for_plan(site, "", PauseEvent::Switched, now),
-            ),
+            None => Fact::removed(now, PauseRecord::for_plan(site, "", Switched, now)),
         }
     }
 
@@ -257,10 +251,7 @@ impl Pauses {
         let mut facts: Vec<PauseRecord> = at_run_time
             .map(|(site, pause)| run_time_pause_fact(site, pause))
             .collect();
-        for (planned, event) in [
-            (&self.first_seen, PauseEvent::FirstSeen),
-            (&self.ended, PauseEvent::Ended),
-        ] {
+        for (planned, event) in [(&self.first_seen, FirstSeen), (&self.ended, Ended)] {
             let planned = planned.iter();
             facts.extend(
                 planned.map(|((site, plan), at)| PauseRecord::for_plan(site, plan, event, *at)),
@@ -291,7 +282,7 @@ pub fn run_time_pause_fact(site: &str, pause: &PauseWindow) -> PauseRecord {
         until: pause.until,
         retry_after: pause.retry_after,
         robots_txt: pause.robots_txt_until.is_some(),
-        ..PauseRecord::for_plan(site, "", PauseEvent::Switched, pause.from)
+        ..PauseRecord::for_plan(site, "", Switched, pause.from)
     }
 }
 

@@ -110,7 +110,7 @@ pub fn plan_default_sites(
                 tracing::error!(
                     site = %default.name,
                     findings = ?compiled.findings(),
-                    "these hosts of the settings cannot be the hosts of a site: crawlgate observes no crawler there"
+                    "these hosts of the settings cannot be a site: crawlgate watches no crawler there"
                 );
             }
         }

@@ -61,7 +61,7 @@ pub enum UnreadableReason {
     Io(String),
     /// It is a link that leads out of its directory.
     #[error(
-        "is a link to a file outside of its directory, and is not followed; name the file that it leads to"
+        "is a link to a file outside of its directory, so it is not read; name that file instead"
     )]
     LinkOutside,
     /// It is larger than any policy.
@@ -75,8 +75,8 @@ pub enum UnreadableReason {
     DuplicateSite(String),
     /// It was removed: the name of its site.
     #[error(
-        "the file is gone; crawlgate keeps its last good policy. Put the file back, give its hosts to another file, or end \
-         the site by `crawlgate reload --remove {0}` (in an application: `remove_site`)"
+        "the file is gone; crawlgate keeps its last good policy. Put the file back, or give its hosts to another \
+         file. To end the site, run \"crawlgate reload --remove {0}\" (in an application: remove_site)"
     )]
     Removed(String),
 }
@@ -84,13 +84,15 @@ pub enum UnreadableReason {
 impl UnreadableFile {
     /// The finding about the whole file.
     pub fn diagnostic(&self) -> Diagnostic {
+        use UnreadableReason::*;
+
         let id = match &self.why {
-            UnreadableReason::NotAFile | UnreadableReason::Io(_) => "unreadable",
-            UnreadableReason::LinkOutside => "leads-out",
-            UnreadableReason::TooLarge => "too-large",
-            UnreadableReason::NotUtf8(_) => "not-utf8",
-            UnreadableReason::Removed(_) => "removed",
-            UnreadableReason::DuplicateSite(other) => return duplicate_site_finding(other),
+            NotAFile | Io(_) => "unreadable",
+            LinkOutside => "leads-out",
+            TooLarge => "too-large",
+            NotUtf8(_) => "not-utf8",
+            Removed(_) => "removed",
+            DuplicateSite(other) => return duplicate_site_finding(other),
         };
         Diagnostic::whole_file(id, self.why.to_string())
     }

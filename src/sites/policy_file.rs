@@ -79,8 +79,8 @@ impl SiteCompiler {
         });
         let (site, mut findings) = catch_unwind(read).unwrap_or_else(|_| {
             let finding =
-                Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
-                    .help("this is a mistake in crawlgate: please report it, with the file");
+                Diagnostic::whole_file("internal-error", "crawlgate itself failed on this file")
+                    .help("this is a fault of crawlgate: please report it, with the file");
             (
                 None,
                 Diagnostics {
@@ -116,8 +116,8 @@ impl CompiledPolicy {
             let mut finding = conflict.diagnostic(&site);
             if owner_is_gone {
                 finding = finding.help(format!(
-                    "its file is gone, and not all its hosts are in other files: name them, or end that site with `crawlgate \
-                     reload --remove {}`",
+                    "its file is gone, and not all its hosts are in other files. Add them there, or end the site \
+                     with \"crawlgate reload --remove {}\"",
                     conflict.owner
                 ));
             }
@@ -129,6 +129,7 @@ impl CompiledPolicy {
     /// One line for each error and warning, the errors first, for the log and the status. Notes, and
     /// findings beyond [`MAX_LOGGED_FINDINGS`], are left to `crawlgate check`.
     pub fn findings(&self) -> Vec<Finding> {
+        let file = &self.source.name;
         let mut worst: Vec<&Diagnostic> = self
             .findings
             .items
@@ -139,7 +140,7 @@ impl CompiledPolicy {
         limited_findings(
             &worst,
             |item| item.one_line(&self.source),
-            ": `crawlgate check` shows them all",
+            &format!(". To see them all, run \"crawlgate check {file}\""),
         )
     }
 
@@ -319,10 +320,11 @@ impl ReloadOutcome {
 }
 
 /// Why sites cannot be removed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum RemoveError {
     /// No such site.
-    #[error("there is no site `{site}`: the sites are {}", .sites.join(", "))]
+    #[error("there is no site {site}. The sites are: {}", .sites.join(", "))]
     UnknownSite {
         /// The name.
         site: String,
@@ -331,7 +333,7 @@ pub enum RemoveError {
     },
     /// The policy file is there.
     #[error(
-        "the policy file of `{site}` is there ({path}): delete it first, or the site would be back at once"
+        "{site} still has its policy file ({path}). Delete the file first, or the site would come back at once"
     )]
     FileExists {
         /// The site.
@@ -341,16 +343,12 @@ pub enum RemoveError {
     },
     /// The policy directory cannot be read.
     #[error("{0}; nothing was removed")]
-    Directory(String),
+    PolicyDirectory(String),
 }
 
 impl RemoveError {
     /// Its id.
     pub fn id(&self) -> &'static str {
-        match self {
-            RemoveError::UnknownSite { .. } => "unknown-site",
-            RemoveError::FileExists { .. } => "file-exists",
-            RemoveError::Directory(_) => "policy-directory",
-        }
+        self.into()
     }
 }

@@ -62,10 +62,10 @@ pub trait PublicationSubscriber: Send {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnnounceError {
     /// This instance has left the exchange.
-    #[error("this instance has left the exchange")]
+    #[error("this instance has left the store")]
     Left,
     /// The store has not answered an earlier command.
-    #[error("the store has not answered yet what it was asked before")]
+    #[error("the store has not yet answered the question before")]
     Busy,
     /// The store failed, for this reason.
     #[error("{0}")]
@@ -209,7 +209,7 @@ impl Publisher {
         match committed {
             Ok(()) => {
                 if self.deferred.take().is_some() {
-                    tracing::warn!("the new policies are in force; nothing waits any more");
+                    tracing::warn!("the new policies are in force");
                 }
                 self.interim_sites.clear();
                 self.log = log;
@@ -274,14 +274,14 @@ impl Publisher {
         if self.deferred.is_none() {
             match &why {
                 Deferral::Uncommitted(_) if self.store.is_handed_over() => tracing::info!(
-                    "the next process puts changed policies into force; this one keeps those that it has"
+                    "the new process brings changed policies into force; this one keeps the current ones"
                 ),
                 Deferral::Uncommitted(error) => tracing::error!(
-                    "{error}; the present policies stay in force until it can be written, for some 20 seconds at most"
+                    "{error}; the current policies stay in force until it can be written, for about 20 seconds at most"
                 ),
                 Deferral::Unannounced(error) => tracing::error!(
-                    "the other instances cannot be told of a new robots.txt: {error}; the present robots.txt stays in force \
-                     until the store takes it"
+                    "cannot announce a new robots.txt to the other instances: {error}; the current robots.txt stays \
+                     in force until the store accepts it"
                 ),
             }
         }

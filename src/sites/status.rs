@@ -37,6 +37,8 @@ pub struct SitesStatus {
 pub struct SiteStatus {
     /// Its name.
     pub site: String,
+    /// The path of its policy file; empty without one.
+    pub file: String,
     /// Whether any policy of it is in force.
     pub in_force: bool,
     /// Its hosts as patterns; empty for every other host.
@@ -139,12 +141,15 @@ impl ModeException {
 
 /// The stage of a path that is being retired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct RetireStatus {
+    /// The path.
     pub path: String,
+    /// The stage that it has reached.
     pub stage: RetireStage,
+    /// When it gets noindex.
     #[serde(serialize_with = "rfc3339")]
     pub noindex_from: Timestamp,
+    /// When crawling it is disallowed.
     #[serde(serialize_with = "rfc3339")]
     pub disallowed_from: Timestamp,
     /// Whether the site is a staging site, where nothing is retired.

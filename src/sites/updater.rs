@@ -22,11 +22,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The state that only a change of the sites reads or writes.
-pub(super) struct SiteUpdater {
+pub struct SiteUpdater {
     policies: PathBuf,
     may_be_missing: bool,
-    pub(super) catalog: SiteCatalog,
-    pub(super) publisher: Publisher,
+    pub catalog: SiteCatalog,
+    pub publisher: Publisher,
     /// The stored state of the catalog as the store last got it.
     last_stored: StoredSiteState,
     last_reload: Timestamp,
@@ -34,13 +34,13 @@ pub(super) struct SiteUpdater {
     problem: Option<Finding>,
     /// Snapshots that requests may still use. They are freed here, so that no request spends time on
     /// it.
-    pub(super) former_snapshots: Vec<Arc<Snapshot>>,
+    pub former_snapshots: Vec<Arc<Snapshot>>,
 }
 
 impl SiteUpdater {
     /// The state before the first load, with the stored state of an earlier process. It has no
     /// policy file and no site yet. Without listed default sites there is one for every host.
-    pub(super) fn new(
+    pub fn new(
         options: &SiteOptions,
         store: &StateStore,
         restored: &RestoredState,
@@ -86,7 +86,7 @@ impl SiteUpdater {
     ///
     /// # Errors
     /// The directory cannot be read: nothing changes, and the problem is kept for the status.
-    pub(super) fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), StartError> {
+    pub fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), StartError> {
         self.last_reload = now;
         let found = self.read_directory();
         self.problem = found.as_ref().err().map(StartError::finding);
@@ -182,14 +182,14 @@ impl SiteUpdater {
     ///
     /// # Errors
     /// A site has a file, or is not known, or the directory cannot be read.
-    pub(super) fn remove_sites(
+    pub fn remove_sites(
         &mut self,
         sites: &[String],
         now: Timestamp,
     ) -> Result<(Vec<SiteReload>, bool), RemoveError> {
         let found = self
             .read_directory()
-            .map_err(|error| RemoveError::Directory(error.to_string()))?;
+            .map_err(|error| RemoveError::PolicyDirectory(error.to_string()))?;
         for site in sites {
             if let Some(text) = found.get(site) {
                 return Err(RemoveError::FileExists {
@@ -211,13 +211,13 @@ impl SiteUpdater {
             self.catalog.stored_state.last_good.remove(site);
         }
         self.load(now)
-            .map_err(|error| RemoveError::Directory(error.to_string()))
+            .map_err(|error| RemoveError::PolicyDirectory(error.to_string()))
     }
 
     /// Fails a start with the findings of all files that have a mistake and no last good policy in
     /// force; with `strict`, of all files that are not in force as they are, also missing ones. Logs
     /// the other files that are not in force.
-    pub(super) fn check_broken_files(&self, strict: bool) -> Result<(), StartError> {
+    pub fn check_broken_files(&self, strict: bool) -> Result<(), StartError> {
         let mut broken = String::new();
         for (name, file) in &self.catalog.files {
             if file.is_active() {
@@ -227,7 +227,7 @@ impl SiteUpdater {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
             } else {
-                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; the last good policy is, if there is one");
+                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; if there is a last good policy, that one is");
             }
         }
         if broken.is_empty() {
@@ -240,7 +240,7 @@ impl SiteUpdater {
     /// Prunes the catalog, and publishes its sites with their present pauses. Stores the changes of
     /// the catalog's state with the same publication. Returns the new snapshot, in which a deferred
     /// change is not in force.
-    pub(super) fn publish(&mut self, now: Timestamp) -> Snapshot {
+    pub fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.catalog.prune(&self.publisher.log, now);
         let pauses = &self.catalog.stored_state.pauses;
         let sites = self
@@ -262,12 +262,7 @@ impl SiteUpdater {
     }
 
     /// Notifies subscribers that an operator began or ended the pauses of a site, or of all sites.
-    pub(super) fn notify_pauses(
-        &self,
-        subscribers: &FactSubscribers,
-        site: Option<&str>,
-        now: Timestamp,
-    ) {
+    pub fn notify_pauses(&self, subscribers: &FactSubscribers, site: Option<&str>, now: Timestamp) {
         for entry in self.catalog.entries() {
             let name = &entry.site.name;
             if site.is_none_or(|site| site == name) {
@@ -277,7 +272,7 @@ impl SiteUpdater {
     }
 
     /// The status without what the snapshot adds.
-    pub(super) fn file_status(&self) -> SitesStatus {
+    pub fn file_status(&self) -> SitesStatus {
         SitesStatus {
             last_reload: self.last_reload,
             sites: self.catalog.file_status(self.problem.is_none()),

@@ -25,13 +25,13 @@ impl SiteManager {
 
     /// Warnings about stored state: an unhealthy store, a state of the previous run that could not
     /// be read and was set aside, and `robots.previous` without a state directory.
-    pub(super) fn store_warnings(&self) -> impl Iterator<Item = Finding> {
+    pub fn store_warnings(&self) -> impl Iterator<Item = Finding> {
         let set_aside = self.set_aside.as_ref().map(|file| {
             Finding::new(
                 "state-set-aside",
                 format!(
-                    "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
-                     one. Check pauses, and remove the file when it is of no more use.",
+                    "the state of the previous run could not be read and was set aside as {}; crawlgate began an \
+                     empty one. Check your pauses, and delete the file when you no longer need it",
                     file.display()
                 ),
             )
@@ -58,26 +58,25 @@ impl SiteManager {
         Some(Finding::new(
             "previous-without-state",
             format!(
-                "`robots.previous` has no effect ({}): crawlgate keeps no state, so every start looks like the first one. Set \
-                 `state` to a directory that outlasts a restart.",
+                "robots.previous has no effect ({}): crawlgate keeps no state, so every start looks like the first \
+                 one. Set \"state\" to a directory that survives restarts",
                 sites.join(", ")
             ),
         ))
     }
 
     /// Why new sites are not in force yet; `None` if nothing is deferred.
-    pub(super) fn deferral_finding(&self) -> Option<Finding> {
+    pub fn deferral_finding(&self) -> Option<Finding> {
         Some(match &*self.deferral.load_full()? {
             Deferral::Uncommitted(_) => Finding::new(
                 "waits-for-state",
-                "new policies and pauses of robots.txt wait, because the state directory cannot be written and a crash now \
-                 would mislead the next start; they come into force after some 20 seconds at most",
+                "new policies and pauses of robots.txt wait, because the state directory cannot be written; they come \
+                 into force after about 20 seconds at most",
             ),
             Deferral::Unannounced(_) => Finding::new(
                 "waits-for-store",
-                "a new robots.txt, or a pause of one, waits, because the other instances cannot be told of it in the store and \
-                 would call crawlers violators that obey what is new; it comes into force once the store takes it. Modes, tags \
-                 and pauses of pages are in force",
+                "a new or paused robots.txt waits until the store accepts it, because the other instances do not know \
+                 it yet and could count violations wrongly. Modes, tags and pauses of pages are in force",
             ),
         })
     }

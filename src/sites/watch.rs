@@ -53,7 +53,7 @@ pub fn watch(
         }
     });
     if let Err(error) = &watcher {
-        tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
+        tracing::warn!(%error, "the policy directory cannot be watched: crawlgate reads it every 30 seconds");
     }
     let mut watch = DirectoryWatch {
         watcher: watcher.ok(),
@@ -125,7 +125,7 @@ impl DirectoryWatch {
                 match watcher.watch(&nearest.0, RecursiveMode::NonRecursive) {
                     Ok(()) => *parent = Some(nearest),
                     Err(error) => {
-                        tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds")
+                        tracing::debug!(%error, "a replaced policy directory is noticed within 30 seconds")
                     }
                 }
             }
@@ -140,7 +140,7 @@ impl DirectoryWatch {
         if current.is_some()
             && let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive)
         {
-            tracing::warn!(%error, "the policy directory is not watched: it is read every 30 seconds");
+            tracing::warn!(%error, "the policy directory cannot be watched: crawlgate reads it every 30 seconds");
         }
     }
 }

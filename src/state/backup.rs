@@ -14,13 +14,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why no backup was made.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum BackupError {
     #[error(
-        "there is no state to back up: {0} does not exist; name the state directory with --state DIR"
+        "there is no state to back up: {0} does not exist. Name the state directory with --state DIR"
     )]
     NoState(String),
-    #[error("{0} exists, and crawlgate overwrites no file; give the backup another name")]
+    #[error("{0} exists, and crawlgate overwrites no file. Give the backup another name")]
     Exists(String),
     #[error("cannot write {file}: {error}; no backup was made")]
     Unwritten { file: String, error: io::Error },
@@ -40,16 +39,18 @@ pub enum BackupError {
 /// # Errors
 /// There is no state, the file exists, or one of them cannot be used. Then no file is left.
 pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
+    use BackupError::*;
+
     let file = directory.join(STATE_FILE);
     let name = file.display().to_string();
     let name_of_copy = to.display().to_string();
     if !file.exists() {
-        return Err(BackupError::NoState(name));
+        return Err(NoState(name));
     }
     if to.symlink_metadata().is_ok() {
-        return Err(BackupError::Exists(name_of_copy));
+        return Err(Exists(name_of_copy));
     }
-    let unwritten = |error| BackupError::Unwritten {
+    let unwritten = |error| Unwritten {
         file: name_of_copy.clone(),
         error,
     };
@@ -58,11 +59,11 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
         .tempfile_in(parent_directory(to))
         .map_err(unwritten)?;
     if let Err(error) = vacuum_into(copy.path(), &file) {
-        return Err(BackupError::Unread { file: name, error });
+        return Err(Unread { file: name, error });
     }
     let problem = mark_incomplete(copy.path()).unwrap_or_else(|error| error.to_string());
     if problem != "ok" {
-        return Err(BackupError::Damaged {
+        return Err(Damaged {
             file: name,
             problem,
         });
@@ -76,7 +77,7 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     match copy.persist_noclobber(to) {
         Ok(_) => Ok(bytes),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(BackupError::Exists(name_of_copy))
+            Err(Exists(name_of_copy))
         }
         Err(error) => Err(unwritten(error.error)),
     }

@@ -8,6 +8,7 @@ use super::tables::{StateTables, create_table_sql, expiry_column, upsert_sql};
 use crate::facts::{CLOCK_TOLERANCE, ColumnValue, Fact, StoredFacts, TABLES};
 use crate::files::{check_database, prepare_database};
 use crate::time::Timestamp;
+use DatabaseError::{Damaged, Former, Gone, Newer, Unusable};
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter,
 };
@@ -71,7 +72,7 @@ pub enum DatabaseError {
     /// The open file has no name any more, or another file has its name. What is written would be
     /// lost when the process ends.
     #[error(
-        "{STATE_FILE} was deleted, moved or replaced while crawlgate used it; put it back, or start crawlgate again"
+        "{STATE_FILE} was deleted, moved or replaced while crawlgate used it. Put it back, or restart crawlgate"
     )]
     Gone,
 }
@@ -189,8 +190,8 @@ impl Database {
             .map_err(classify_error)?;
         match schema {
             0 | SCHEMA_VERSION => Ok(()),
-            ..SCHEMA_VERSION => Err(DatabaseError::Former { schema }),
-            _ => Err(DatabaseError::Newer { schema }),
+            ..SCHEMA_VERSION => Err(Former { schema }),
+            _ => Err(Newer { schema }),
         }
     }
 
@@ -218,7 +219,7 @@ impl Database {
         if checked == "ok" {
             Ok(())
         } else {
-            Err(DatabaseError::Damaged(checked))
+            Err(Damaged(checked))
         }
     }
 
@@ -306,7 +307,7 @@ impl Database {
     /// Nothing was written.
     pub fn write(&mut self, batch: &CommitBatch<'_>, now: Timestamp) -> Result<(), DatabaseError> {
         if file_identity(&self.path) != self.identity {
-            return Err(DatabaseError::Gone);
+            return Err(Gone);
         }
         self.set_durable(batch.is_durable)?;
         // A savepoint works inside the open transaction and without one.
@@ -497,25 +498,27 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 /// `Unusable` for a failure of the disk, of permissions, locks or memory; `Damaged` for every other
 /// error of SQLite.
 fn classify_error(error: rusqlite::Error) -> DatabaseError {
+    use ErrorCode::*;
+
     let is_of_the_disk = matches!(
         error.sqlite_error_code(),
         Some(
-            ErrorCode::CannotOpen
-                | ErrorCode::ReadOnly
-                | ErrorCode::DiskFull
-                | ErrorCode::SystemIoFailure
-                | ErrorCode::PermissionDenied
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::DatabaseLocked
-                | ErrorCode::OutOfMemory
-                | ErrorCode::FileLockingProtocolFailed
-                | ErrorCode::NoLargeFileSupport
-                | ErrorCode::AuthorizationForStatementDenied
+            CannotOpen
+                | ReadOnly
+                | DiskFull
+                | SystemIoFailure
+                | PermissionDenied
+                | DatabaseBusy
+                | DatabaseLocked
+                | OutOfMemory
+                | FileLockingProtocolFailed
+                | NoLargeFileSupport
+                | AuthorizationForStatementDenied
         )
     );
     if is_of_the_disk {
-        DatabaseError::Unusable(error)
+        Unusable(error)
     } else {
-        DatabaseError::Damaged(error.to_string())
+        Damaged(error.to_string())
     }
 }

@@ -46,20 +46,20 @@ impl StoreHealth {
 impl fmt::Display for StoreHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreHealth::Healthy => f.write_str("the state directory is written"),
+            StoreHealth::Healthy => f.write_str("the state directory can be written"),
             StoreHealth::NoDirectory => f.write_str(
-                "no state directory is set; crawlgate forgets everything when it ends, and calls no crawler a violator \
-                 for a day after each start. Set `state` to keep it.",
+                "no state directory is set: crawlgate forgets everything when it stops, and counts no violations for \
+                 a day after each start. To keep it, set \"state\".",
             ),
             StoreHealth::Unusable { directory, error } => write!(
                 f,
-                "cannot use the state directory {directory}: {error}; crawlgate runs from memory, and calls no crawler a \
-                 violator for a day. Make the directory writable and start crawlgate again."
+                "cannot use the state directory {directory}: {error}; crawlgate keeps everything in memory, and \
+                 counts no violations for a day. Make the directory writable and restart crawlgate."
             ),
             StoreHealth::Failing { directory, since, error, .. } => write!(
                 f,
-                "cannot write the state directory {directory} since {since}: {error}; crawlgate tries again every second \
-                 and keeps what is new in memory. Free space or repair the permissions before crawlgate ends."
+                "cannot write the state directory {directory} since {since}: {error}; crawlgate keeps new data in \
+                 memory and tries again every second. Free space or fix the permissions before crawlgate stops."
             ),
         }
     }
@@ -70,9 +70,9 @@ impl fmt::Display for StoreHealth {
 pub enum StateError {
     /// Another process owns the directory.
     #[error(
-        "the state directory {directory} belongs to another crawlgate ({}); crawlgate does not start. End that process, \
-         or give this one a state directory of its own.",
-        .pid.map_or("its process id is not known".to_owned(), |pid| format!("process {pid}"))
+        "another crawlgate ({}) uses the state directory {directory}, so this one does not start. Stop that process, \
+         or give this one another state directory.",
+        .pid.map_or("of unknown process id".to_owned(), |pid| format!("process {pid}"))
     )]
     Held {
         /// The directory.
@@ -90,8 +90,8 @@ pub enum StateError {
     },
     /// The facts could not be read.
     #[error(
-        "cannot read {file}: {error}; nothing of it is used. Check that this user may read the file, and that it is the \
-         state of a crawlgate."
+        "cannot read {file}: {error}; crawlgate uses nothing of it. Check that this user may read the file, and that \
+         crawlgate wrote it."
     )]
     Unread {
         /// The file.
@@ -117,7 +117,7 @@ pub enum StateError {
 
 impl StateError {
     /// The directory cannot be written.
-    pub(super) fn write_failed(directory: &str, error: &dyn fmt::Display) -> StateError {
+    pub fn write_failed(directory: &str, error: &dyn fmt::Display) -> StateError {
         StateError::Unwritten {
             directory: directory.to_owned(),
             error: error.to_string(),
@@ -125,7 +125,7 @@ impl StateError {
     }
 
     /// The file cannot be read.
-    pub(super) fn read_failed(file: &Path, error: &dyn fmt::Display) -> StateError {
+    pub fn read_failed(file: &Path, error: &dyn fmt::Display) -> StateError {
         StateError::Unread {
             file: file.display().to_string(),
             error: error.to_string(),

@@ -25,7 +25,6 @@ impl fmt::Debug for StateStore {
     }
 }
 
-#[allow(missing_docs)]
 impl StateStore {
     pub fn in_memory_only() -> (StateStore, RestoredState) {
         (StateStore::default(), RestoredState::default())

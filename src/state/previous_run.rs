@@ -6,6 +6,7 @@
 use crate::clock::Moment;
 use crate::facts::{CLOCK_TOLERANCE, StoredFacts};
 use crate::time::Timestamp;
+use PreviousRun::{Clean, Crashed, Unknown};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,23 +61,23 @@ impl PreviousRun {
     /// When the run ended, or committed last before a crash; `None` for an unknown run.
     pub fn end(self) -> Option<Timestamp> {
         match self {
-            PreviousRun::Clean { at } => Some(at),
-            PreviousRun::Crashed { last_commit } => Some(last_commit),
-            PreviousRun::Unknown => None,
+            Clean { at } => Some(at),
+            Crashed { last_commit } => Some(last_commit),
+            Unknown => None,
         }
     }
 
     /// Turns a clean end into a crash with that last commit. An unknown run stays unknown.
-    pub(super) fn as_crashed(self) -> PreviousRun {
+    pub fn as_crashed(self) -> PreviousRun {
         self.end()
-            .map_or(self, |last_commit| PreviousRun::Crashed { last_commit })
+            .map_or(self, |last_commit| Crashed { last_commit })
     }
 
     /// For how many seconds after its end the observation of hosts may continue.
     fn max_gap(self) -> i64 {
         match self {
-            PreviousRun::Clean { .. } => GAP_AFTER_CLEAN_END,
-            PreviousRun::Crashed { .. } | PreviousRun::Unknown => GAP_AFTER_CRASH,
+            Clean { .. } => GAP_AFTER_CLEAN_END,
+            Crashed { .. } | Unknown => GAP_AFTER_CRASH,
         }
     }
 
@@ -86,10 +87,8 @@ impl PreviousRun {
     pub fn unknown_since(self) -> Option<Timestamp> {
         match self {
             // Moments are whole seconds, so the second before may be incomplete as well.
-            PreviousRun::Crashed { last_commit } => {
-                Some(Timestamp(last_commit.0.saturating_sub(1)))
-            }
-            PreviousRun::Clean { .. } | PreviousRun::Unknown => None,
+            Crashed { last_commit } => Some(Timestamp(last_commit.0.saturating_sub(1))),
+            Clean { .. } | Unknown => None,
         }
     }
 }
@@ -116,7 +115,7 @@ impl RestoredState {
     /// but it is unknown how that run ended.
     pub fn has_lost_facts(&self) -> bool {
         self.set_aside.is_some()
-            || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
+            || self.previous_run == Unknown && self.facts != StoredFacts::default()
     }
 }
 

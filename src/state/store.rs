@@ -412,13 +412,15 @@ impl StateStore {
     /// # Errors
     /// It was not written, or the store is closed.
     fn send_and_wait(&self, purpose: WritePurpose, facts: Vec<Fact>) -> Result<(), StateError> {
+        use StoreHealth::*;
+
         match self.health() {
-            StoreHealth::NoDirectory => return Ok(()),
-            StoreHealth::Unusable { .. } if self.may_publish((self.now)()) => return Ok(()),
-            StoreHealth::Unusable { directory, error } => {
+            NoDirectory => return Ok(()),
+            Unusable { .. } if self.may_publish((self.now)()) => return Ok(()),
+            Unusable { directory, error } => {
                 return Err(StateError::Unwritten { directory, error });
             }
-            StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
+            Healthy | Failing { .. } => {}
         }
         self.send_request(purpose, facts)
             .recv()
@@ -490,8 +492,8 @@ fn open_database(file: &Path, now: Timestamp) -> Result<(Database, RestoredState
     let aside = set_aside(file, why, now)
         .map_err(|why| DatabaseError::Damaged(format!("{error}; it cannot be set aside: {why}")))?;
     tracing::error!(
-        "cannot use {}: {error}; crawlgate set it aside as {} and begins an empty one, and calls no crawler a violator \
-         for a day. Pauses and last good policies are forgotten: check them.",
+        "cannot use {}: {error}; crawlgate set it aside as {}, begins an empty one, and counts no violations for a \
+         day. Pauses and last good policies are lost: check them",
         file.display(),
         aside.display()
     );

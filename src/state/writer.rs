@@ -12,6 +12,7 @@ use crate::clock::Moment;
 use crate::facts::{Fact, FactSubscribers, clamp_to_now};
 use crate::locks::lock;
 use crate::time::Timestamp;
+use WritePurpose::{Begin, Close, Flush, HandOver, Settle};
 use std::fmt::Display;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -60,7 +61,7 @@ pub enum WritePurpose {
 impl WritePurpose {
     /// Whether the thread that writes ends after a request of this kind.
     fn ends_thread(self) -> bool {
-        matches!(self, WritePurpose::Close | WritePurpose::HandOver)
+        matches!(self, Close | HandOver)
     }
 }
 
@@ -170,8 +171,8 @@ impl WriterState {
         if !has_room && !queue.is_incomplete {
             queue.is_incomplete = true;
             tracing::error!(
-                "too much waits to be written to the state directory {}; crawlgate drops what is new, and calls no \
-                 crawler a violator for a day after the next start. Free space or repair the permissions.",
+                "too much data waits to be written to the state directory {}; crawlgate drops new data, and counts no \
+                 violations for a day after the next start. Free space or fix the permissions",
                 self.directory
             );
         }
@@ -195,7 +196,7 @@ impl WriterState {
         queue.work.prune = queue.work.prune.max(Some(before));
     }
 
-    /// Accepts requests again, after a failed `WritePurpose::HandOver` or for
+    /// Accepts requests again, after a failed `HandOver` or for
     /// [`super::StateStore::reclaim`].
     pub fn reopen(&self) {
         self.queue().is_closed = false;
@@ -279,7 +280,7 @@ impl WriterState {
                     != StoreHealth::Healthy
                 {
                     tracing::info!(
-                        "the state directory {} is written again; nothing was lost",
+                        "the state directory {} can be written again; nothing was lost",
                         self.directory
                     );
                 }
@@ -364,7 +365,7 @@ impl StateWriter {
                 + (began.elapsed() * (MAX_BUSY_SHARE - 1)).clamp(COMMIT_INTERVAL, MAX_INTERVAL);
             match end {
                 // A disk that fails is no reason to end while requests are served.
-                Some(WritePurpose::HandOver) if result.is_err() => self.shared.reopen(),
+                Some(HandOver) if result.is_err() => self.shared.reopen(),
                 Some(purpose) => return self.finish(purpose, result, requests),
                 None => {}
             }
@@ -375,7 +376,7 @@ impl StateWriter {
     /// Waits for a request, or until the next regular commit is due. Without work, commits write
     /// only their time, every `IDLE_INTERVAL`. Returns the work, and the moment before which its
     /// facts were queued; `None` if the store was closed without a commit. Before
-    /// `WritePurpose::Begin` there are no regular commits.
+    /// `Begin` there are no regular commits.
     fn wait_for_work(&mut self) -> Option<(QueuedWork, Moment)> {
         let shared = self.shared.clone();
         let mut queue = shared.queue();
@@ -418,7 +419,7 @@ impl StateWriter {
         } = work;
         let mut has_room = true;
         for request in &mut requests {
-            if request.purpose == WritePurpose::Begin {
+            if request.purpose == Begin {
                 // They belong to every commit of this run, and wait where the first fails.
                 let added = request.facts.drain(..).map(|fact| pending.add(fact));
                 has_room &= added.fold(true, |all, one| all & one);
@@ -429,9 +430,7 @@ impl StateWriter {
                 self.database.execute(sql);
             }
         }
-        let settles = requests
-            .iter()
-            .any(|request| request.purpose == WritePurpose::Settle);
+        let settles = requests.iter().any(|request| request.purpose == Settle);
         let run = RunRow {
             committed: moment.now,
             clean: requests.iter().any(|request| request.purpose.ends_thread()),
@@ -451,9 +450,7 @@ impl StateWriter {
             prune,
             history: &history,
             run: self.has_begun.then_some(run),
-            is_durable: requests
-                .iter()
-                .any(|request| request.purpose != WritePurpose::Flush),
+            is_durable: requests.iter().any(|request| request.purpose != Flush),
         };
         let mut result = self.database.write(&batch, moment.now);
         if settles && result.is_ok() {
@@ -500,7 +497,7 @@ impl StateWriter {
             result => result,
         };
         match purpose {
-            WritePurpose::HandOver => *lock(&shared.retained_lock) = Some(owned),
+            HandOver => *lock(&shared.retained_lock) = Some(owned),
             _ => drop(owned),
         }
         answer_requests(requests, &result);

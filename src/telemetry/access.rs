@@ -79,37 +79,40 @@ impl Deref for AccessLog {
 }
 
 /// The fields of a line in JSON.
-pub const ACCESS_FIELDS: &[RecordField] = &[
-    RecordField::Time,
-    RecordField::Client,
-    RecordField::Method,
-    RecordField::Host,
-    RecordField::Target,
-    RecordField::Http,
-    RecordField::Tls,
-    RecordField::Status,
-    RecordField::Bytes,
-    RecordField::Milliseconds,
-    RecordField::UserAgent,
-    RecordField::Referer,
-    RecordField::Site,
-    RecordField::Crawler,
-    RecordField::Identity,
-    RecordField::Doubt,
-    RecordField::Verdict,
-    RecordField::Kind,
-    RecordField::OlderUntil,
-    RecordField::NeverFetched,
-    RecordField::Rule,
-    RecordField::RuleSource,
-    RecordField::Action,
-    RecordField::Would,
-    RecordField::Observed,
-    RecordField::Version,
-    RecordField::RequestId,
-    RecordField::TraceId,
-    RecordField::Error,
-];
+pub const ACCESS_FIELDS: &[RecordField] = {
+    use RecordField::*;
+    &[
+        Time,
+        Client,
+        Method,
+        Host,
+        Target,
+        Http,
+        Tls,
+        Status,
+        Bytes,
+        Milliseconds,
+        UserAgent,
+        Referer,
+        Site,
+        Crawler,
+        Identity,
+        Doubt,
+        Verdict,
+        Kind,
+        OlderUntil,
+        NeverFetched,
+        Rule,
+        RuleSource,
+        Action,
+        Would,
+        Observed,
+        Version,
+        RequestId,
+        TraceId,
+        Error,
+    ]
+};
 
 /// A line in the Combined format of nginx and Apache, for tools that read no JSON: `client - -
 /// [time] "request" status bytes "referer" "user agent"`. Such a line has no site, crawler, kind or

@@ -38,12 +38,14 @@ pub struct CertificateProblem {
 /// What can be wrong with a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
 pub enum CertificateFault {
     /// crawlgate cannot serve with it.
     Unusable,
+    /// It has expired.
     Expired,
+    /// Its time has not begun.
     NotYetValid,
+    /// It expires within two weeks; one with a short life is in the last quarter of it.
     ExpiresSoon,
     /// It is for no host.
     NoNames,

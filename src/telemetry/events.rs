@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 use ahash::RandomState;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -33,38 +33,41 @@ const MAX_SAMPLES: usize = 5_000;
 const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The fields of an event.
-pub const EVENT_FIELDS: &[RecordField] = &[
-    RecordField::Time,
-    RecordField::Site,
-    RecordField::Crawler,
-    RecordField::CallsItself,
-    RecordField::Identity,
-    RecordField::Proof,
-    RecordField::Signature,
-    RecordField::Doubt,
-    RecordField::Client,
-    RecordField::Method,
-    RecordField::Host,
-    RecordField::Target,
-    RecordField::UserAgent,
-    RecordField::Verdict,
-    RecordField::Readings,
-    RecordField::Kind,
-    RecordField::NeverFetched,
-    RecordField::Rule,
-    RecordField::RuleSource,
-    RecordField::Version,
-    RecordField::History,
-    RecordField::OlderUntil,
-    RecordField::Cached,
-    RecordField::Action,
-    RecordField::Would,
-    RecordField::Status,
-    RecordField::RetryAfter,
-    RecordField::RequestId,
-    RecordField::TraceId,
-    RecordField::LeftOut,
-];
+pub const EVENT_FIELDS: &[RecordField] = {
+    use RecordField::*;
+    &[
+        Time,
+        Site,
+        Crawler,
+        CallsItself,
+        Identity,
+        Proof,
+        Signature,
+        Doubt,
+        Client,
+        Method,
+        Host,
+        Target,
+        UserAgent,
+        Verdict,
+        Readings,
+        Kind,
+        NeverFetched,
+        Rule,
+        RuleSource,
+        Version,
+        History,
+        OlderUntil,
+        Cached,
+        Action,
+        Would,
+        Status,
+        RetryAfter,
+        RequestId,
+        TraceId,
+        LeftOut,
+    ]
+};
 
 /// The number of events in the current second.
 struct EventRate {
@@ -190,7 +193,7 @@ impl EventLog {
 
     /// Events that were not recorded since the start.
     pub fn left_out(&self) -> u64 {
-        self.0.left_out.load(Ordering::Relaxed)
+        self.0.left_out.load(Relaxed)
     }
 
     /// Lines that could not be written.
@@ -235,7 +238,7 @@ impl Sink for EventLog {
         let crawler = request.crawler().unwrap_or(NO_CRAWLER);
         let arrived = request.request.arrival.arrived;
         let Some(left_out) = shared.admit_event(site, crawler, arrived) else {
-            shared.left_out.fetch_add(1, Ordering::Relaxed);
+            shared.left_out.fetch_add(1, Relaxed);
             return;
         };
         let line = RecordLine {
@@ -265,7 +268,6 @@ impl Sink for EventLog {
 
 /// A line of the log about a server of an origin that gets no more requests, or gets them again.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct ServerEvent {
     /// RFC 3339 with milliseconds, UTC.
     #[serde(serialize_with = "time_with_milliseconds")]
@@ -274,6 +276,7 @@ pub struct ServerEvent {
     pub event: &'static str,
     /// The origin, as the metrics call it.
     pub origin: String,
+    /// The server, by its URL and address.
     pub server: String,
     /// Why it gets none: the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -101,7 +101,7 @@ impl WriterState {
 
     fn slow_writer_message(&self) -> String {
         format!(
-            "the {} is written too slowly, and lines are lost",
+            "the {} cannot be written fast enough, and lines are lost",
             self.name
         )
     }
@@ -299,7 +299,7 @@ impl WriterThread {
         if batch.reopens > 0
             && let Err(error) = self.file.reopen()
         {
-            tracing::error!(%error, "cannot open the {} again; crawlgate goes on with the open file", self.shared.name);
+            tracing::error!(%error, "cannot reopen the {}; crawlgate writes to the open file", self.shared.name);
         }
         if batch.lines.is_empty() {
             return None;
@@ -338,7 +338,7 @@ impl WriterThread {
             } else {
                 self.file.reopen_problem().map(|error| {
                     format!(
-                        "the {} cannot be created again, and crawlgate goes on with the renamed file: {error}",
+                        "the {} cannot be created again, so crawlgate writes to the renamed file: {error}",
                         self.shared.name
                     )
                 })

@@ -17,29 +17,15 @@ const NO_NAME: &str = "(no name)";
 
 /// Counts requests.
 pub struct RequestMetrics {
-    metrics: Arc<Metrics>,
+    /// The metrics that it counts in.
+    pub metrics: Arc<Metrics>,
     /// The traffic of the last minutes.
-    traffic: Arc<RecentTraffic>,
-    services: &'static Services,
+    pub traffic: Arc<RecentTraffic>,
     /// Whether the paths of crawlers are counted.
-    counts_paths: bool,
+    pub counts_paths: bool,
 }
 
 impl RequestMetrics {
-    /// A sink for these metrics.
-    pub fn new(
-        metrics: Arc<Metrics>,
-        traffic: Arc<RecentTraffic>,
-        counts_paths: bool,
-    ) -> RequestMetrics {
-        RequestMetrics {
-            metrics,
-            traffic,
-            services: Services::builtin(),
-            counts_paths,
-        }
-    }
-
     /// Counts a request that was judged, or for which no site has the host, in the recent traffic.
     fn count_traffic(&self, record: &RequestRecord) {
         let request = &record.request;
@@ -105,9 +91,8 @@ impl RequestMetrics {
     /// Counts a request of a visitor that a known service sent.
     fn count_visit(&self, record: &RequestRecord, site: &str) {
         let request = &record.request;
-        let sent_by = self
-            .services
-            .referring(request.host(), request.referer(), request.target());
+        let sent_by =
+            Services::builtin().referring(request.host(), request.referer(), request.target());
         if let Some(service) = sent_by
             && is_visit(request.method(), record.response.status, request.target())
         {

@@ -127,7 +127,7 @@ pub(crate) fn rfc3339<M: Copy + Into<Option<Timestamp>>, S: Serializer>(
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "seconds since 1970, or a moment as in RFC 3339, were expected"
+    expecting = "expected seconds since 1970, or a time like 2026-11-29T06:00:00Z"
 )]
 enum TimestampRepr {
     Seconds(i64),
@@ -136,7 +136,7 @@ enum TimestampRepr {
 
 /// The error for a text that is no timestamp.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no moment as in RFC 3339")]
+#[error("\"{0}\" is no time like 2026-11-29T06:00:00Z")]
 struct InvalidTimestamp(String);
 
 impl TryFrom<TimestampRepr> for Timestamp {

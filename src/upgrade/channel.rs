@@ -43,7 +43,7 @@ pub enum ChannelError {
     TimedOut,
     /// The other process sent an unknown or unexpected message.
     #[error(
-        "it said something else than expected; it may be another version of crawlgate, or another program: {0}"
+        "its answer was not understood; it may be another version of crawlgate, or another program: {0}"
     )]
     Unexpected(String),
     /// Another system error.

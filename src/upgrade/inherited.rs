@@ -42,8 +42,8 @@ impl InheritedListeners {
                 (_, Ok(Some(listener))) => BoundListener::Unix(listener),
                 _ => {
                     tracing::warn!(
-                        "the service manager passed the socket `{manager_name}`, which is no listener for streams; crawlgate leaves \
-                         it alone"
+                        "the service manager passed the socket {manager_name}, which is no stream listener; crawlgate \
+                         does not use it"
                     );
                     continue;
                 }
@@ -57,7 +57,7 @@ impl InheritedListeners {
                     inherited.push(passed, listener, manager_name);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot use the socket `{manager_name}` of the service manager")
+                    tracing::warn!(%error, "cannot use the socket {manager_name} of the service manager")
                 }
             }
         }
@@ -113,8 +113,9 @@ impl InheritedListeners {
                 unix @ ListenAddress::Unix(_) => unix.to_string(),
             };
             tracing::warn!(
-                "the service manager passed the socket `{manager_name}` for {name}, which is no listener of the settings; clients \
-                 that connect there get no answer. Name it in the settings exactly so, or take it out of the socket unit"
+                "the service manager passed the socket {manager_name} for {name}, which is not in the settings, so \
+                 clients get no answer there. Write exactly this address in the settings, or remove it from the \
+                 socket unit"
             );
         }
     }

@@ -50,7 +50,7 @@ pub enum UpgradeError {
         source: io::Error,
     },
     /// The next process did not get ready.
-    #[error("the next process is not ready to take over: {source}{output}")]
+    #[error("the new process is not ready to take over: {source}{output}")]
     NotReady {
         /// How it failed.
         source: ChannelError,
@@ -61,7 +61,7 @@ pub enum UpgradeError {
     #[error("cannot hand over: {0}")]
     State(io::Error),
     /// The next process did not open everything and serve.
-    #[error("the next process did not take over: {source}{output}")]
+    #[error("the new process did not take over: {source}{output}")]
     NotOpened {
         /// How it failed.
         source: ChannelError,

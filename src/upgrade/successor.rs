@@ -16,17 +16,17 @@ use std::path::PathBuf;
 pub enum SuccessorError {
     /// Nobody but a running crawlgate may set the flag.
     #[error(
-        "no crawlgate hands over to this process: `--successor` is a flag that `crawlgate upgrade` sets by itself: {0}"
+        "no crawlgate hands over to this process. The flag --successor is only for \"crawlgate upgrade\": {0}"
     )]
     NotStarted(io::Error),
     /// The channel failed, or the previous process has ended.
-    #[error("the process before does not hand over: {0}")]
+    #[error("the old process does not hand over: {0}")]
     Channel(#[from] ChannelError),
     /// The previous process sent an unexpected message.
-    #[error("the process before does not hand over: it said something out of turn")]
+    #[error("the old process does not hand over: its answer was not understood")]
     OutOfTurn,
     /// Standard output and standard error cannot be taken over.
-    #[error("cannot write where the process before writes: {0}")]
+    #[error("cannot write where the old process writes: {0}")]
     Output(io::Error),
 }
 

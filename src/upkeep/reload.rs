@@ -53,7 +53,7 @@ impl InstanceUpkeep {
         for site in &status.sites {
             // The start has logged rejected files itself.
             if site.reload_ok && !site.findings.is_empty() {
-                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
+                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy is in force, with warnings");
             }
             upkeep.update_last_logged(&site.site, &site.findings);
         }
@@ -94,7 +94,7 @@ impl InstanceUpkeep {
         if self.update_last_logged("", problem) && !problem.is_empty() {
             tracing::error!(
                 ?problem,
-                "the policies were not reloaded; the present ones stay in force"
+                "the policies were not reloaded; the current ones stay in force"
             );
         }
         self.set_gauges(&self.status());
@@ -111,22 +111,22 @@ impl InstanceUpkeep {
         let is_news = self.update_last_logged(name, findings);
         match site.outcome {
             ReloadOutcome::Added | ReloadOutcome::Replaced if findings.is_empty() => {
-                tracing::info!(site = %name, outcome = ?site.outcome, "policy");
+                tracing::info!(site = %name, "the new policy is in force");
             }
             ReloadOutcome::Added | ReloadOutcome::Replaced => {
-                tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "the policy has warnings and is in force");
+                tracing::warn!(site = %name, ?findings, "the new policy is in force, with warnings");
             }
             ReloadOutcome::Removed => {
                 tracing::info!(site = %name, "the site has no policy any more")
             }
             ReloadOutcome::Missing if is_news => {
-                tracing::error!(site = %name, outcome = ?site.outcome, ?findings, "the policy file is gone; the last good policy stays in force");
+                tracing::error!(site = %name, ?findings, "the policy file is gone; the last good policy stays in force");
             }
             ReloadOutcome::Kept if is_news => {
-                tracing::error!(site = %name, outcome = ?site.outcome, ?findings, "the policy file was rejected; the last good policy stays in force");
+                tracing::error!(site = %name, ?findings, "the policy file has errors; the last good policy stays in force");
             }
             ReloadOutcome::Refused if is_news => {
-                tracing::error!(site = %name, outcome = ?site.outcome, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
+                tracing::error!(site = %name, ?findings, "the policy file has errors, and there is no last good policy: none is in force");
             }
             ReloadOutcome::Unchanged
             | ReloadOutcome::Kept
@@ -182,8 +182,8 @@ impl InstanceUpkeep {
                 let warning = Finding::new(
                     "identity-suspended",
                     format!(
-                        "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
-                         request an impostor's by it",
+                        "in the last seven days no visit of {} was verified by its operator's lists or host names, but others \
+                         used the name. Until one is verified, crawlgate calls none of them an impostor",
                         list.crawler
                     ),
                 );

@@ -8,7 +8,7 @@ use crate::record::{DayPaths, TopPaths};
 use crate::scheduler::Scheduler;
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
-use crate::state::history::HistoryBatch;
+use crate::state::history::{DailyCount, HistoryBatch};
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::io;
@@ -56,7 +56,7 @@ impl UpkeepThreads {
         })?;
         let watch = watch(policies, WATCH_DEBOUNCE, reload);
         if let Err(error) = &watch {
-            tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies");
+            tracing::warn!(%error, "cannot watch the policy directory. After a change run \"crawlgate reload\"");
         }
         Ok(UpkeepThreads {
             instance,
@@ -129,17 +129,17 @@ pub(super) fn feed_history(
         .metrics
         .identity
         .for_each_new(|[crawler, outcome], requests| {
-            if let Ok(outcome) = outcome.parse() {
-                batch.add_identity(now, crawler, outcome, requests);
-            }
+            batch.add_daily(DailyCount::Identity, now, [crawler, outcome], requests);
         });
     for (name, requests) in instance.traffic.take_unlisted() {
-        batch.add_unlisted(now, &name, requests);
+        batch.add_daily(DailyCount::Unlisted, now, [&name, ""], requests);
     }
     instance
         .metrics
         .visits
-        .for_each_new(|[site, service], visits| batch.add_visits(now, site, service, visits));
+        .for_each_new(|[site, service], visits| {
+            batch.add_daily(DailyCount::Visits, now, [site, service], visits);
+        });
     for paths in take_paths(&instance.metrics.paths, now) {
         batch.set_paths(paths);
     }

@@ -15,12 +15,13 @@ use super::server::{
 };
 use crate::settings::OriginTimeouts;
 use crate::telemetry::ServerIndex;
+use NoServer::{NoAddress, NoOrigin, Refused};
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::Stream;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// The most servers that are tried for a request.
@@ -53,7 +54,7 @@ pub enum NoServer {
     #[error("the name of the origin has no address")]
     NoAddress,
     /// No server has a free place.
-    #[error("the servers of the origin have no place for the request")]
+    #[error("no server of the origin is free")]
     Refused(AdmissionRefusal),
 }
 
@@ -61,19 +62,15 @@ impl NoServer {
     /// A fixed word for metrics, log and status.
     fn reason(self) -> &'static str {
         match self {
-            NoServer::NoOrigin => "no_origin",
-            NoServer::NoAddress => "no_address",
-            NoServer::Refused(refusal) => refusal.reason,
+            NoOrigin => "no_origin",
+            NoAddress => "no_address",
+            Refused(refusal) => refusal.reason,
         }
     }
 
     /// The error that the request ends with: 503 if there is no place, else 502.
     pub fn error(self) -> Box<Error> {
-        let status = if matches!(self, NoServer::Refused(_)) {
-            503
-        } else {
-            502
-        };
+        let status = if matches!(self, Refused(_)) { 503 } else { 502 };
         Error::explain(ErrorType::HTTPStatus(status), self.to_string())
     }
 }
@@ -167,13 +164,13 @@ impl Attempts {
         let origin = upstreams
             .index
             .find(facts.host, facts.target)
-            .ok_or(NoServer::NoOrigin)?;
+            .ok_or(NoOrigin)?;
         // No server is chosen yet: the first one stands for the origin in the metrics.
         self.index = Some(ServerIndex { origin, server: 0 });
         let admission = upstreams.groups[origin].admit(facts, || upstreams.elapsed());
-        match admission.ok_or(NoServer::NoAddress)? {
+        match admission.ok_or(NoAddress)? {
             Admission::Admitted(guard) => Ok(guard),
-            Admission::Refused(refusal) => Err(NoServer::Refused(refusal)),
+            Admission::Refused(refusal) => Err(Refused(refusal)),
             Admission::Queued(waiting) => {
                 let began = Instant::now();
                 // In a box: otherwise the timer would enlarge the future of each request.
@@ -181,7 +178,7 @@ impl Attempts {
                 upstreams
                     .metrics
                     .record_queue_wait(began.elapsed().as_secs_f64());
-                guard.map_err(NoServer::Refused)
+                guard.map_err(Refused)
             }
         }
     }
@@ -192,7 +189,7 @@ impl Attempts {
     pub fn peer(&self) -> Option<HttpPeer> {
         let mut peer = self.guard.as_ref()?.server.peer();
         if self.must_be_fresh {
-            peer.group_key = NEXT_FRESH_KEY.fetch_add(1, Ordering::Relaxed);
+            peer.group_key = NEXT_FRESH_KEY.fetch_add(1, Relaxed);
             peer.options.idle_timeout = Some(Duration::ZERO);
         }
         Some(peer)
@@ -205,7 +202,7 @@ impl Attempts {
     pub async fn connect(&self, connector: &TransportConnector) -> pingora_core::Result<Stream> {
         match &self.guard {
             Some(guard) => guard.server.connect(connector).await,
-            None => Err(NoServer::NoAddress.error()),
+            None => Err(NoAddress.error()),
         }
     }
 
@@ -229,6 +226,8 @@ impl Attempts {
         reached: AttemptProgress,
         error: &Error,
     ) -> bool {
+        use AttemptProgress::*;
+
         let Some(guard) = self.guard.as_mut().filter(|_| !self.is_counted) else {
             return false;
         };
@@ -237,20 +236,19 @@ impl Attempts {
         }
         self.is_counted = true;
         let may_be_repeated = match reached {
-            AttemptProgress::Nothing => upstreams.has_other_server(&guard.server),
+            Nothing => upstreams.has_other_server(&guard.server),
             // The server may be up, and have closed a connection that was idle for too long.
-            AttemptProgress::KeptConnection => facts.is_repeatable && is_connection_end(error),
-            AttemptProgress::NewConnection => {
+            KeptConnection => facts.is_repeatable && is_connection_end(error),
+            NewConnection => {
                 facts.is_repeatable
                     && is_connection_end(error)
                     && upstreams.has_other_server(&guard.server)
             }
-            AttemptProgress::Bytes | AttemptProgress::Body => false,
+            Bytes | Body => false,
         };
         let goes_on = may_be_repeated && self.count < MAX_ATTEMPTS;
         let reason = failure_reason(error.etype());
-        let was_closed_before =
-            reached == AttemptProgress::KeptConnection && is_connection_end(error);
+        let was_closed_before = reached == KeptConnection && is_connection_end(error);
         let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
         if goes_on {
@@ -275,7 +273,7 @@ impl Attempts {
                 .outcomes
                 .record_failure(&guard.server.display_name(), &request);
         }
-        let has_closed = reached == AttemptProgress::NewConnection && is_connection_end(error);
+        let has_closed = reached == NewConnection && is_connection_end(error);
         self.is_suspect = has_closed && goes_on;
         let is_for_request = self.is_suspect || has_closed && was_closed_elsewhere;
         if !was_closed_before
@@ -399,7 +397,7 @@ impl Upstreams {
             ..
         } = *facts;
         match (no_server, index.map(|index| (index, self.group(index)))) {
-            (NoServer::Refused(refusal), Some((index, group))) => {
+            (Refused(refusal), Some((index, group))) => {
                 self.metrics.record_turned_away(index, refusal.reason);
                 if let Some(queue) = &group.origin_state.queue {
                     queue.count_turned_away(is_crawler, monotonic);

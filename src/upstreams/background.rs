@@ -219,7 +219,7 @@ impl NamedServer<'_> {
                 self.group
                     .set_addresses(self.entry, &found_at.collect::<Vec<_>>());
                 if self.failure.take().is_some() {
-                    tracing::info!(origin = %address.host, "the name of an origin is resolved again");
+                    tracing::info!(origin = %address.host, "the name of an origin resolves again");
                 }
                 found.ttl.clamp(MIN_TTL, MAX_TTL)
             }
@@ -238,7 +238,7 @@ impl NamedServer<'_> {
         if self.failure.as_ref() != Some(&message) {
             tracing::warn!(
                 origin = %self.entry.address.host, %error, addresses_kept = kept,
-                "cannot resolve the name of an origin; crawlgate keeps its last addresses and tries again"
+                "the name of an origin does not resolve; crawlgate keeps its last addresses and tries again"
             );
             self.failure = Some(message);
         }

@@ -8,40 +8,35 @@ use pingora_core::{Error, ErrorSource, ErrorType};
 /// client 408 (too slow) or 400, for crawlgate itself 500; the error's own status, if it has one. 0
 /// if the client is gone, so that nothing can be answered.
 pub fn failure_status(error: &Error) -> u16 {
+    use ErrorSource::*;
+
+    use ErrorType::*;
+
     match (error.etype(), error.esource()) {
-        (ErrorType::HTTPStatus(status), _) => *status,
-        (
-            ErrorType::ConnectTimedout
-            | ErrorType::TLSHandshakeTimedout
-            | ErrorType::ReadTimedout
-            | ErrorType::WriteTimedout,
-            ErrorSource::Upstream,
-        ) => 504,
-        (_, ErrorSource::Upstream) => 502,
-        (ErrorType::ReadTimedout, ErrorSource::Downstream) => 408,
-        (
-            ErrorType::WriteError | ErrorType::ReadError | ErrorType::ConnectionClosed,
-            ErrorSource::Downstream,
-        ) => 0,
-        (_, ErrorSource::Downstream) => 400,
-        (_, ErrorSource::Internal | ErrorSource::Unset) => 500,
+        (HTTPStatus(status), _) => *status,
+        (ConnectTimedout | TLSHandshakeTimedout | ReadTimedout | WriteTimedout, Upstream) => 504,
+        (_, Upstream) => 502,
+        (ReadTimedout, Downstream) => 408,
+        (WriteError | ReadError | ConnectionClosed, Downstream) => 0,
+        (_, Downstream) => 400,
+        (_, Internal | Unset) => 500,
     }
 }
 
 /// A fixed word for metrics, log and status.
 pub fn failure_reason(kind: &ErrorType) -> &'static str {
+    use ErrorType::*;
+
     match kind {
-        ErrorType::ConnectTimedout => "connect_timeout",
-        ErrorType::ConnectRefused => "connect_refused",
-        ErrorType::ConnectNoRoute | ErrorType::ConnectError | ErrorType::SocketError => "connect",
-        ErrorType::TLSHandshakeFailure
-        | ErrorType::TLSHandshakeTimedout
-        | ErrorType::InvalidCert => "tls",
-        ErrorType::ReadTimedout => "read_timeout",
-        ErrorType::WriteTimedout => "write_timeout",
-        ErrorType::ReadError | ErrorType::ConnectionClosed => "read",
-        ErrorType::WriteError => "write",
-        ErrorType::InvalidHTTPHeader => "invalid_response",
+        ConnectTimedout => "connect_timeout",
+        ConnectRefused => "connect_refused",
+        ConnectNoRoute | ConnectError | SocketError => "connect",
+        TLSHandshakeFailure | TLSHandshakeTimedout | InvalidCert => "tls",
+        ReadTimedout => "read_timeout",
+        WriteTimedout => "write_timeout",
+        ReadError | ConnectionClosed => "read",
+        WriteError => "write",
+        InvalidHTTPHeader => "invalid_response",
         _ => "other",
     }
 }

@@ -20,7 +20,10 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -218,7 +221,7 @@ impl ServerGroup {
             .min();
         self.origin_state
             .trial_due
-            .store(due.unwrap_or(NO_TRIAL), Ordering::Release);
+            .store(due.unwrap_or(NO_TRIAL), Release);
         let table = Arc::new(ServerTable::new(all));
         self.table.store(table.clone());
         if let Some(queue) = &self.origin_state.queue {
@@ -250,7 +253,7 @@ impl ServerGroup {
     /// the trial of an ejected server. If none comes for as long as a first ejection lasts, any
     /// other request is the trial: an origin may get nothing but POST.
     pub fn admit(&self, facts: &RoutingFacts<'_>, now: impl Fn() -> Duration) -> Option<Admission> {
-        let due = self.origin_state.trial_due.load(Ordering::Acquire);
+        let due = self.origin_state.trial_due.load(Acquire);
         if due != NO_TRIAL {
             let wait = match &self.settings.ejection {
                 Some(ejection) if !facts.is_repeatable => as_millis(ejection.initial_time),
@@ -265,7 +268,7 @@ impl ServerGroup {
                 return Some(Admission::Admitted(InFlightGuard::for_trial(server)));
             }
         }
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let turn = self.turn.fetch_add(1, Relaxed);
         let table = self.table.load();
         let first = table.choose(self.settings.balance, turn, facts.client)?;
         let Some(queue) = &self.origin_state.queue else {

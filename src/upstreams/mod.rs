@@ -226,7 +226,7 @@ impl Upstreams {
                 tracing::warn!(
                     server = name,
                     reason,
-                    "the server failed; it gets no requests for {time:?}, then one that tries it. Check whether it runs and \
+                    "the server failed; it gets no requests for {time:?}, then one as a test. Check that it runs and \
                      can be reached from here"
                 );
                 ("server_ejected", Some(reason), None, Some(time.as_secs()))
@@ -236,8 +236,8 @@ impl Upstreams {
                     server = name,
                     reason,
                     status,
-                    "the health check of the server fails; it gets no requests until checks succeed. Check the server, and \
-                     `health` of its origin"
+                    "the health check of the server fails; it gets no requests until checks succeed. Check the \
+                     server, and \"health\" of its origin"
                 );
                 ("server_down", Some(reason), status, None)
             }

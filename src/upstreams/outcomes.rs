@@ -4,6 +4,7 @@
 
 use crate::clock::Moment;
 use crate::locks::lock;
+use crate::numbers::{plural_thousands, thousands};
 use crate::telemetry::{LogThrottle, RecentCount, RecentCountByName};
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
@@ -59,13 +60,13 @@ pub struct LastFailure {
 
 /// The outcomes of requests to one server of an origin in the last five minutes, and its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OriginStatus {
     /// The server, as in the settings.
     pub origin: String,
     /// The hosts that it is for; empty for every other host.
     pub hosts: Vec<String>,
     /// The path prefixes that it is for; empty for every path.
-    #[serde(default)]
     pub paths: Vec<String>,
     /// The number of its addresses. 0 if its name could not be resolved.
     pub addresses: usize,
@@ -76,16 +77,14 @@ pub struct OriginStatus {
     /// Requests that it answered with 5xx.
     pub server_errors: u64,
     /// The last request that it did not answer, however long ago.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
     /// Its requests in flight.
-    #[serde(default)]
     pub in_flight: usize,
     /// Whether it is used only while no other server is up.
-    #[serde(default)]
     pub is_backup: bool,
     /// Its addresses that get no requests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out_of_use: Vec<ExcludedServer>,
 }
 
@@ -124,7 +123,7 @@ impl ExcludedServer {
         };
         match status {
             Some(status) => format!("{failed}: {reason} {status}"),
-            None => format!("{failed}: {reason}"),
+            None => format!("{failed}: {}", reason.replace('_', " ")),
         }
     }
 }
@@ -169,9 +168,9 @@ impl QueueStatus {
             .collect();
         (!long.is_empty()).then(|| {
             format!(
-                "the origin {} turns verified search crawlers away for want of a place, since an hour or longer ({}); they are \
-                 answered 503, and search engines drop pages that stay 503 for days. Raise `crawlers` or `connections` of the origin, \
-                 or name them in `exempt`",
+                "the origin {} has been too busy for verified search crawlers for an hour or longer ({}). They get \
+                 503, and search engines drop pages that stay 503 for days. Raise \"crawlers\" or \"connections\" of \
+                 the origin, or name them in \"exempt\"",
                 self.origin,
                 long.join(", ")
             )
@@ -249,27 +248,31 @@ impl OriginStatus {
         } = self;
         if self.addresses == 0 {
             return Some(format!(
-                "the name of the origin {origin} cannot be resolved; its requests get 502. Check DNS and `origins`"
+                "the name of the origin {origin} does not resolve, so its requests get 502. Check DNS and \"origins\""
             ));
         }
         if failures * TOLERATED > *requests {
             let why = self.last_failure.as_ref().map(|last| {
                 format!(
                     ", last at {} for {}{} ({})",
-                    last.at, last.host, last.target, last.reason
+                    last.at,
+                    last.host,
+                    last.target,
+                    last.reason.replace('_', " ")
                 )
             });
             return Some(format!(
-                "the origin {origin} did not answer {failures} of {requests} requests in the last five minutes{}; \
-                 a client gets 502 or 504, unless another server of the origin answers. Check whether it runs and can be \
-                 reached from here",
+                "the origin {origin} did not answer {} of {} in the last five minutes{}. Clients get 502 or 504, \
+                 unless another server of the origin answers. Check that it runs and can be reached from here",
+                thousands(failures),
+                plural_thousands(requests, "request"),
                 why.unwrap_or_default()
             ));
         }
         if let Some(out) = self.out_of_use.iter().find(|out| out.is_down) {
             return Some(format!(
                 "{} of the origin {origin} gets no requests since {} ({}), unless every server of the origin is down. \
-                 Check the server and `health` of the origin",
+                 Check the server, and \"health\" of the origin",
                 out.address,
                 out.since,
                 out.reason_text()
@@ -278,8 +281,9 @@ impl OriginStatus {
         let answers = requests - failures;
         (server_errors * 2 > answers).then(|| {
             format!(
-                "the origin {origin} answered {server_errors} of {answers} requests in the last five minutes with 5xx. \
-                 See its own log"
+                "the origin {origin} answered {} of {} in the last five minutes with 5xx. Its own log has the reasons",
+                thousands(server_errors),
+                plural_thousands(answers, "request")
             )
         })
     }
@@ -311,8 +315,8 @@ impl UnroutedRequests {
                 ?host,
                 ?target,
                 left_out,
-                "no origin is configured for this host; crawlgate answered 502. Name the host in `origins` of \
-                 crawlgate.yaml, or add an origin without `hosts` for every other host"
+                "this host has no origin; crawlgate answered 502. Add it to \"origins\" in crawlgate.yaml, or add an \
+                 origin without \"hosts\" for every other host"
             );
         }
         self.hosts.add(host, monotonic);

@@ -14,6 +14,7 @@
 
 use crate::settings::EjectionSettings;
 use crate::time::Timestamp;
+use ExclusionKind::{Down, Ejected, OnTrial};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -91,7 +92,7 @@ impl ServerState {
 
     /// When its trial is due, in milliseconds since the start, if it is ejected.
     pub fn trial_due(&self) -> Option<u64> {
-        self.exclusion_end(ExclusionKind::Ejected)
+        self.exclusion_end(Ejected)
     }
 
     /// Why it gets no requests, and since when.
@@ -101,18 +102,17 @@ impl ServerState {
 
     /// Whether a request tries it.
     pub fn is_on_trial(&self) -> bool {
-        self.exclusion_end(ExclusionKind::OnTrial).is_some()
+        self.exclusion_end(OnTrial).is_some()
     }
 
     /// Whether a request tries it before its trial was due. `now` is in milliseconds since the start.
     pub fn is_early_trial(&self, now: u64) -> bool {
-        self.exclusion_end(ExclusionKind::OnTrial)
-            .is_some_and(|until| until > now)
+        self.exclusion_end(OnTrial).is_some_and(|until| until > now)
     }
 
     /// Whether it is down, because checks fail.
     pub fn is_down(&self) -> bool {
-        self.exclusion_end(ExclusionKind::Down).is_some()
+        self.exclusion_end(Down).is_some()
     }
 
     /// The state for the next process, if it gets no requests. A trial without a result is due
@@ -120,9 +120,9 @@ impl ServerState {
     pub fn to_passed(&self, now: u64) -> Option<PassedServerState> {
         let Exclusion { kind, until, cause } = self.exclusion.clone()?;
         let trial_in = match kind {
-            ExclusionKind::Ejected => Some(until.saturating_sub(now)),
-            ExclusionKind::OnTrial => Some(0),
-            ExclusionKind::Down => None,
+            Ejected => Some(until.saturating_sub(now)),
+            OnTrial => Some(0),
+            Down => None,
         };
         Some(PassedServerState {
             trial_in,
@@ -135,9 +135,9 @@ impl ServerState {
     /// this start.
     pub fn from_passed(passed: PassedServerState, now: u64) -> ServerState {
         let kind = if passed.trial_in.is_some() {
-            ExclusionKind::Ejected
+            Ejected
         } else {
-            ExclusionKind::Down
+            Down
         };
         ServerState {
             exclusion: Some(Exclusion {
@@ -166,7 +166,7 @@ impl ServerState {
         self.ejections = self.ejections.saturating_add(1);
         let cause = self.cause().cloned().unwrap_or(cause);
         self.exclusion = Some(Exclusion {
-            kind: ExclusionKind::Ejected,
+            kind: Ejected,
             until: now.saturating_add(time.as_millis() as u64),
             cause,
         });
@@ -175,13 +175,13 @@ impl ServerState {
 
     /// Lets one request try it. Returns whether it was ejected.
     pub fn begin_trial(&mut self) -> bool {
-        self.transition(ExclusionKind::Ejected, ExclusionKind::OnTrial)
+        self.transition(Ejected, OnTrial)
     }
 
     /// Ends a trial without a result. The time at which it was due stays. Returns whether there was a
     /// trial.
     pub fn cancel_trial(&mut self) -> bool {
-        self.transition(ExclusionKind::OnTrial, ExclusionKind::Ejected)
+        self.transition(OnTrial, Ejected)
     }
 
     /// Moves from `kind` to `next`. Does nothing and returns false in any other state.
@@ -217,7 +217,7 @@ impl ServerState {
     pub fn mark_down(&mut self, cause: ExclusionCause) {
         let since = self.cause().map_or(cause.since, |earlier| earlier.since);
         self.exclusion = Some(Exclusion {
-            kind: ExclusionKind::Down,
+            kind: Down,
             until: 0,
             cause: ExclusionCause { since, ..cause },
         });

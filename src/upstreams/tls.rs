@@ -40,7 +40,8 @@ pub struct TlsFileError {
 
 /// TLS to the servers of an origin.
 pub struct ServerTls {
-    pub(super) settings: OriginTls,
+    /// The files.
+    pub settings: OriginTls,
     active: ArcSwap<ActiveTls>,
     loaded: Mutex<LoadedFiles>,
 }
@@ -104,13 +105,14 @@ impl ServerTls {
         })
     }
 
-    pub(super) fn has_files(&self) -> bool {
+    /// Whether there are files to reload.
+    pub fn has_files(&self) -> bool {
         self.settings.files().next().is_some()
     }
 
     /// Reads the files again, and uses changed ones for new connections. If they cannot be used, the
     /// former content stays, and the reason is kept. Logs both.
-    pub(super) fn reload(&self) {
+    pub fn reload(&self) {
         let contents = TlsFiles::read(&self.settings);
         let mut loaded = lock(&self.loaded);
         if loaded.contents.as_ref() == contents.as_ref().ok() {
@@ -126,14 +128,14 @@ impl ServerTls {
                     .collect();
                 tracing::info!(
                     ?files,
-                    "took renewed files for TLS to an origin; new connections are made with them"
+                    "the renewed TLS files of an origin are in use for new connections"
                 );
                 self.active.store(Arc::new(renewed));
                 loaded.rejection = None;
             }
             Err(error) => {
                 tracing::warn!(
-                    "{error}; connections to the origin are made with the former files. Mend the file"
+                    "{error}; crawlgate still uses the old files for connections to the origin. Fix the file"
                 );
                 loaded.rejection = Some(error.to_string());
             }
@@ -141,12 +143,12 @@ impl ServerTls {
     }
 
     /// Why changed files are not active; `None` if all are.
-    pub(super) fn rejection(&self) -> Option<String> {
+    pub fn rejection(&self) -> Option<String> {
         lock(&self.loaded).rejection.clone()
     }
 
     /// Sets the authorities and the client certificate of a peer.
-    pub(super) fn configure_peer(&self, peer: &mut HttpPeer) {
+    pub fn configure_peer(&self, peer: &mut HttpPeer) {
         let active = self.active.load();
         peer.options.ca = active.ca.clone();
         peer.client_cert_key = active.client.clone();
@@ -155,7 +157,7 @@ impl ServerTls {
     /// The connector for one server; `None` without files. `origin` is the origin's index in the
     /// settings: as the group key of `peer` it keeps these connections from being used for another
     /// origin, which may trust other authorities. `name` is the name in the server's certificate.
-    pub(super) fn connector_for(
+    pub fn connector_for(
         self: &Arc<Self>,
         peer: &mut HttpPeer,
         origin: usize,
@@ -282,7 +284,7 @@ impl TlsServerConnector {
         })?;
         let active = self.tls.active.load_full();
         let Some(connector) = &active.connector else {
-            return Error::e_explain(ErrorType::InternalError, "no files of `tls`");
+            return Error::e_explain(ErrorType::InternalError, "no files in \"tls\"");
         };
         let handshake = client::handshake(connector, &self.name, stream);
         match tokio::time::timeout(self.handshake_timeout, handshake).await {
@@ -335,7 +337,7 @@ impl TlsFileContent {
             Ok(found) if !found.is_empty() => Ok(found),
             _ => Err(file_error(
                 &self.file,
-                "this file contains no certificate in PEM",
+                "this file contains no certificate in PEM format",
             )),
         }
     }
@@ -345,6 +347,11 @@ impl TlsFileContent {
         let key = PrivateKeyDer::from_pem_slice(&self.bytes).ok();
         // Pingora guesses the format of a key from its bytes.
         key.filter(|key| PrivateKeyDer::try_from(key.secret_der()).is_ok())
-            .ok_or_else(|| file_error(&self.file, "this file contains no private key in PEM"))
+            .ok_or_else(|| {
+                file_error(
+                    &self.file,
+                    "this file contains no private key in PEM format",
+                )
+            })
     }
 }

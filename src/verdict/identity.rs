@@ -104,34 +104,39 @@ impl IdentityDoubt {
     pub fn description(self) -> &'static str {
         match self {
             IdentityDoubt::ClientUnknown => {
-                "the address of the client is not known; behind a trusted proxy see `client_address` of crawlgate.yaml"
+                "crawlgate does not know the client's address. Behind a trusted proxy, see \
+                 \"client_address\" in crawlgate.yaml"
             }
-            IdentityDoubt::PrivateAddress => "the address is none of the public network",
+            IdentityDoubt::PrivateAddress => "the address is private, not public",
             IdentityDoubt::PerhapsProxy => {
-                "the address may be that of a proxy that `trusted_proxies` does not name"
+                "the address may belong to a proxy that is missing in \"trusted_proxies\""
             }
             IdentityDoubt::DnsPending => "reverse DNS has not answered yet",
-            IdentityDoubt::DnsFailed => "reverse DNS was asked and did not answer",
+            IdentityDoubt::DnsFailed => "reverse DNS failed",
             IdentityDoubt::DnsOneAnswer => {
-                "reverse DNS gave no name of this crawler once; a second answer decides"
+                "reverse DNS gave no name of this crawler. A second answer decides"
             }
             IdentityDoubt::DnsNoForward => {
-                "its name is one of this crawler and has no address, which the crawler's operator does not promise either"
+                "reverse DNS gave a name of this crawler. The name has no address, but the \
+                 operator does not promise one"
             }
-            IdentityDoubt::ListUnknown => "a list of its operator was never read",
-            IdentityDoubt::ListOld => "a list of its operator was not checked for too long",
+            IdentityDoubt::ListUnknown => "crawlgate has not read one of the operator's lists yet",
+            IdentityDoubt::ListOld => {
+                "one of the operator's lists is too old: its last check was too long ago"
+            }
             IdentityDoubt::ListOtherKind => {
-                "the lists of its operator have no networks of this kind of address"
+                "the operator's lists have no networks of this kind (IPv4 or IPv6)"
             }
             IdentityDoubt::DnsNotAsked => {
-                "suspected, for the address is in no list of its operator; only reverse DNS could prove an impostor, and it is \
-                 not asked (`identity: { outgoing: yes }` in crawlgate.yaml asks it)"
+                "suspect: the address is in no list of the operator. Only reverse DNS can decide; \
+                 \"identity: { outgoing: yes }\" in crawlgate.yaml asks it"
             }
             IdentityDoubt::NoEvidence => {
-                "neither lists nor reverse DNS nor a signature say anything of this address"
+                "neither lists nor reverse DNS nor a signature tell anything about this address"
             }
             IdentityDoubt::Suspended => {
-                "it comes from no address of this crawler, but no visit did within seven days, so the list proves nothing"
+                "the address is not one of this crawler. But the list has verified no visit for \
+                 seven days, so it may be out of date"
             }
         }
     }
@@ -219,6 +224,6 @@ pub fn policy_evidence(
     let policy = &site.policy.source.name;
     Some(IdentityEvidence::new(
         id,
-        format!("the networks that the policy {policy} lists for this crawler: {found}"),
+        format!("{found} the networks of this crawler in {policy}"),
     ))
 }

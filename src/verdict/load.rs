@@ -85,7 +85,7 @@ fn check_retired_site(site: &Site, registry: &Registry, diagnostics: &mut Diagno
         let mut known = diagnostics.items.iter();
         let is_known = known.any(|known| known.id == finding.id && known.span == finding.span);
         if finding.severity == Severity::Error && !is_known {
-            finding.message += ", once `retire` has come to its end";
+            finding.message += ", once \"retire\" has finished";
             diagnostics.push(finding);
         }
     }

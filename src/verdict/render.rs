@@ -12,9 +12,11 @@ use crate::yaml::Diagnostic;
 use std::fmt::Display;
 
 /// The sentence that says how the doubt about a cache in front of crawlgate ends.
-pub const PERHAPS_CACHED_END: &str = "\
-two crawlers fetched robots.txt through the proxy in front within one `max_age`: then it is no cache. No time ends \
-this, but the policy does with `enforcement: { behind_cache: no }`, or `yes` where there is a cache";
+pub const PERHAPS_CACHED_END: &str = "crawlgate must learn whether the proxy in front is a cache: \
+                                      it is none if two crawlers fetch robots.txt through it \
+                                      within one \"max_age\". To end this now, write \
+                                      \"enforcement: { behind_cache: no }\" in the policy, or \
+                                      \"yes\" if it is a cache";
 
 /// The most requested hosts that are shown: clients can make up any number of hosts of a pattern.
 const MAX_HOSTS: usize = 20;
@@ -45,7 +47,8 @@ impl Explanation {
         {
             lines.add(
                 "requests",
-                "it makes none: robots.txt has this name for what other crawlers of its operator fetch",
+                "none: this name is only for robots.txt. Other crawlers of its operator do the \
+                 fetching",
             );
         }
         let entry = self
@@ -53,7 +56,10 @@ impl Explanation {
             .as_deref()
             .and_then(|name| snapshot.entry_by_name(name));
         let Some(site) = entry.map(|entry| &*entry.site) else {
-            lines.add("site", "no policy claims this host: forwarded untouched");
+            lines.add(
+                "site",
+                "no policy has this host: crawlgate forwards the request unchanged",
+            );
             return lines.0;
         };
         self.add_site(&mut lines, site);
@@ -79,10 +85,11 @@ impl Explanation {
     fn crawler_line(&self) -> String {
         match &self.crawler {
             None if is_challenge(b"GET", self.target.as_bytes()) => {
-                "none: it is a certificate authority's challenge, which always passes".to_owned()
+                "none: this is a request of a certificate authority, which always passes".to_owned()
             }
-            None => "no crawler by its user agent".to_owned(),
+            None => "none (a visitor)".to_owned(),
             Some(crawler) => match &crawler.operator {
+                Some(_) if crawler.purpose == "tool" => format!("{} (a tool)", crawler.name),
                 Some(operator) => format!("{} ({operator}, {})", crawler.name, crawler.purpose),
                 None => crawler.name.clone(),
             },
@@ -100,13 +107,14 @@ impl Explanation {
         );
         if let Some(until) = self.robots_txt_unavailable_until {
             let line = format!(
-                "answered 503 until {until}, for there is no copy of the origin's own: a crawler that asks for it now takes all for \
-                 disallowed; requests are judged by the policy alone"
+                "answered with 503 until {until}, because crawlgate has no copy of the origin's \
+                 own. A crawler that fetches it now treats everything as disallowed. crawlgate \
+                 judges requests by the policy alone"
             );
             lines.add("robots.txt", line);
         }
         if let Some(hosts) = &self.requested_hosts {
-            lines.add("host", "no crawler has requested this one yet");
+            lines.add("host", "no crawler has requested this host yet");
             hosts
                 .iter()
                 .take(MAX_HOSTS)
@@ -117,14 +125,14 @@ impl Explanation {
                 "verified: it comes from an address of this crawler".to_owned()
             }
             (Identity::Impostor, _) => {
-                "impostor: it does not come from an address of this crawler".to_owned()
+                "pretends to be this crawler: its address is another's".to_owned()
             }
-            (_, Some(doubt)) => format!("unverified: {}", doubt.description()),
+            (_, Some(doubt)) => format!("not verified: {}", doubt.description()),
             (Identity::Suspended, None) => {
-                format!("unverified: {}", IdentityDoubt::Suspended.description())
+                format!("not verified: {}", IdentityDoubt::Suspended.description())
             }
             (Identity::Unverified | Identity::Pending, None) => {
-                "unverified: the user agent is all that is known".to_owned()
+                "not verified: only the user agent is known".to_owned()
             }
         };
         lines.add("identity", identity);
@@ -166,29 +174,25 @@ impl Explanation {
         };
         lines.add("kind", format!("{}{mark}", self.kind.name()));
         if self.history == Some(HistoryBasis::PerhapsCached) {
-            lines.add("until", PERHAPS_CACHED_END);
+            lines.add("until", format!("no date is known. {PERHAPS_CACHED_END}"));
         }
         if let Some(until) = self.older_until {
             lines.add(
                 "until",
-                format!(
-                    "{until}: it may use an older robots.txt; what it requests after that counts"
-                ),
+                format!("{until}: until then it may use an older robots.txt. Later requests count"),
             );
         }
         let mut action = self.action.to_sentence();
         if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
             let would = would.to_sentence();
             let when = match observed {
-                PassReason::Mode => "; under enforce",
+                PassReason::Mode => "; with \"mode: enforce\"",
                 PassReason::Unverified => {
-                    ", by `unverified: observe`; once the crawler is verified"
+                    ", because of \"unverified: observe\"; once the crawler is verified"
                 }
-                PassReason::Unlisted => {
-                    ", because the policy does not name this bot; named, and under enforce"
-                }
+                PassReason::Unlisted => ", like all unknown bots; with enforcement",
             };
-            action += &format!(" (observed only{when}: {would})");
+            action += &format!(" (only observed{when}: {would})");
         }
         lines.add("action", action);
         for (place, line) in self.to_enforce.iter().enumerate() {
@@ -240,57 +244,61 @@ impl Explanation {
     fn readings(&self) -> Option<&'static str> {
         match self.readings {
             Readings::Rfc9309 => None,
-            Readings::Both => Some("Google's parser and RFC 9309 say the same of it"),
+            Readings::Both => Some("Google's parser and RFC 9309 agree"),
             Readings::OnlyRfc9309 => Some("Google's parser allows it; RFC 9309 disallows it"),
             Readings::OnlyGoogle => {
-                Some("Google's parser disallows it; RFC 9309 allows it, so crawlgate does")
+                Some("Google's parser disallows it; RFC 9309 allows it. crawlgate allows it")
             }
         }
     }
 
     fn reason(&self) -> &'static str {
         match self.kind {
-            Kind::NotACrawler => "people, and tools that the policy does not name, are not judged",
+            Kind::NotACrawler => {
+                "rules are for crawlers, not for visitors and for tools that the policy does not \
+                 name"
+            }
             Kind::Allowed if self.readings == Readings::OnlyRfc9309 => {
                 "Google's own parser allows it"
             }
-            Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
-            Kind::Allowed => "no rule matches it",
+            Kind::Allowed if self.rule.is_some() => "the longest matching rule allows it",
+            Kind::Allowed => "no rule matches",
             Kind::StaleCopy => {
-                "disallowed now, but a version that the crawler may have cached allows it: never refused"
+                "an older robots.txt, which the crawler may still have, allows it: crawlgate does \
+                 not block it"
             }
             Kind::Violation if self.requested_hosts.is_some() => {
-                "disallowed, and no crawler has requested this host yet"
+                "no crawler has requested this host yet"
             }
             Kind::Violation if self.never_fetched => {
-                "disallowed, and the crawler did not fetch robots.txt here lately, although it could"
+                "the crawler has not fetched robots.txt from this host lately"
             }
-            Kind::Violation => "disallowed by every robots.txt that the crawler may have cached",
+            Kind::Violation => "by every robots.txt that the crawler may have",
             Kind::Unproven if self.verdict != Verdict::Disallowed => {
-                "sooner after the last request than crawl_delay says; crawlgate cannot know which copies the crawler has cached"
+                "earlier than Crawl-delay allows. Not called a violation yet: the crawler may \
+                 still use an older robots.txt"
             }
             Kind::Unproven => {
-                "the longest rule that matches disallows it; crawlgate cannot know which copies the crawler has cached"
+                "by this rule. Not called a violation yet: the crawler may still use an older \
+                 robots.txt"
             }
             Kind::Ambiguous if self.readings == Readings::OnlyRfc9309 => {
-                "Google's own parser allows this spelling of a URL that is disallowed: no violation"
+                "Google's own parser allows this spelling of a disallowed URL: not a violation"
             }
             Kind::Ambiguous => {
-                "the URL as sent is not disallowed, but what it resolves to is: no violation"
+                "the URL as sent is allowed, but not the URL that it resolves to: not a violation"
             }
             Kind::NotBound if self.verdict == Verdict::Disallowed => {
-                "the policy names it, though its operator says it ignores robots.txt"
+                "the policy names this crawler, but its operator says that it ignores robots.txt"
             }
             Kind::NotBound => {
-                "its operator says that these rules do not bind it, and no group names it"
+                "its operator says that these rules do not apply to it, and no group names it"
             }
-            Kind::TooFast => "sooner after the last request than crawl_delay says",
-            Kind::Impostor => "the address is proven not to be that of the crawler",
-            Kind::Trapped => "this client requested a trap, now or recently",
-            Kind::Exempt => {
-                "disallowed, and the policy exempts it: never refused, and no violation"
-            }
-            Kind::Unverified => "the policy refuses crawlers that are not verified",
+            Kind::TooFast => "earlier than Crawl-delay allows",
+            Kind::Impostor => "it only pretends to be this crawler",
+            Kind::Trapped => "this client requested a trap, now or before",
+            Kind::Exempt => "the policy exempts this crawler: not blocked, and not a violation",
+            Kind::Unverified => "the policy blocks crawlers that are not verified",
         }
     }
 }
@@ -299,20 +307,20 @@ impl ActionReport {
     /// What is done with the request, as a sentence.
     fn to_sentence(&self) -> String {
         match (self.kind, self.status) {
-            ("block", Some(status)) => format!("refused with {status}"),
+            ("block", Some(status)) => format!("blocked with {status}"),
             ("slow", Some(status)) => {
                 format!(
-                    "refused with {status}, come back in {} s",
+                    "blocked with {status}, retry after {} s",
                     self.retry_after.unwrap_or(0)
                 )
             }
             ("pause", _) => format!(
-                "answered 503, come back in {} s",
+                "answered with 503, retry after {} s",
                 self.retry_after.unwrap_or(0)
             ),
             ("robots_txt", _) => "answered with the site's robots.txt".into(),
             ("license", Some(status)) => {
-                format!("answered {status} without a licence token, forwarded with one")
+                format!("answered with {status}, unless it has a licence token")
             }
             ("tdmrep", _) => "answered with the site's tdmrep.json".into(),
             _ => "forwarded".into(),

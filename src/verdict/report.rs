@@ -217,7 +217,7 @@ fn tag_lines(
         let removal_reason = if theirs.is_empty() {
             ""
         } else {
-            "a 304 does not say which rules hold"
+            "a 304 does not show which rules apply"
         };
         return (Vec::new(), theirs.to_vec(), removal_reason);
     }
@@ -242,11 +242,15 @@ fn tag_lines(
             .and_then(|ours| ours.origin_tags)
             .unwrap_or(site.origin_tags)
         {
-            OriginTagsMode::Strip => (lines.into_owned(), theirs.to_vec(), "`origin_tags: strip`"),
+            OriginTagsMode::Strip => (
+                lines.into_owned(),
+                theirs.to_vec(),
+                "\"origin_tags: strip\"",
+            ),
             OriginTagsMode::Replace => (
                 lines.into_owned(),
                 theirs.to_vec(),
-                "`origin_tags: replace`",
+                "\"origin_tags: replace\"",
             ),
             OriginTagsMode::Keep | OriginTagsMode::Merge => (lines.into_owned(), Vec::new(), ""),
         },
@@ -338,13 +342,13 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
         }
         Claim::Tool => CrawlerReport {
             id,
-            name: "a program that no list knows".into(),
+            name: "an unknown program".into(),
             purpose: "tool",
             ..CrawlerReport::default()
         },
         Claim::UnknownBot | Claim::Visitor => CrawlerReport {
             id,
-            name: "a bot that no list knows".into(),
+            name: "an unknown bot".into(),
             purpose: "other",
             ..CrawlerReport::default()
         },

@@ -190,7 +190,7 @@ impl TestComparison<'_> {
             Diagnostic::error(
                 "test-failed",
                 *span,
-                format!("the {what} is `{came}`, not `{expected}`"),
+                format!("the {what} is \"{came}\", not \"{expected}\""),
             )
             .help(reason),
         );
@@ -212,18 +212,20 @@ impl TestComparison<'_> {
         let came = if came.is_empty() {
             none.to_owned()
         } else {
-            format!("`{}`", came.join("` and `"))
+            format!("\"{}\"", came.join("\" and \""))
         };
         let diagnostic = Diagnostic::error("test-failed", span, format!("{what} {came}"));
         self.add_failure(
-            diagnostic.help("write the lines as they are sent, in their order; `[]` for none"),
+            diagnostic.help(
+                "write the lines as crawlgate sends them, in the same order; \"[]\" for none",
+            ),
         );
     }
 
     /// Adds a failure, with the request of the test as its context.
     fn add_failure(&mut self, diagnostic: Diagnostic) {
         let asked = format!(
-            "{} asks for {}",
+            "{} requests {}",
             self.test.agent.value, self.test.path.value
         );
         self.failures
@@ -241,7 +243,7 @@ fn run_test(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<
         return vec![Diagnostic::error(
             "test-failed",
             span,
-            "this host is not one of the site's",
+            "the site does not have this host",
         )];
     }
     // The action depends on the mode; a test of the answer is about the action under `enforce`.
@@ -256,7 +258,7 @@ fn run_test(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<
     comparison.compare_value(&expect.kind, "kind", got.kind.name());
     comparison.compare_value(
         &expect.never_fetched,
-        "mark `never_fetched`",
+        "mark \"never_fetched\"",
         &got.never_fetched.to_string(),
     );
     comparison.compare_value(&expect.action, "action", action.kind);

@@ -1051,9 +1051,9 @@ fn policy_with_failing_tests_is_rejected() {
     let (site, findings) = load_text(&format!("hosts: shop.example\n{text}"));
     assert!(site.is_none());
     let expected = [
-        (6, "`disallowed`"),
+        (6, "\"disallowed\""),
         (8, "X-Robots-Tag"),
-        (8, "`pass`"),
+        (8, "\"pass\""),
         (9, "host"),
     ];
     assert_eq!(findings.items.len(), expected.len(), "{findings:?}");

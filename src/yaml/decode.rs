@@ -38,7 +38,7 @@ pub fn decode_file<T>(
 }
 
 /// The state of decoding one file: the findings so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Decoder {
     /// The directory at which relative paths of the file begin. Empty for the current one.
     pub directory: PathBuf,
@@ -47,7 +47,7 @@ pub struct Decoder {
 }
 
 /// A node to decode, and the decoder that collects its errors.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NodeReader<'n> {
     /// Collects errors.
     pub decoder: &'n Decoder,
@@ -132,15 +132,15 @@ impl Decoder {
         let mut fields: Vec<MapField<'_>> = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let NodeValue::Scalar { text, .. } = &key.value else {
-                self.error("wrong-type", key.span, "the name of a field is wanted here");
+                self.error("wrong-type", key.span, "this must be the name of a field");
                 continue;
             };
             if let Some(first) = fields.iter().find(|field| field.name == text) {
                 self.duplicate(
                     "duplicate-key",
                     [key.span, first.key.span],
-                    format!("`{text}` is written twice"),
-                    "keep one of them; nothing is merged",
+                    format!("\"{text}\" is written twice"),
+                    "remove one of the two: they are not merged",
                 );
                 continue;
             }
@@ -182,9 +182,9 @@ impl<'n> NodeReader<'n> {
     /// Adds the error that the node has the wrong type. Returns `None` for the caller to return.
     fn wrong_type_error<T>(self, expected: &str) -> Option<T> {
         let message = if self.is_null() {
-            format!("there is no value here; {expected} is wanted")
+            format!("the value is missing; it must be {expected}")
         } else {
-            format!("{expected} is wanted here, not {}", self.kind_name())
+            format!("this must be {expected}, not {}", self.kind_name())
         };
         self.error("wrong-type", message);
         None
@@ -294,7 +294,7 @@ impl<'n> NodeReader<'n> {
         let text = self.text(expected)?;
         let value = read(text);
         if value.is_none() {
-            self.error_with_help(mistake.0, format!("`{text}` {}", mistake.1), mistake.2);
+            self.error_with_help(mistake.0, format!("\"{text}\" {}", mistake.1), mistake.2);
         }
         value
     }
@@ -319,7 +319,7 @@ impl<'n> NodeReader<'n> {
             "yes" | "true" | "on" => Some(true),
             "no" | "false" | "off" => Some(false),
             _ => {
-                self.error("bad-value", format!("`{text}` is neither yes nor no"));
+                self.error("bad-value", format!("\"{text}\" is neither yes nor no"));
                 None
             }
         }
@@ -340,17 +340,14 @@ impl<'n> NodeReader<'n> {
         T::try_from(number).ok()
     }
 
-    /// `10s`, `5m`, `1h`, `14d`, `1h30m`, `250ms`; a bare number is seconds.
+    /// `10s`, `5m`, `1h`, `14d`, `1h30m`, `250ms`.
     pub fn duration(self) -> Option<Duration> {
-        self.parse_with(
-            "a duration",
-            parse_duration,
-            (
-                "bad-value",
-                "is not a duration",
-                "write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`",
-            ),
-        )
+        let text = self.text("a duration")?;
+        parse_duration(text)
+            .map_err(|help| {
+                self.error_with_help("bad-value", format!("\"{text}\" is not a duration"), help)
+            })
+            .ok()
     }
 
     /// A duration within bounds; `message` and `help` are the error if it is outside.
@@ -372,12 +369,12 @@ impl<'n> NodeReader<'n> {
     /// A time as in RFC 3339, or a date.
     pub fn timestamp(self) -> Option<Timestamp> {
         self.parse_with(
-            "a moment",
+            "a time",
             Timestamp::parse,
             (
                 "bad-value",
-                "is not a moment",
-                "write it as RFC 3339: `2026-12-01T01:00:00Z`",
+                "is not a time",
+                "write it with its zone, as in RFC 3339: \"2026-12-01T01:00:00Z\"",
             ),
         )
     }
@@ -389,13 +386,13 @@ impl<'n> NodeReader<'n> {
         let place = words.iter().position(|word| *word == text);
         if place.is_none() {
             let near = nearest_word(text, words.iter().copied())
-                .map(|near| format!("did you mean `{near}`? It"));
+                .map(|near| format!("did you mean \"{near}\"? Possible values"));
             let help = format!(
-                "{} is one of: {}",
-                near.as_deref().unwrap_or("it"),
+                "{}: {}",
+                near.as_deref().unwrap_or("possible values"),
                 words.join(", ")
             );
-            self.error_with_help("bad-value", format!("`{text}` is not {expected}"), help);
+            self.error_with_help("bad-value", format!("\"{text}\" is not {expected}"), help);
         }
         place
     }
@@ -423,14 +420,21 @@ pub fn is_plain_word(text: &str, max_length: usize, extra: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
 }
 
-/// Parses a duration: the sum of numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`), or a
-/// single number of seconds. `None` for parts of a millisecond and more than a century.
-pub fn parse_duration(text: &str) -> Option<Duration> {
+/// Parses a duration: the sum of numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`). The
+/// error says what to write. Parts of a millisecond and more than a century are errors.
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let text = text.trim();
-    if text.is_empty() {
+    if text.parse::<f64>().is_ok() {
+        return Err("write a unit, like 10s, 10m or 10h");
+    }
+    parse_parts(text).ok_or("write a number with a unit, like 250ms, 30s, 10m, 1h30m or 14d")
+}
+
+/// The sum of the parts of a duration.
+fn parse_parts(mut rest: &str) -> Option<Duration> {
+    if rest.is_empty() {
         return None;
     }
-    let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
         let (number, after) = rest.split_at(
@@ -447,7 +451,6 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         let milliseconds: u64 = match unit {
             "ms" => 1,
             "s" => 1_000,
-            "" if number == text => 1_000,
             "m" | "min" => 60_000,
             "h" => 3_600_000,
             "d" => 86_400_000,
@@ -498,7 +501,6 @@ pub fn nearest_word<'k>(
 }
 
 /// A field of a map, and whether the decoder asked for it.
-#[derive(Debug)]
 struct MapField<'n> {
     name: &'n str,
     key: &'n Node,
@@ -507,7 +509,6 @@ struct MapField<'n> {
 }
 
 /// The fields of a map. Fields that the decoder never asks for are reported as unknown.
-#[derive(Debug)]
 pub struct MapFields<'n> {
     /// The span of the map.
     pub span: SourceSpan,
@@ -563,7 +564,7 @@ impl<'n> MapFields<'n> {
 
     /// The text of a field that each record of a registry has. An error if it is missing.
     pub fn required_text(&mut self, name: &'static str) -> Option<String> {
-        let node = self.required_field(name, &format!("this record has no `{name}`"), None)?;
+        let node = self.required_field(name, &format!("this record has no \"{name}\""), None)?;
         node.text("text").map(str::to_owned)
     }
 
@@ -674,19 +675,20 @@ impl<'n> MapFields<'n> {
         for field in self.fields.extract_if(.., |field| !field.is_known) {
             let name = field.name;
             let help = match nearest_word(name, self.known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
+                Some(near) => format!("did you mean \"{near}\"?"),
                 // `{ tag: noindex, noarchive }` splits at the comma: the second half is a key
                 // without a value.
                 None if field.value.is_null() => {
-                    "inside `{ }` a comma begins the next field: put quotes around the value, or write a list"
+                    "inside \"{ }\" a comma begins the next field. Put quotes around the value, \
+                     or write a list"
                         .to_owned()
                 }
-                None => format!("the fields here are: {}", self.known.join(", ")),
+                None => format!("possible fields: {}", self.known.join(", ")),
             };
             self.decoder.error_with_help(
                 "unknown-field",
                 field.key.span,
-                format!("there is no field `{name}` here"),
+                format!("there is no field \"{name}\" here"),
                 help,
             );
         }

@@ -42,7 +42,8 @@ pub type Mapping = Vec<(Node, Node)>;
 impl Node {
     /// Whether it is null: an unquoted empty scalar, `~` or `null`.
     pub fn is_null(&self) -> bool {
-        matches!(&self.value, NodeValue::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+        matches!(&self.value, NodeValue::Scalar { text, plain: true } if matches!(text.as_str(),
+            "" | "~" | "null" | "Null" | "NULL"))
     }
 
     /// Whether it is a map.
@@ -167,7 +168,7 @@ impl TreeBuilder<'_> {
                             "a second YAML document begins here",
                         );
                         return Err(error
-                            .help("a file holds one policy; remove the `---` or make two files")
+                            .help("a file holds one policy; remove the \"---\" or make two files")
                             .into());
                     }
                 }
@@ -197,7 +198,7 @@ impl TreeBuilder<'_> {
                 Event::Alias(anchor) => {
                     // An alias to an enclosing node is not in the table yet: such a tree would be
                     // infinite.
-                    let message = "this alias refers to a value that it is part of";
+                    let message = "this alias refers to a value that contains it";
                     let target = self
                         .anchors
                         .get(&anchor)
@@ -243,7 +244,8 @@ impl TreeBuilder<'_> {
     fn attach(&mut self, node: Node, anchor: usize) -> Result<(), ParseError> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            let message = format!("the file holds more than {MAX_NODES} values, aliases expanded");
+            let message =
+                format!("the file has more than {MAX_NODES} values, with all aliases expanded");
             let error = Diagnostic::error("too-large", node.span, message);
             return Err(error
                 .help("write fewer aliases, or split the policy into several sites")
@@ -331,17 +333,21 @@ impl TreeBuilder<'_> {
             || has_unquoted_star(written)
             || info.contains("anchor") && line.contains('*')
         {
-            return Diagnostic::error("unquoted-star", span, "an unquoted `*` begins a YAML alias")
-                .label(info.to_owned())
-                .help("put quotes around it: \"*\", \"*.pdf\"");
+            return Diagnostic::error(
+                "unquoted-star",
+                span,
+                "an unquoted \"*\" begins a YAML alias",
+            )
+            .label(info.to_owned())
+            .help("put quotes around it: \"*\", \"*.pdf\"");
         }
         let error = Diagnostic::error("yaml-syntax", span, format!("this is not YAML: {info}"));
         let help = if line.trim_start_matches(' ').starts_with('\t') {
-            "YAML is indented with spaces; replace the tab"
+            "YAML uses spaces for indentation; replace the tab"
         } else if value.starts_with(['%', '@', '`']) {
-            "a value cannot begin with `%`, `@` or a backtick; put quotes around it"
+            "a value cannot begin with \"%\", \"@\" or a backtick; put quotes around it"
         } else if info.contains("mapping values") {
-            "a value that holds `: ` needs quotes around it; or the indentation is off"
+            "a value that contains \": \" needs quotes around it; or the indentation is wrong"
         } else {
             return error;
         };
@@ -409,7 +415,7 @@ fn apply_merge_keys(value: NodeValue, span: SourceSpan) -> Result<NodeValue, Par
                 return Err(Diagnostic::error(
                     "bad-merge",
                     span,
-                    "`<<` takes a map, or a list of maps",
+                    "\"<<\" must be a map, or a list of maps",
                 )
                 .into());
             };

@@ -36,15 +36,15 @@ pub(super) enum ControlRefusal {
     #[error(transparent)]
     Upgrade(#[from] UpgradeError),
     #[error(
-        "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
-         directory in `identity.lists`, or the servers took too long"
+        "the lists were not updated: the running crawlgate has neither \"identity.outgoing: yes\" nor a directory in \
+         identity.lists, or the servers took too long"
     )]
     NoUpdate,
     #[error("there is no site {0}, and the history has none in this period")]
     NoSite(String),
-    #[error("the running crawlgate knows no other instance: its settings have no `store`")]
+    #[error("the running crawlgate has no other instances: its settings have no \"store\"")]
     NoStore,
-    #[error("this crawlgate cannot be upgraded: it is a demo. Stop it and start it again")]
+    #[error("this crawlgate is a demo and cannot be upgraded. Stop it and start it again")]
     NoUpgrade,
 }
 

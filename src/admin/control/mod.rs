@@ -114,7 +114,12 @@ pub enum ControlResponse {
 pub enum ControlError {
     /// No process listens.
     #[error(
-        "no crawlgate answers at {path}: {error}\nstart one with `crawlgate run`, or name its socket with --control"
+        "crawlgate does not answer at {path} ({error}). {}",
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            "Run this command as the user of crawlgate, or as root"
+        } else {
+            "Is it running? Name its settings file with --config, or its socket with --control"
+        }
     )]
     NotRunning {
         /// The socket.
@@ -125,8 +130,8 @@ pub enum ControlError {
     },
     /// Another process serves the socket already.
     #[error(
-        "another crawlgate serves the control socket {path}{}; this one does not start. Stop the other one, or name \
-         another socket with --control",
+        "another crawlgate uses the control socket {path}{}, so this one does not start. Stop the other one, or give \
+         this one another socket with --control",
         .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
     AlreadyRunning {
@@ -136,7 +141,7 @@ pub enum ControlError {
         pid: Option<u32>,
     },
     /// The socket cannot be made or used.
-    #[error("the control socket {path}: {error}")]
+    #[error("cannot use the control socket {path}: {error}")]
     Io {
         /// The socket.
         path: String,

@@ -84,7 +84,7 @@ impl ControlSocket {
         if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
             let error = io::Error::new(
                 io::ErrorKind::AlreadyExists,
-                "a file that is not a socket has this name",
+                "there is a file with this name that is no socket",
             );
             return Err(ControlError::io(path, error));
         }
@@ -152,7 +152,7 @@ impl ControlSocket {
                     .and_then(|(stream, _)| self.spawn_client(stream, &commands));
                 // Out of descriptors, for example, which an immediate retry would not change.
                 if let Err(error) = accepted {
-                    tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
+                    tracing::warn!(%error, "the control socket cannot accept a connection; trying again in a second");
                     thread::park_timeout(Duration::from_secs(1));
                 }
                 self.connected.wait_below(MAX_CLIENTS);
@@ -231,7 +231,7 @@ fn acquire_socket_lock(path: &Path) -> Result<Option<ProcessLock>, ControlError>
             Err(ControlError::io(path, error))
         }
         Err(error) => {
-            tracing::debug!(%error, "cannot lock the control socket; another crawlgate is noticed only if it answers");
+            tracing::debug!(%error, "cannot lock the control socket: another crawlgate is noticed only while it answers");
             Ok(None)
         }
     }

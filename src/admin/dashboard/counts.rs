@@ -38,7 +38,7 @@ pub fn period_history(
             Ok((history, included_instances(&store, &peer_counts, period)))
         }
         Err(error) => {
-            let alone = format!("Counts of this instance alone: {error}.");
+            let alone = format!("Counts of this instance only: {error}.");
             Ok((own, alone))
         }
     }
@@ -108,9 +108,10 @@ fn included_instances(
     }
     let instances: BTreeSet<&str> = last.into_keys().collect();
     let mut sentence = match instances.len() {
-        0 => "Counts of this instance: no other one has reported counts of this period.".to_owned(),
+        0 => "Counts of this instance only: no other instance has reported any for this period."
+            .to_owned(),
         others => format!(
-            "Sums of {} instances; each reports its counts every 5 seconds.",
+            "Sums of {} instances. Each reports its counts every 5 seconds.",
             others + 1
         ),
     };
@@ -118,7 +119,7 @@ fn included_instances(
         sentence.push_str(&format!(" Missing: {}.", missing.join("; ")));
     }
     sentence.push_str(
-        " Examples, names of unknown bots, and suspected or suspended requests are of this instance alone.",
+        " Examples, names of unknown bots, and suspected or suspended requests are from this instance only.",
     );
     sentence
 }

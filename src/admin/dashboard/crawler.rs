@@ -65,8 +65,9 @@ impl Dashboard {
         let series = history.counts_over_time("", id, period.from, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();
         if id.is_empty() || !is_known {
-            let problem =
-                format!("crawlgate knows no crawler {id}, and the history has none in this period");
+            let problem = format!(
+                "crawlgate does not know the crawler {id}, and there is no history of it in this period"
+            );
             return Err(PageError::NotFound(problem));
         }
         let mut totals = CountsByIdentity::default();

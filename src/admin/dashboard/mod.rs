@@ -12,7 +12,7 @@ mod overview;
 mod site;
 mod violations;
 
-pub use overview::live_report;
+pub use overview::{apply_policies, live_report};
 
 use super::Operations;
 use super::query::{QueryError, QueryParameters};
@@ -80,7 +80,7 @@ pub enum PageError {
     #[error("{0}")]
     NotFound(String),
     /// The history cannot be read.
-    #[error("{0}; the page that needs no history is /health")]
+    #[error("{0}. The page /health works without a history")]
     History(#[from] HistoryError),
     /// A template failed, which no input does.
     #[error("cannot write the page: {0}")]

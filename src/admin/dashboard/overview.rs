@@ -8,7 +8,7 @@ use super::{Dashboard, PageError, PageResult, period_links, query_period};
 use crate::admin::Operations;
 use crate::admin::problem::Problem;
 use crate::admin::query::QueryParameters;
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::report::{
@@ -118,15 +118,18 @@ pub fn live_report(
     for row in &mut report.sites {
         row.mode = modes.get(&row.site).cloned();
     }
-    let snapshot = operations.instance.sites.snapshot();
-    for row in &mut report.crawlers {
-        // The example may be older than the policy, because only the first samples of a day are kept.
-        if row.part == ReportSection::BreaksRules && is_enforced(row, &snapshot) {
-            row.is_blocked = Some(true);
-        }
-        row.to_block = block_instruction(row, &snapshot);
-    }
+    apply_policies(&mut report, &operations.instance.sites.snapshot());
     Ok(report)
+}
+
+/// Sets which crawlers that break the rules are blocked now, and how to block the others. The
+/// example of a row may be older than the policy.
+pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
+    let rows = report.crawlers.iter_mut();
+    for row in rows.filter(|row| row.part == ReportSection::BreaksRules) {
+        row.is_blocked = is_enforced(row, snapshot).or(row.is_blocked);
+        row.to_block = block_instruction(row, snapshot);
+    }
 }
 
 /// A link to the overview of a site.
@@ -143,12 +146,10 @@ fn site_overview_link(site: &str, name: &str, current: &str) -> PageLink {
     }
 }
 
-/// Whether the policy in force blocks requests against the rules by the crawler of a row.
-fn is_enforced(row: &CrawlerRow, snapshot: &Snapshot) -> bool {
-    let site = row.example.as_ref().map(|example| example.site.as_str());
-    let Some(entry) = site.and_then(|site| snapshot.entry_by_name(site)) else {
-        return false;
-    };
+/// Whether the policy in force blocks requests against the rules by the crawler of a row. `None` if
+/// its site has no policy.
+fn is_enforced(row: &CrawlerRow, snapshot: &Snapshot) -> Option<bool> {
+    let entry = snapshot.entry_by_name(&row.example.as_ref()?.site)?;
     let claim = if row.is_unknown_bots() {
         Claim::UnknownBot
     } else {
@@ -157,13 +158,15 @@ fn is_enforced(row: &CrawlerRow, snapshot: &Snapshot) -> bool {
     let rules = entry.site.crawler_rules(claim);
     let is_verified = row.identity == Some(ClientIdentity::Verified);
     let may_be_blocked = is_verified || rules.unverified != UnverifiedTreatment::Observe;
-    rules.mode == EnforcementMode::Enforce && !rules.unlisted && may_be_blocked
+    let is_subject = !rules.unlisted && !rules.exempt;
+    Some(rules.mode == EnforcementMode::Enforce && is_subject && may_be_blocked)
 }
 
 /// The policy line that would block a crawler which breaks the rules. `None` if it is blocked
-/// already, if it passes only because it is not verified, or if its site has no policy.
+/// already, if it is a search engine's or exempt, if it passes only because it is not verified, or if
+/// its site has no policy.
 fn block_instruction(row: &CrawlerRow, snapshot: &Snapshot) -> Option<BlockInstruction> {
-    if row.part != ReportSection::BreaksRules || row.is_blocked != Some(false) {
+    if row.is_blocked != Some(false) || row.purpose == Some(Purpose::Search) {
         return None;
     }
     let entry = snapshot.entry_by_name(&row.example.as_ref()?.site)?;
@@ -182,7 +185,8 @@ fn block_instruction(row: &CrawlerRow, snapshot: &Snapshot) -> Option<BlockInstr
     } else {
         let registry = Registry::builtin();
         let claim = claim_from_agent(&row.id, registry, Some(site));
-        if site.crawler_rules(claim).mode == EnforcementMode::Enforce {
+        let rules = site.crawler_rules(claim);
+        if rules.exempt || rules.mode == EnforcementMode::Enforce {
             return None;
         }
         let first = enforcement.agents.first();

@@ -54,7 +54,7 @@ impl Dashboard {
             .find(|site| site.site == name);
         if name.is_empty() || (entry.is_none() && status.is_none() && report.crawlers.is_empty()) {
             return Err(PageError::NotFound(format!(
-                "there is no site {name}, and the history has none in this period"
+                "there is no site {name}, and there is no history of it in this period"
             )));
         }
         let site = entry.map(|entry| &*entry.site);

@@ -8,71 +8,78 @@ mod sarif;
 mod sitemaps;
 mod text;
 
-use super::origin_copy::{self, OriginCopies};
+use super::origin_copy::{OriginCopies, OriginFlags};
 use super::policies::{self, LoadedPolicy};
-use super::tester::{self, NamedRobotsTxt};
-use super::{Result, findings_unless, now, print_json};
+use super::{Result, findings_unless, now, print_json, server_flags, tester};
 use crate::acme::IssuedCertificates;
 use crate::crawlers::{Claim, Registry};
 use crate::edge::CertificateStore;
 use crate::policy::Site;
 use crate::policy::lint::{FileFindings, lint_file, remove_provable_findings};
-use crate::policy::model::{EnforcementFields, EnforcementMode};
+use crate::policy::model::EnforcementMode;
 use crate::printable::{OutputStyle, SanitizingWriter, join, printable_path};
 use crate::robots::RobotsFile;
 use crate::settings::Settings;
 use crate::sites::RetireStatus;
 use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
-use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceFile, SourceSpan};
+use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Check policies, run their tests and show their robots.txt; or lint any robots.txt
-#[derive(clap::Args)]
+/// Check policies, run their tests and show their robots.txt; or check any robots.txt
+#[derive(Default, clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawlgate check
+  crawlgate check --config crawlgate.yaml
+  crawlgate check policies/shop.yaml --deny-warnings --config crawlgate.yaml
+  crawlgate check https://shop.example --sitemap https://shop.example/sitemap.xml
+
+Exit codes: 0 fine, 1 errors (or warnings, with --deny-warnings), 2 wrong usage, 3 a file or URL cannot be read.")]
 pub struct Arguments {
-    /// Policy files or directories; a name that ends in `.txt`, an http(s) URL and `-` are
-    /// robots.txt files
-    #[arg(value_name = "PATH", default_value = "policies")]
+    /// Policy files, directories of policies, or robots.txt files (.txt, an http(s) URL, or - for
+    /// standard input) [default: the policies of --config, else policies]
+    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Fail on warnings, too
+    /// Fail on warnings too
     #[arg(long)]
     deny_warnings: bool,
-    /// Show notes, too: findings that need nothing to be done
+    /// Show notes too; nothing needs to be done about them
     #[arg(long)]
     notes: bool,
-    /// Print findings alone, and nothing if there are none
+    /// Print only findings
     #[arg(long, short, conflicts_with_all = ["format", "json"])]
     quiet: bool,
-    /// The settings file: check it and its certificates, too, and what its `identity` means for the
-    /// policies
+    /// Check this settings file too, its certificates, and how it verifies crawlers. Use its
+    /// policies and its state directory, unless others are given
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     sitemaps: sitemaps::SitemapFlags,
     #[command(flatten)]
-    origin: origin_copy::OriginFlags,
-    /// How the findings are printed
+    origin: OriginFlags,
+    /// How to print the findings
     #[arg(long, value_enum, default_value_t)]
     format: CheckFormat,
-    /// Print JSON: the same as `--format json`
+    /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum CheckFormat {
-    /// For a person
+    /// For people
     #[default]
     Text,
-    /// For a program, with all notes
+    /// For programs, with all notes
     Json,
-    /// Workflow commands: GitHub shows each finding beside its line
+    /// GitHub workflow commands, which show each finding beside its line
     Github,
-    /// SARIF 2.1.0: for code scanning and editors
+    /// SARIF 2.1.0, for code scanning and editors
     Sarif,
 }
 
@@ -81,7 +88,7 @@ struct CheckResults {
     found: Vec<FileFindings>,
     sitemaps: Vec<FileFindings>,
     loaded: Vec<LoadedPolicy>,
-    settings: Option<(SourceFile, Diagnostics)>,
+    settings: Option<FileFindings>,
     certificates: Vec<CertificateProblem>,
     origins: OriginCopies,
     counts: FindingCounts,
@@ -97,6 +104,16 @@ pub fn run(arguments: &Arguments) -> Result {
         errors, warnings, ..
     } = checked.counts;
     findings_unless(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
+}
+
+/// Checks a policy directory and a settings file, and prints the findings alone.
+pub fn check_new_files(policies: &Path, settings: &Path) -> Result {
+    run(&Arguments {
+        paths: vec![policies.to_owned()],
+        config: Some(settings.to_owned()),
+        quiet: true,
+        ..Arguments::default()
+    })
 }
 
 fn print_checked(arguments: &Arguments, checked: &CheckResults) -> Result {
@@ -115,7 +132,7 @@ fn print_checked(arguments: &Arguments, checked: &CheckResults) -> Result {
         CheckFormat::Github => {
             let mut out = SanitizingWriter::new(io::stdout().lock(), OutputStyle::WorkflowCommands);
             github::print_annotations(&mut out, checked, notes)?;
-            writeln!(out, "{}", text::summary_line(checked))?;
+            writeln!(out, "{}", text::Summary { checked })?;
         }
     }
     Ok(())
@@ -124,55 +141,67 @@ fn print_checked(arguments: &Arguments, checked: &CheckResults) -> Result {
 /// Reads and checks robots.txt files, policies, and the settings with their certificates. Drops
 /// warnings about missing proof if the settings allow published lists.
 fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
-    let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) = arguments
-        .paths
-        .iter()
-        .cloned()
-        .partition(|path| is_robots_txt(path));
-    let robots_files = found
-        .iter()
-        .map(|path| read_robots_txt(path))
-        .collect::<Result<Vec<_>>>()?;
-    let found = std::iter::zip(&found, &robots_files)
-        .map(|(path, file)| lint_robots_txt(path, file))
-        .collect();
-    let origins = arguments.origin.read()?;
+    let config = arguments.config.as_deref();
+    let (settings_file, settings) = config
+        .map(server_flags::read_settings_file)
+        .transpose()?
+        .unzip();
+    let settings = settings.flatten();
+    let mut found = Vec::new();
+    let mut robots_files = Vec::new();
+    let mut policies = Vec::new();
+    if arguments.paths.is_empty() {
+        policies.extend(default_policies(config, settings.as_ref()));
+    }
+    for path in &arguments.paths {
+        if !is_robots_txt(path) {
+            policies.push(path.clone());
+            continue;
+        }
+        tester::check_no_link_out(path)?;
+        let source = path.to_string_lossy();
+        let file = tester::read_robots_txt(&source, "check")?;
+        found.push(lint_file(
+            &file.name,
+            &RobotsFile::parse(file.bytes.as_slice()),
+            tester::url_host(&source).as_deref(),
+            Registry::builtin(),
+        ));
+        robots_files.push(file);
+    }
+    let origins = read_origins(&arguments.origin, settings.as_ref())?;
     let mut loaded = if policies.is_empty() {
         Vec::new()
     } else {
         policies::load_proposed(&policies, &origins)?
     };
     let sitemaps = arguments.sitemaps.check(&loaded, robots_files)?;
-    let mut settings = None;
-    let mut certificates = Vec::new();
-    if let Some(path) = &arguments.config {
-        let (source, diagnostics, read) = super::server_flags::read_settings_file(path)?;
-        if read.as_ref().is_some_and(|read| read.identity.can_prove()) {
-            for LoadedPolicy {
-                site, diagnostics, ..
-            } in &mut loaded
-            {
-                site.iter().for_each(|site| {
-                    remove_provable_findings(site, Registry::builtin(), diagnostics)
-                });
+    if settings
+        .as_ref()
+        .is_some_and(|settings| settings.identity.can_prove())
+    {
+        for LoadedPolicy { site, file, .. } in &mut loaded {
+            if let Some(site) = site {
+                remove_provable_findings(site, Registry::builtin(), &mut file.diagnostics);
             }
         }
-        certificates = read.as_ref().map(certificate_problems).unwrap_or_default();
-        settings = Some((source, diagnostics));
     }
     let mut checked = CheckResults {
         found,
         sitemaps,
         loaded,
-        settings,
-        certificates,
+        settings: settings_file,
+        certificates: settings
+            .as_ref()
+            .map(certificate_problems)
+            .unwrap_or_default(),
         origins,
         counts: FindingCounts::default(),
     };
     checked.counts = FindingCounts::from_findings(
         checked
             .checked_files()
-            .flat_map(|(_, diagnostics)| &diagnostics.items),
+            .flat_map(|file| &file.diagnostics.items),
     );
     let unusable = checked
         .certificates
@@ -184,34 +213,41 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
     Ok(checked)
 }
 
+/// The policies to check if no path is given: those that `run` would use. `None` if the settings have
+/// mistakes, or name no policies and there are none.
+fn default_policies(config: Option<&Path>, settings: Option<&Settings>) -> Option<PathBuf> {
+    match settings {
+        None => config.is_none().then(|| Settings::default().policies),
+        Some(settings) => (!settings.policies_may_be_missing || settings.policies.exists())
+            .then(|| settings.policies.clone()),
+    }
+}
+
+/// The origins' robots.txt of the flags, else of the state directory of the settings, if this user
+/// may read it.
+fn read_origins(flags: &OriginFlags, settings: Option<&Settings>) -> Result<OriginCopies> {
+    let state = settings.and_then(|settings| settings.state.as_deref());
+    match state.filter(|state| flags.is_empty() && state.is_dir()) {
+        None => flags.read(),
+        Some(state) => flags.read_with_state(Some(state)).or_else(|_| flags.read()),
+    }
+}
+
 impl CheckResults {
     /// The findings with their files; notes only with `notes`.
     fn findings(&self, notes: bool) -> impl Iterator<Item = (&SourceFile, &Diagnostic)> {
-        let all = self
-            .checked_files()
-            .flat_map(|(source, found)| found.items.iter().map(move |finding| (source, finding)));
+        let all = self.checked_files().flat_map(|file| {
+            let findings = file.diagnostics.items.iter();
+            findings.map(move |finding| (&file.source, finding))
+        });
         all.filter(move |(_, finding)| notes || finding.severity != Severity::Note)
     }
 
     /// All files that were read, with their findings.
-    fn checked_files(&self) -> impl Iterator<Item = (&SourceFile, &Diagnostics)> {
-        let settings = self
-            .settings
-            .iter()
-            .map(|(source, diagnostics)| (source, diagnostics));
-        let found = self
-            .found
-            .iter()
-            .map(|lints| (&lints.source, &lints.diagnostics));
-        let loaded = self
-            .loaded
-            .iter()
-            .map(|file| (&file.source, &file.diagnostics));
-        let sitemaps = self
-            .sitemaps
-            .iter()
-            .map(|lints| (&lints.source, &lints.diagnostics));
-        settings.chain(found).chain(loaded).chain(sitemaps)
+    fn checked_files(&self) -> impl Iterator<Item = &FileFindings> {
+        let policies = self.loaded.iter().map(|policy| &policy.file);
+        let before = self.settings.iter().chain(&self.found);
+        before.chain(policies).chain(&self.sitemaps)
     }
 }
 
@@ -269,7 +305,12 @@ impl<'a> SiteReport<'a> {
                 .iter()
                 .map(|host| host.value.to_string())
                 .collect(),
-            mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
+            mode: site
+                .policy
+                .enforcement
+                .site
+                .mode
+                .map_or("observe", EnforcementMode::name),
             unlisted_only_observed: lets_unlisted_pass(site),
             tests: site.policy.tests.len(),
             retire: RetireStatus::for_policy(&site.policy, site.at),
@@ -333,23 +374,6 @@ pub fn is_robots_txt(path: &Path) -> bool {
         || text.starts_with("http://")
         || text.starts_with("https://")
         || is_text && !path.is_dir()
-}
-
-/// Reads a robots.txt. Fails for a link out of its directory.
-fn read_robots_txt(path: &Path) -> Result<NamedRobotsTxt> {
-    tester::check_no_link_out(path)?;
-    tester::read_robots_txt(&path.to_string_lossy(), "check")
-}
-
-/// Lints a robots.txt that was read from `path`.
-fn lint_robots_txt(path: &Path, file: &NamedRobotsTxt) -> FileFindings {
-    let host = tester::url_host(&path.to_string_lossy());
-    lint_file(
-        &file.name,
-        &RobotsFile::parse(file.bytes.as_slice()),
-        host.as_deref(),
-        Registry::builtin(),
-    )
 }
 
 /// Findings by severity, including those that are not listed.
@@ -429,11 +453,6 @@ fn end_column(source: &SourceFile, span: SourceSpan) -> u32 {
 fn lets_unlisted_pass(site: &Site) -> bool {
     site.policy.enforcement.site.mode == Some(EnforcementMode::Enforce)
         && site.crawler_rules(Claim::UnknownBot).unlisted
-}
-
-/// The name of the mode that these fields set.
-fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
-    fields.mode.map(|mode| mode.name())
 }
 
 /// The checkout with the checked files.

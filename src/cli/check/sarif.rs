@@ -3,7 +3,9 @@
 //! GitHub and editors read.
 
 use super::{CheckResults, Repository, end_column, explanation_lines};
+use crate::policy::lint::Lint;
 use crate::yaml::{Diagnostic, Severity, SourceFile};
+use crate::{policy, sitemap};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,7 +41,7 @@ pub fn build_log(checked: &CheckResults, notes: bool) -> Value {
             Severity::Warning
         };
         let settings = checked.settings.iter();
-        let locations = settings.map(|(source, _)| location(source, None, &repository));
+        let locations = settings.map(|file| location(&file.source, None, &repository));
         results.push(json!({
             "ruleId": "certificate",
             "level": severity.name(),
@@ -67,11 +69,19 @@ pub fn build_log(checked: &CheckResults, notes: bool) -> Value {
 /// The description of a kind of finding.
 fn rule(id: &str) -> Value {
     let name = id.replace('-', " ");
+    let mut lints = policy::lint::LINTS
+        .into_iter()
+        .flatten()
+        .chain(sitemap::LINTS);
+    let help = lints.find(|lint| lint.id == id).map_or_else(
+        || format!("docs/lints.md of crawlgate lists all ids: search it for {id}."),
+        Lint::explanation,
+    );
     json!({
         "id": id,
         "shortDescription": { "text": name },
         "fullDescription": { "text": name },
-        "help": { "text": format!("docs/lints.md of crawlgate explains findings by their ids: search it for {id}.") },
+        "help": { "text": help, "markdown": help },
     })
 }
 

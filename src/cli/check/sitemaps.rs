@@ -3,8 +3,8 @@
 
 use crate::audit::{AuditRules, DatedRobotsTxt};
 use crate::cli::policies::LoadedPolicy;
-use crate::cli::tester::{self, NamedRobotsTxt};
-use crate::cli::{Failure, Result, now, print_message};
+use crate::cli::tester;
+use crate::cli::{Failure, Result, now};
 use crate::crawlers::Registry;
 use crate::policy::lint::FileFindings;
 use crate::policy::{SiteEntry, Snapshot};
@@ -15,13 +15,12 @@ use std::time::{Duration, Instant};
 const FETCH_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// The sitemaps to check.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct SitemapFlags {
-    /// A sitemap, or an index of sitemaps: check its URLs against the policies or the robots.txt;
-    /// may be repeated
+    /// Check the URLs of this sitemap, or sitemap index, against the rules; may be repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
     sitemaps: Vec<String>,
-    /// Request each URL of the sitemaps once, and report those that redirect, are missing or fail
+    /// Request each URL of the sitemaps, and report redirects, missing pages and errors
     #[arg(long, requires = "sitemaps")]
     fetch: bool,
 }
@@ -32,19 +31,26 @@ impl SitemapFlags {
     pub fn check(
         &self,
         loaded: &[LoadedPolicy],
-        robots_files: Vec<NamedRobotsTxt>,
+        robots_files: Vec<DatedRobotsTxt>,
     ) -> Result<Vec<FileFindings>> {
         if self.sitemaps.is_empty() {
             return Ok(Vec::new());
         }
         if loaded.iter().any(|file| file.site.is_none()) {
-            print_message("note: a policy has errors; sitemaps are checked when it has none");
+            print_message!("note: a policy has errors; sitemaps are checked when it has none");
             return Ok(Vec::new());
         }
         if robots_files.len() > 1 {
-            return Err(Failure::Usage(
-                "give one robots.txt with --sitemap: it says nothing about another site".into(),
-            ));
+            fail!(
+                Usage,
+                "give one robots.txt with --sitemap: it says nothing about another site"
+            );
+        }
+        if let ([], [file]) = (loaded, &*robots_files) {
+            print_message!(
+                "note: {} does not name its host, so URLs of all hosts are checked against it",
+                file.name
+            );
         }
         let snapshot = rules_in_force(loaded, robots_files)?;
         let fetch_until = self.fetch.then(|| Instant::now() + FETCH_TIME);
@@ -53,6 +59,12 @@ impl SitemapFlags {
         for written in &self.sitemaps {
             let location = SitemapLocation::new(written);
             if let SitemapLocation::File(path) = &location {
+                if path.is_dir() {
+                    fail!(
+                        Usage,
+                        "--sitemap: {written} is a directory; give a sitemap in it"
+                    );
+                }
                 tester::check_no_link_out(path)?;
             }
             let files = check_sitemap(&location, &mut checker).map_err(|error| {
@@ -65,15 +77,10 @@ impl SitemapFlags {
 }
 
 /// The sites of the policies without their pauses. A robots.txt is for every other host.
-fn rules_in_force(loaded: &[LoadedPolicy], robots_files: Vec<NamedRobotsTxt>) -> Result<Snapshot> {
+fn rules_in_force(loaded: &[LoadedPolicy], robots_files: Vec<DatedRobotsTxt>) -> Result<Snapshot> {
     let sites = loaded.iter().filter_map(|file| file.site.clone());
     let mut entries: Vec<SiteEntry> = sites.map(|site| SiteEntry::new(site, now())).collect();
-    for NamedRobotsTxt { name, bytes } in robots_files {
-        let file = DatedRobotsTxt {
-            name,
-            bytes,
-            since: None,
-        };
+    for file in robots_files {
         let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;
         entries.extend(rules.site_entries().cloned());
     }

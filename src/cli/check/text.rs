@@ -1,7 +1,7 @@
 //! `check --format text`: prints the findings about the policies, then each valid site with its
 //! robots.txt, then a summary.
 
-use super::{CheckResults, SiteReport, mode_name};
+use super::{CheckResults, SiteReport};
 use crate::cli::import;
 use crate::numbers::plural;
 use crate::policy::Site;
@@ -19,7 +19,7 @@ pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -
         let report = SiteReport::new(site, &checked.origins);
         writeln!(out, "{}", SiteText { site, report })?;
     }
-    writeln!(out, "{}", summary_line(checked))
+    writeln!(out, "{}", Summary { checked })
 }
 
 /// Prints only the findings.
@@ -39,31 +39,16 @@ pub fn print_findings(out: &mut impl Write, checked: &CheckResults, notes: bool)
 }
 
 /// The number of valid files and of findings.
-pub fn summary_line(checked: &CheckResults) -> String {
-    let CheckResults {
-        found,
-        sitemaps,
-        loaded,
-        counts,
-        ..
-    } = checked;
-    let good = loaded.iter().filter(|file| file.site.is_some()).count();
-    let findings = format!(
-        "{}, {}",
-        plural(counts.errors, "error"),
-        plural(counts.warnings, "warning")
-    );
-    let read = plural(found.len(), "robots.txt file");
-    let policies = plural(loaded.len(), "policy file");
-    let mut line = match (loaded.len(), found.len()) {
-        (0, _) => format!("{read} read, "),
-        (_, 0) => format!("{good} of {policies} good, "),
-        _ => format!("{good} of {policies} good, {read} read, "),
-    };
-    if !sitemaps.is_empty() {
-        line += &format!("{} read, ", plural(sitemaps.len(), "sitemap"));
+#[derive(Template)]
+#[template(path = "check_summary.txt")]
+pub struct Summary<'a> {
+    pub checked: &'a CheckResults,
+}
+
+impl Summary<'_> {
+    fn count_good(&self) -> usize {
+        super::policies::valid_sites(&self.checked.loaded).count()
     }
-    line + &findings
 }
 
 /// A valid site with its robots.txt, as text.
@@ -83,25 +68,5 @@ impl SiteText<'_> {
             .iter()
             .all(|host| import::is_local_host(host))
             .then_some(first)
-    }
-
-    /// The site's mode, and the crawlers and purposes with their own mode.
-    fn mode(&self) -> String {
-        let enforcement = &self.site.policy.enforcement;
-        let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();
-        let purposes = enforcement
-            .purposes
-            .iter()
-            .map(|(purpose, fields)| (purpose.name(), fields));
-        let agents = enforcement
-            .agents
-            .iter()
-            .map(|(agent, fields)| (agent.value.as_str(), fields));
-        for (name, fields) in purposes.chain(agents) {
-            if let Some(mode) = mode_name(fields) {
-                text.push_str(&format!("; {mode} for {name}"));
-            }
-        }
-        text
     }
 }

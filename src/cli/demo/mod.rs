@@ -1,7 +1,7 @@
 //! The command `demo`: runs the proxy in front of a built-in sample site, with the example policy,
 //! and prints commands to try.
 
-mod guide;
+pub mod guide;
 mod origin;
 mod site;
 
@@ -9,25 +9,25 @@ use super::{Failure, Result, run};
 use crate::server::StartMode;
 use crate::settings::{
     CertificateFiles, ListenSettings, LogDestination, LogSettings, OriginSettings, ServerAddress,
-    Settings, TlsSettings,
+    Settings, TlsSettings, parse_listen_address,
 };
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-/// Run the proxy in front of a built-in sample site, and print what to try
+/// Run the proxy in front of a sample site, and print what to try
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The address to listen on [default: 127.0.0.1:8080, or a free port if that is taken]
-    #[arg(long, value_name = "ADDR")]
+    /// The address to listen on [default: 127.0.0.1:8080, or a free port]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     listen: Option<SocketAddr>,
-    /// Serve https, with a certificate that is made for the demo [default port: 8443]
+    /// Serve https with a certificate made for the demo [default port: 8443]
     #[arg(long)]
     tls: bool,
-    /// The address of metrics and status [default: 127.0.0.1:9190, or a free port if that is taken]
-    #[arg(long, value_name = "ADDR")]
+    /// The address of dashboard, metrics and status [default: 127.0.0.1:9190, or a free port]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     admin: Option<SocketAddr>,
-    /// The policy directory [default: ./policies in a checkout, else a copy of the example policy]
+    /// The policy directory [default: policies with demo.yaml, or a copy of the example policy]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
     /// For development: a file that sets the clock, like `elapsed 25h` or `set -2h`
@@ -70,7 +70,14 @@ pub fn run(arguments: &Arguments) -> Result {
         ..Settings::default()
     })?;
     let outcome = run::run_server(settings, StartMode::Alone, |bound| {
-        guide::print_guide(bound, &policies, &control, &access_log)
+        let guide = guide::Guide {
+            bound,
+            policies: &policies,
+            control: &control,
+            access_log: &access_log,
+            program: guide::program_word(),
+        };
+        guide.print();
     });
     // Dropping it would hide errors.
     temporary.close()?;

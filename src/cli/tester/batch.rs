@@ -3,12 +3,13 @@
 //! It caches parsed robots.txt files, so that it can answer millions of lines fast.
 
 use super::Result;
+use crate::cli::read_line;
 use crate::crawlers::Registry;
 use crate::files::{MAX_FILE_BYTES, read_argument};
 use crate::robots::{Dialect, DialectRules, RobotsFile};
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 
 /// When the cached files are larger, all are dropped.
@@ -26,24 +27,8 @@ pub fn run_batch(dialect: Dialect) -> Result {
     let mut progress = crate::cli::progress::ProgressLine::new();
     let mut lines = 0_u64;
     let mut line = Vec::new();
-    loop {
-        line.clear();
-        if questions
-            .by_ref()
-            .take(MAX_LINE)
-            .read_until(b'\n', &mut line)?
-            == 0
-        {
-            break;
-        }
-        let is_whole = line.len() < MAX_LINE as usize || line.ends_with(b"\n");
-        if !is_whole {
-            questions.skip_until(b'\n')?;
-        }
-        let question = line.strip_suffix(b"\n").unwrap_or(&line);
-        // From Windows: no URL ends with it.
-        let question = question.strip_suffix(b"\r").unwrap_or(question);
-        let mut parts = question.splitn(3, |byte| *byte == b'\t');
+    while let Some(is_whole) = read_line(&mut questions, &mut line, MAX_LINE)? {
+        let mut parts = line.splitn(3, |byte| *byte == b'\t');
         match (parts.next(), parts.next(), parts.next()) {
             (Some(file), Some(token), Some(url)) if is_whole => {
                 match files.get_or_read(file, dialect, &spaced) {

@@ -6,6 +6,7 @@ mod tested_agent;
 mod url_verdict;
 
 use super::{Failure, Result, file_failure, findings_unless, print_result};
+use crate::audit::DatedRobotsTxt;
 use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
 use crate::origin::{FetchedRobots, fetch_robots};
@@ -19,47 +20,44 @@ use std::path::Path;
 use tested_agent::TestedAgent;
 use url_verdict::UrlVerdict;
 
-/// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
+/// Test which URLs a crawler may fetch by any robots.txt, and show the deciding lines
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// A file, `-` for standard input, or the http(s) URL of a file or of a site
-    #[arg(value_name = "FILE", required_unless_present = "batch")]
-    file: Option<String>,
-    /// URLs, or paths with their query
-    #[arg(value_name = "URL", required_unless_present = "batch")]
-    urls: Vec<String>,
-    /// A crawler: its product token, like Googlebot, or its user agent; may be repeated
-    #[arg(
-        long = "agent",
-        value_name = "TOKEN|UA",
-        required_unless_present = "batch"
-    )]
-    agents: Vec<String>,
-    /// Look for the token alone, also where its crawler follows another group or ignores `*`
-    #[arg(long)]
-    literal: bool,
-    /// How to read the file: as RFC 9309 says, or as Google's library does [default: as each
-    /// crawler itself does]
-    #[arg(long, value_name = "rfc9309|google")]
-    dialect: Option<Dialect>,
-    /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for
-    /// each; always exit 0. Tokens are literal
-    #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
-    batch: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-const EXAMPLES: &str = "\
+#[command(after_help = "\
 Examples:
   crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'
   crawlgate tester robots.txt --agent Googlebot-Image --literal /images/
   crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/
   crawlgate tester --batch --dialect google < questions.tsv
 
-Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
+Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file cannot be read.")]
+pub struct Arguments {
+    /// A file, the http(s) URL of a file or site, or - for standard input
+    #[arg(required_unless_present = "batch")]
+    file: Option<String>,
+    /// URLs, or paths with their query
+    #[arg(value_name = "URL", required_unless_present = "batch")]
+    urls: Vec<String>,
+    /// A crawler, by its token (like Googlebot) or its user agent; may be repeated
+    #[arg(
+        long = "agent",
+        value_name = "TOKEN|UA",
+        required_unless_present = "batch"
+    )]
+    agents: Vec<String>,
+    /// Compare the token literally, without the crawler's documented exceptions
+    #[arg(long)]
+    literal: bool,
+    /// Read the file by RFC 9309, or as Google's library does [default: as each crawler does]
+    #[arg(long, value_name = "rfc9309|google")]
+    dialect: Option<Dialect>,
+    /// Answer each line "file TAB token TAB url" of standard input with "allow|deny TAB line".
+    /// Tokens are literal. The exit code is 0
+    #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
+    batch: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
 
 impl Arguments {
     /// The dialect for a crawler: that of the flag, else that of the registry, else the default.
@@ -76,16 +74,17 @@ pub fn run(arguments: &Arguments) -> Result {
         return batch::run_batch(arguments.dialect.unwrap_or_default());
     }
     let Some(source) = &arguments.file else {
-        return Err(Failure::Usage("a FILE is missing".into()));
+        fail!(Usage, "a FILE is missing");
     };
     if let Some(agent) = arguments
         .agents
         .iter()
         .find(|agent| agent.trim().is_empty() || agent.as_str() == "*")
     {
-        return Err(Failure::Usage(format!(
-            "`{agent}` is not a product token; give one like Googlebot"
-        )));
+        fail!(
+            Usage,
+            "\"{agent}\" is not the name of a crawler; give one like Googlebot"
+        );
     }
     arguments.urls.iter().try_for_each(|url| check_url(url))?;
     let registry = Registry::builtin();
@@ -109,10 +108,7 @@ pub fn run(arguments: &Arguments) -> Result {
         .filter(|tested_agent| tested_agent.crawler.is_none() && !tested_agent.is_user_agent)
     {
         if let Some(meant) = meant_tokens_help(agent.written, registry) {
-            super::print_message(&format!(
-                "note: no crawler looks for `{}`; {meant}",
-                agent.written
-            ));
+            print_message!("note: no crawler looks for \"{}\"; {meant}", agent.written);
         }
     }
     let spaced = registry.tokens_with_blanks();
@@ -166,15 +162,15 @@ fn check_url(url: &str) -> Result {
     if url.starts_with('/') || url.contains("://") {
         return Ok(());
     }
-    let problem = format!("`{url}` is neither a path nor a URL");
+    let problem = format!("\"{url}\" is neither a path nor a URL");
     let looks_like_host = url
         .split(['/', '?'])
         .next()
         .is_some_and(|first| first.contains('.'));
     Err(Failure::Usage(if looks_like_host {
-        format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path")
+        format!("{problem}; write https://{url} for a URL, or /{url} for a path")
     } else {
-        format!("{problem}; a path begins with `/`: write `/{url}`")
+        format!("{problem}; a path begins with /, so write /{url}")
     }))
 }
 
@@ -187,10 +183,10 @@ fn warn_of_other_hosts(source: &str, urls: &[String]) {
         .filter_map(|url| url_host(url))
         .filter(|other| *other != own)
     {
-        super::print_message(&format!(
-            "warning: this robots.txt is that of {own}, and says nothing about {other}; the answer is for the same path on \
-             {own}. Test with the file of {other}"
-        ));
+        print_message!(
+            "warning: this robots.txt is for {own}, not for {other}; the answer is for the same path on {own}. Test with the \
+             robots.txt of {other}"
+        );
     }
 }
 
@@ -215,9 +211,9 @@ fn print_status_verdicts(
         }
     }
     let meaning = if allowed {
-        "crawlers treat that as a site without rules: everything is allowed"
+        "crawlers take that for a site without rules, so everything is allowed"
     } else {
-        "crawlers treat that as a closed site: everything is denied"
+        "crawlers take that for a closed site, so everything is denied"
     };
     // By the RFC, 429 means that there are no rules.
     let by = if *status == 429 {
@@ -231,7 +227,7 @@ fn print_status_verdicts(
         .filter(|tested_agent| tested_agent.is_person)
     {
         text += &format!(
-            "\n`{}` is a person's: no rule is for people.",
+            "\n\"{}\" is a visitor's: rules are not for visitors.",
             person.written
         );
     }
@@ -239,54 +235,50 @@ fn print_status_verdicts(
     findings_unless(answers.iter().all(|answer| answer.allowed))
 }
 
-/// A robots.txt with its name.
-pub struct NamedRobotsTxt {
-    /// The name for messages.
-    pub name: String,
-    pub bytes: Vec<u8>,
-}
-
 /// Fails for a robots.txt that is a link out of its directory: anybody may propose one.
 pub fn check_no_link_out(path: &Path) -> Result {
     if is_link_outside(path) {
-        Err(Failure::Runtime(format!(
+        fail!(
+            Runtime,
             "{} {}",
             printable_path(path),
             UnreadableReason::LinkOutside
-        )))
-    } else {
-        Ok(())
+        );
     }
+    Ok(())
 }
 
 /// Reads a robots.txt from a path, standard input (`-`) or a URL. Fails if the URL gives only a
 /// status. `purpose` is a verb for that message (`check`, `import`).
-pub fn read_robots_txt(source: &str, purpose: &str) -> Result<NamedRobotsTxt> {
+pub fn read_robots_txt(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
     require_file(fetch_source(source)?, source, purpose)
 }
 
 /// Fails if `source` gave only a status. `purpose` is a verb for that message.
-fn require_file(fetched: FetchedRobots, source: &str, purpose: &str) -> Result<NamedRobotsTxt> {
+fn require_file(fetched: FetchedRobots, source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
     match fetched {
-        FetchedRobots::File { bytes, location } => Ok(NamedRobotsTxt {
+        FetchedRobots::File { bytes, location } => Ok(DatedRobotsTxt {
             name: location,
             bytes,
+            since: None,
         }),
         FetchedRobots::Unavailable(status) | FetchedRobots::Unreachable(status) => {
-            Err(Failure::Runtime(format!(
-                "{source} answered {status}; there is no file to {purpose}"
-            )))
+            fail!(
+                Runtime,
+                "{source} answered {status}, so there is no file to {purpose}"
+            )
         }
     }
 }
 
 /// Like [`read_robots_txt`], but a site without the file gives an empty one (RFC 9309 section
 /// 2.3.1.3). Warns about a file that is not a robots.txt.
-pub fn read_rules(source: &str, purpose: &str) -> Result<NamedRobotsTxt> {
+pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
     let file = match fetch_source(source)? {
-        FetchedRobots::Unavailable(_) => NamedRobotsTxt {
+        FetchedRobots::Unavailable(_) => DatedRobotsTxt {
             name: source.to_owned(),
             bytes: Vec::new(),
+            since: None,
         },
         fetched => require_file(fetched, source, purpose)?,
     };
@@ -308,9 +300,9 @@ fn warn_unless_robots_txt(name: &str, file: &RobotsFile) {
         return;
     }
     let text: String = file.text(&line.text).chars().take(60).collect();
-    super::print_message(&format!(
-        "warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`"
-    ));
+    print_message!(
+        "warning: {name} is not a robots.txt, so it allows everything; it begins with \"{text}\""
+    );
 }
 
 /// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status.

@@ -78,7 +78,7 @@ impl<'a> TestedAgent<'a> {
         };
         let token = token.ok_or_else(|| {
             Failure::Usage(format!(
-                "`{written}` is the user agent of no crawler that crawlgate knows; give its product token, like Googlebot"
+                "\"{written}\" names no crawler; give the token of one, like Googlebot"
             ))
         })?;
         Ok(TestedAgent {

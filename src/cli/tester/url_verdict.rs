@@ -133,7 +133,6 @@ impl<'a> UrlVerdict<'a> {
     ) -> io::Result<()> {
         let mut text = VerdictText {
             verdict: self,
-            tested_agent: self.tested_agent,
             agent: printable_excerpt(self.tested_agent.display_name()),
             name,
             file,
@@ -157,7 +156,6 @@ impl<'a> UrlVerdict<'a> {
 #[template(path = "url_verdict.txt")]
 struct VerdictText<'a> {
     verdict: &'a UrlVerdict<'a>,
-    tested_agent: &'a TestedAgent<'a>,
     agent: String,
     /// The name of the file.
     name: &'a str,

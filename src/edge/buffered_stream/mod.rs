@@ -9,7 +9,11 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{
+    Context,
+    Poll::{self, Ready},
+    ready,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes of the write buffer: a head and a small body. A write that does not fit leaves at once,
@@ -100,7 +104,7 @@ impl<S: AsyncRead + Unpin> BufferedStream<S> {
         let mut buffer = ReadBuf::uninit(&mut memory);
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
         self.read_buffer.extend_from_slice(buffer.filled());
-        Poll::Ready(Ok(buffer.filled().len()))
+        Ready(Ok(buffer.filled().len()))
     }
 
     /// Reads up to `limit` bytes from the stream straight into `buffer`. Ready with their number; 0
@@ -114,13 +118,13 @@ impl<S: AsyncRead + Unpin> BufferedStream<S> {
         let before = buffer.filled().len();
         if limit >= buffer.remaining() {
             ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-            return Poll::Ready(Ok(buffer.filled().len() - before));
+            return Ready(Ok(buffer.filled().len() - before));
         }
         let mut limited = ReadBuf::new(buffer.initialize_unfilled_to(limit));
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut limited))?;
         let count = limited.filled().len();
         buffer.advance(count);
-        Poll::Ready(Ok(count))
+        Ready(Ok(count))
     }
 }
 
@@ -137,7 +141,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for BufferedStream<S> {
             return Pin::new(&mut this.stream).poll_read(context, buffer);
         }
         this.read_buffered(usize::MAX, buffer);
-        Poll::Ready(Ok(()))
+        Ready(Ok(()))
     }
 }
 
@@ -147,7 +151,7 @@ impl<S: AsyncWrite + Unpin> BufferedStream<S> {
         while self.unwritten_len() > 0 {
             ready!(self.poll_write_through(&[], context))?;
         }
-        Poll::Ready(Ok(()))
+        Ready(Ok(()))
     }
 
     /// Writes the write buffer and `bytes` in one call of the stream. Ready with how many of
@@ -169,16 +173,16 @@ impl<S: AsyncWrite + Unpin> BufferedStream<S> {
         let length = waiting.len();
         let count = ready!(polled)?;
         if count == 0 {
-            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            return Ready(Err(io::ErrorKind::WriteZero.into()));
         }
         self.is_unflushed = true;
         if count < length {
             self.written += count;
-            return Poll::Ready(Ok(0));
+            return Ready(Ok(0));
         }
         self.write_buffer.release();
         self.written = 0;
-        Poll::Ready(Ok(count - length))
+        Ready(Ok(count - length))
     }
 }
 
@@ -194,11 +198,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for BufferedStream<S> {
         while this.unwritten_len() + bytes.len() > WRITE_BUFFER_BYTES {
             let count = ready!(this.poll_write_through(bytes, context))?;
             if count > 0 {
-                return Poll::Ready(Ok(count));
+                return Ready(Ok(count));
             }
         }
         this.write_buffer().extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
+        Ready(Ok(bytes.len()))
     }
 
     /// Writes the write buffer, and flushes the stream if something was written since its last
@@ -210,7 +214,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for BufferedStream<S> {
             ready!(Pin::new(&mut this.stream).poll_flush(context))?;
             this.is_unflushed = false;
         }
-        Poll::Ready(Ok(()))
+        Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -10,6 +10,7 @@ use super::timer::{StallTimer, Timer};
 use super::transport::BoxedTransport;
 use crate::requests::{BodyFraming, ClientConnection};
 use crate::telemetry::ConnectionGauge;
+use PingoraReadLimit::{Body, Everything, Head};
 use async_trait::async_trait;
 use http::StatusCode;
 use pingora_core::protocols::raw_connect::ProxyDigest;
@@ -23,7 +24,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{
+    Context,
+    Poll::{self, Pending, Ready},
+    ready,
+};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
@@ -80,7 +85,7 @@ impl ClientStream {
     ) -> ClientStream {
         ClientStream {
             stream: BufferedStream::new(transport),
-            read_limit: PingoraReadLimit::Everything,
+            read_limit: Everything,
             client: Arc::new(client),
             address,
             gauge: gauge.map(Arc::new),
@@ -108,7 +113,7 @@ impl ClientStream {
     /// connection. Fails with `TimedOut` at the deadline ([`ClientStream::set_deadline`]).
     pub async fn fill(&mut self) -> io::Result<usize> {
         poll_fn(|context| match self.stream.poll_fill(context) {
-            Poll::Pending => {
+            Pending => {
                 let elapsed = self.timer.poll_elapsed(self.deadline, context);
                 elapsed.map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
@@ -157,7 +162,7 @@ impl ClientStream {
     /// Lets Pingora read one request: this head, which is put back into the read buffer, and a body
     /// with this framing. Resets the timer of slow clients.
     pub fn expose_request(&mut self, head: Vec<u8>, body: BodyFraming) {
-        self.read_limit = PingoraReadLimit::Head {
+        self.read_limit = Head {
             left: head.len(),
             body,
         };
@@ -168,7 +173,7 @@ impl ClientStream {
     /// Whether Pingora has read the request to its last byte. False after a switch of protocols:
     /// then no other request can follow.
     pub fn is_request_over(&self) -> bool {
-        matches!(&self.read_limit, PingoraReadLimit::Body(rest) if rest.is_finished())
+        matches!(&self.read_limit, Body(rest) if rest.is_finished())
             && !self.client.has_switched_protocol()
     }
 
@@ -179,8 +184,8 @@ impl ClientStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let PingoraReadLimit::Body(rest) = &mut self.read_limit else {
-            return Poll::Ready(Ok(()));
+        let Body(rest) = &mut self.read_limit else {
+            return Ready(Ok(()));
         };
         match rest {
             BodyDecoder::Length(left) => {
@@ -196,7 +201,7 @@ impl ClientStream {
                 if self.stream.read_buffer().is_empty()
                     && ready!(self.stream.poll_fill(context))? == 0
                 {
-                    return Poll::Ready(Ok(()));
+                    return Ready(Ok(()));
                 }
                 let input = self.stream.read_buffer();
                 let count = chunks.read(&input[..input.len().min(buffer.remaining())]);
@@ -206,7 +211,7 @@ impl ClientStream {
             }
             BodyDecoder::UntilClose => {}
         }
-        Poll::Ready(Ok(()))
+        Ready(Ok(()))
     }
 
     /// Writes the write buffer. Fails, and marks the client as given up, if it stalls.
@@ -222,13 +227,13 @@ impl ClientStream {
         while self.stream.read_buffer().len() < MAX_READ_AHEAD {
             if ready!(self.stream.poll_fill(context))? == 0 {
                 return if self.stream.read_buffer().is_empty() {
-                    Poll::Ready(Ok(()))
+                    Ready(Ok(()))
                 } else {
-                    Poll::Pending
+                    Pending
                 };
             }
         }
-        Poll::Pending
+        Pending
     }
 
     /// Ends a connection to a client that may still be sending: closes the writing side, then reads
@@ -287,7 +292,7 @@ impl ClientStream {
             return polled;
         }
         self.client.mark_stalled();
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -300,22 +305,21 @@ impl AsyncRead for ClientStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let is_over =
-            matches!(&this.read_limit, PingoraReadLimit::Body(rest) if rest.is_finished());
+        let is_over = matches!(&this.read_limit, Body(rest) if rest.is_finished());
         if is_over && this.client.has_switched_protocol() {
-            this.read_limit = PingoraReadLimit::Everything;
+            this.read_limit = Everything;
         }
         match &mut this.read_limit {
-            PingoraReadLimit::Everything => Pin::new(&mut this.stream).poll_read(context, buffer),
-            PingoraReadLimit::Head { left, body } => {
+            Everything => Pin::new(&mut this.stream).poll_read(context, buffer),
+            Head { left, body } => {
                 *left -= this.stream.read_buffered(*left, buffer);
                 if *left == 0 {
-                    this.read_limit = PingoraReadLimit::Body((*body).into());
+                    this.read_limit = Body((*body).into());
                 }
-                Poll::Ready(Ok(()))
+                Ready(Ok(()))
             }
-            PingoraReadLimit::Body(_) if is_over => this.poll_client_left(context),
-            PingoraReadLimit::Body(_) => {
+            Body(_) if is_over => this.poll_client_left(context),
+            Body(_) => {
                 let polled = this.poll_body(context, buffer);
                 this.watch_pace(&polled, context)?;
                 polled

@@ -8,7 +8,10 @@ use crate::locks::lock;
 use pingora_core::protocols::Stream;
 use std::cell::Cell;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{AcqRel, Relaxed},
+};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -82,7 +85,7 @@ impl OriginPool {
             dropped
         };
         drop(dropped);
-        if !self.is_swept.load(Ordering::Relaxed) && !self.is_swept.swap(true, Ordering::AcqRel) {
+        if !self.is_swept.load(Relaxed) && !self.is_swept.swap(true, AcqRel) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
     }
@@ -90,7 +93,7 @@ impl OriginPool {
     /// The list of the calling thread. If there are more threads than lists, they share lists.
     fn worker_list(&self) -> &Mutex<Vec<IdleConnection>> {
         let worker = WORKER.get().unwrap_or_else(|| {
-            let worker = self.next_worker.fetch_add(1, Ordering::Relaxed);
+            let worker = self.next_worker.fetch_add(1, Relaxed);
             WORKER.set(Some(worker));
             worker
         });

@@ -11,12 +11,12 @@ use http::header;
 /// A request as the forwarder sends it.
 pub struct OriginRequest {
     /// The bytes of the head.
-    pub(super) head: PooledBuffer,
+    pub head: PooledBuffer,
     pub body: BodyFraming,
     /// Whether the method is HEAD.
-    pub(super) is_head: bool,
+    pub is_head: bool,
     /// Whether it may be sent again after an origin has perhaps received it.
-    pub(super) may_repeat: bool,
+    pub may_repeat: bool,
     /// Whether the client waits for a 100 before it sends the body.
     pub expects_continue: bool,
     /// Whether the client asks for the end of its connection.

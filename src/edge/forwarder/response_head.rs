@@ -26,7 +26,6 @@ pub enum ResponseFraming {
 }
 
 /// Why a response cannot be passed on.
-#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidResponse {
     #[error("the head of the response is malformed: {0}")]

@@ -4,6 +4,7 @@
 use super::response_head::{self, InvalidResponse, ParsedResponse, ResponseFraming, ResponseHead};
 use crate::edge::body_decoder::{BodyDecoder, ChunkedDecoder, MalformedChunk};
 use crate::edge::pooled_buffer::PooledBuffer;
+use ResponseStage::{BeforeFirstByte, Body, Head};
 use std::ops::Range;
 
 /// A buffer of at most this size is not replaced by a smaller one.
@@ -46,22 +47,19 @@ impl ResponseReader {
     pub fn mark_read(&mut self) {
         if self.input.is_empty() {
             self.input.release();
-        } else if let ResponseStage::BeforeFirstByte = self.stage {
-            self.stage = ResponseStage::Head;
+        } else if let BeforeFirstByte = self.stage {
+            self.stage = Head;
         }
     }
 
     /// Whether no byte has come.
     pub fn is_before_first_byte(&self) -> bool {
-        matches!(self.stage, ResponseStage::BeforeFirstByte)
+        matches!(self.stage, BeforeFirstByte)
     }
 
     /// Whether the final head has not come.
     pub fn is_before_body(&self) -> bool {
-        matches!(
-            self.stage,
-            ResponseStage::BeforeFirstByte | ResponseStage::Head
-        )
+        matches!(self.stage, BeforeFirstByte | Head)
     }
 
     /// Moves the bytes that wait for the client into memory of their size, if they fill less than
@@ -97,7 +95,7 @@ impl ResponseReader {
         self.parsed += head.length;
         if !head.status.is_informational() {
             self.data = self.parsed..self.parsed;
-            self.stage = ResponseStage::Body(match head.framing {
+            self.stage = Body(match head.framing {
                 ResponseFraming::None => BodyDecoder::Length(0),
                 ResponseFraming::Length(length) => BodyDecoder::Length(length),
                 ResponseFraming::Chunked => BodyDecoder::Chunked(ChunkedDecoder::for_response()),
@@ -112,7 +110,7 @@ impl ResponseReader {
     pub fn data(&self) -> (&[u8], bool) {
         (
             &self.input[self.data.clone()],
-            matches!(self.stage, ResponseStage::Body(BodyDecoder::Length(0))),
+            matches!(self.stage, Body(BodyDecoder::Length(0))),
         )
     }
 
@@ -123,25 +121,25 @@ impl ResponseReader {
 
     /// Whether the body ends with the present data.
     pub fn is_body_finished(&self) -> bool {
-        matches!(&self.stage, ResponseStage::Body(rest) if rest.is_finished())
+        matches!(&self.stage, Body(rest) if rest.is_finished())
     }
 
     /// Whether the end of the connection ends the body.
     pub fn ends_by_close(&self) -> bool {
-        matches!(self.stage, ResponseStage::Body(BodyDecoder::UntilClose))
+        matches!(self.stage, Body(BodyDecoder::UntilClose))
     }
 
     /// The field lines of the trailers; only a body in chunks has some.
     pub fn trailers(&self) -> &[u8] {
         match &self.stage {
-            ResponseStage::Body(rest) => rest.trailers(),
-            ResponseStage::BeforeFirstByte | ResponseStage::Head => b"",
+            Body(rest) => rest.trailers(),
+            BeforeFirstByte | Head => b"",
         }
     }
 
     /// Whether the body has a length, or there is none.
     pub fn has_known_length(&self) -> bool {
-        matches!(self.stage, ResponseStage::Body(BodyDecoder::Length(_)))
+        matches!(self.stage, Body(BodyDecoder::Length(_)))
     }
 
     /// Decodes the next data, after the present data was consumed. It may be empty, if only the
@@ -154,7 +152,7 @@ impl ResponseReader {
         if bytes.is_empty() {
             return Ok(false);
         }
-        let ResponseStage::Body(rest) = &mut self.stage else {
+        let Body(rest) = &mut self.stage else {
             return Ok(false);
         };
         let (data, count) = rest.next_data(bytes)?;

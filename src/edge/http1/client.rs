@@ -19,7 +19,11 @@ use pingora_core::server::ShutdownWatch;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{
+    Context,
+    Poll::{self, Ready},
+    ready,
+};
 use tokio::io::{AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
@@ -40,7 +44,7 @@ fn poll_read_body(
     context: &mut Context<'_>,
 ) -> Poll<Result<(), BodyError>> {
     if rest.is_finished() {
-        return Poll::Ready(Ok(()));
+        return Ready(Ok(()));
     }
     if connection.stream.read_buffer().is_empty() {
         if let BodyDecoder::Length(left) = rest {
@@ -53,7 +57,7 @@ fn poll_read_body(
                 &mut buffer
             ))?)? as u64;
             request.push_body(buffer.filled());
-            return Poll::Ready(Ok(()));
+            return Ready(Ok(()));
         }
         check_not_eof(ready!(connection.stream.poll_fill(context))?)?;
     }
@@ -75,7 +79,7 @@ fn poll_read_body(
         });
         added.map_err(|MalformedTrailers| BodyError::Malformed)?;
     }
-    Poll::Ready(Ok(()))
+    Ready(Ok(()))
 }
 
 /// Returns the number of bytes that were read. 0, the end of the connection, is an error.
@@ -181,7 +185,7 @@ impl ClientSide for Http1Client<'_> {
             context
         ))?;
         self.expects_continue = false;
-        Poll::Ready(Ok(self.body.is_finished()))
+        Ready(Ok(self.body.is_finished()))
     }
 
     fn send_informational(&mut self, status: StatusCode, reason: &str, lines: &FieldLines<'_>) {
@@ -224,7 +228,7 @@ impl ClientSide for Http1Client<'_> {
         if self.connection.stream.unwritten_len() > WRITE_BUFFER_BYTES {
             self.connection.poll_write_buffer(context)
         } else {
-            Poll::Ready(Ok(()))
+            Ready(Ok(()))
         }
     }
 
@@ -239,7 +243,7 @@ impl ClientSide for Http1Client<'_> {
         if self.sends_chunks {
             ready!(self.poll_capacity(context))?;
             write_chunk(bytes, self.output());
-            return Poll::Ready(Ok(bytes.len()));
+            return Ready(Ok(bytes.len()));
         }
         Pin::new(&mut *self.connection).poll_write(context, bytes)
     }

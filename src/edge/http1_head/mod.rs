@@ -49,23 +49,25 @@ impl<'h, 'b> Http1Request<'h, 'b> {
         line_memory: &'h mut [MaybeUninit<Header<'b>>],
         limits: &Limits,
     ) -> Result<Http1Request<'h, 'b>, HeadError> {
-        let line_end = memchr::memchr(b'\r', head).ok_or(HeadError::RequestLine)?;
+        use HeadError::*;
+
+        let line_end = memchr::memchr(b'\r', head).ok_or(RequestLine)?;
         let (line, rest) = head.split_at(line_end);
         let (method, target, is_http10) = parse_request_line(line)?;
         if target.len() > limits.target {
-            return Err(HeadError::TargetTooLong);
+            return Err(TargetTooLong);
         }
-        let rest = rest.strip_prefix(b"\r\n").ok_or(HeadError::RequestLine)?;
+        let rest = rest.strip_prefix(b"\r\n").ok_or(RequestLine)?;
         if rest.len() > limits.headers {
-            return Err(HeadError::HeadersTooLarge);
+            return Err(HeadersTooLarge);
         }
         let max_fields = limits.fields.min(line_memory.len());
         let line_memory = &mut line_memory[..max_fields];
         let mut parsed = httparse::Request::new(&mut []);
         let lines = match parsed.parse_with_uninit_headers(head, line_memory) {
             Ok(httparse::Status::Complete(length)) if length == head.len() => &*parsed.headers,
-            Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields),
-            _ => return Err(HeadError::Field),
+            Err(httparse::Error::TooManyHeaders) => return Err(TooManyFields),
+            _ => return Err(Field),
         };
         let http = if is_http10 { "1.0" } else { "1.1" };
         let mut request = Http1Request {
@@ -160,24 +162,26 @@ pub fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
 /// is a token; the target is UTF-8 without spaces and control characters. Another version than 1.0
 /// and 1.1 is `HeadError::Version`, everything else `HeadError::RequestLine`.
 fn parse_request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), HeadError> {
+    use HeadError::{RequestLine, Version};
+
     let mut parts = line.splitn(3, |byte| *byte == b' ');
-    let method = parts.next().ok_or(HeadError::RequestLine)?;
-    let target = parts.next().ok_or(HeadError::RequestLine)?;
-    let version = parts.next().ok_or(HeadError::RequestLine)?;
+    let method = parts.next().ok_or(RequestLine)?;
+    let target = parts.next().ok_or(RequestLine)?;
+    let version = parts.next().ok_or(RequestLine)?;
     // `http` would take any token, and so does RFC 9110; clients send letters and signs alone.
     if method.is_empty() || Method::from_bytes(method).is_err() {
-        return Err(HeadError::RequestLine);
+        return Err(RequestLine);
     }
     // Characters beyond ASCII are not for a target either, but clients send them, and origins take
     // them. What is no UTF-8 Pingora refuses without a word (Pingora 0.9.1).
     let is_plain = target.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
     if target.is_empty() || !is_plain || std::str::from_utf8(target).is_err() {
-        return Err(HeadError::RequestLine);
+        return Err(RequestLine);
     }
     match version {
         b"HTTP/1.1" => Ok((method, target, false)),
         b"HTTP/1.0" => Ok((method, target, true)),
-        _ => Err(HeadError::Version),
+        _ => Err(Version),
     }
 }
 

@@ -19,7 +19,11 @@ use http::{HeaderMap, StatusCode, header};
 use httparse::Header;
 use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{
+    Context,
+    Poll::{self, Ready},
+    ready,
+};
 use tokio::time::Instant;
 
 /// A client of HTTP/2, during one request.
@@ -99,16 +103,16 @@ impl ClientSide for Http2Client {
         } = &mut self.stream;
         if !buffered_body.is_empty() {
             request.push_body(&std::mem::take(buffered_body));
-            return Poll::Ready(Ok(body.is_end_stream()));
+            return Ready(Ok(body.is_end_stream()));
         }
         match ready!(body.poll_data(context)) {
             Some(Ok(piece)) => {
                 request.push_body(&piece);
                 self.output.count_progress(piece.len());
                 let _ = body.flow_control().release_capacity(piece.len());
-                Poll::Ready(Ok(body.is_end_stream()))
+                Ready(Ok(body.is_end_stream()))
             }
-            Some(Err(_)) => Poll::Ready(Err(BodyError::ClientLeft(connection_reset(StreamClosed)))),
+            Some(Err(_)) => Ready(Err(BodyError::ClientLeft(connection_reset(StreamClosed)))),
             None => {
                 if let Ok(Some(trailers)) = ready!(body.poll_trailers(context)) {
                     check_trailers(&trailers).map_err(|MalformedTrailers| BodyError::Malformed)?;
@@ -116,7 +120,7 @@ impl ClientSide for Http2Client {
                         request.add_trailer(name.as_str(), value.as_bytes().trim_ascii())
                     });
                 }
-                Poll::Ready(Ok(true))
+                Ready(Ok(true))
             }
         }
     }
@@ -158,7 +162,7 @@ impl ClientSide for Http2Client {
             Bytes::copy_from_slice(&bytes[..count]),
             ends && count == bytes.len(),
         );
-        Poll::Ready(sent.map(|()| count).map_err(connection_reset))
+        Ready(sent.map(|()| count).map_err(connection_reset))
     }
 
     fn end_body(&mut self, trailers: &[Header<'_>]) {
@@ -186,7 +190,7 @@ impl ClientSide for Http2Client {
     /// before it records the round trip. Fails if the stream ended before something could be sent.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.has_failed {
-            return Poll::Ready(Err(connection_reset(StreamClosed)));
+            return Ready(Err(connection_reset(StreamClosed)));
         }
         while !self.unsent.is_empty() {
             let capacity = ready!(self.poll_send_capacity(self.unsent.len(), context))?;
@@ -196,7 +200,7 @@ impl ClientSide for Http2Client {
                 .send_data(piece, self.unsent.is_empty())
                 .map_err(connection_reset)?;
         }
-        Poll::Ready(Ok(()))
+        Ready(Ok(()))
     }
 
     fn poll_client_left(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {

@@ -7,7 +7,6 @@ use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
-use std::future::poll_fn;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -163,11 +162,6 @@ impl ResponseSender {
             body.reserve_capacity(wanted);
             body.capacity().min(wanted)
         })
-    }
-
-    /// Waits for [`ResponseSender::poll_capacity`].
-    pub async fn wait_for_capacity(&mut self, wanted: usize) -> Result<usize, StreamClosed> {
-        poll_fn(|context| self.poll_capacity(wanted, context)).await
     }
 
     /// Sends bytes within the capacity. `ends` if they are the last ones.

@@ -22,13 +22,12 @@ const BROKEN_SIGNATURE_OIDS: [&str; 3] = [
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum CertificateError {
     #[error("cannot read {file}: {error}")]
     ReadFailed { file: String, error: io::Error },
-    #[error("{0} contains no certificate in PEM")]
+    #[error("{0} contains no certificate in PEM format")]
     NoCertificate(String),
-    #[error("{0} contains no private key in PEM")]
+    #[error("{0} contains no private key in PEM format")]
     NoKey(String),
     #[error("the certificate in {0} cannot be read")]
     Malformed(String),
@@ -94,34 +93,36 @@ impl Certificate {
         files: &CertificateFiles,
         contents: &PemFiles,
     ) -> Result<Certificate, CertificateError> {
+        use CertificateError::*;
+
         let path = files.certificate.display().to_string();
         let key_path = files.key.display().to_string();
         let chain =
             CertificateDer::pem_slice_iter(&contents.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.unwrap_or_default();
         let Some(first) = chain.first().cloned() else {
-            return Err(CertificateError::NoCertificate(path));
+            return Err(NoCertificate(path));
         };
         let is_alone = chain.len() == 1;
         let Ok(key) = PrivateKeyDer::from_pem_slice(&contents.key) else {
-            return Err(CertificateError::NoKey(key_path));
+            return Err(NoKey(key_path));
         };
         let Ok((_, parsed)) = X509Certificate::from_der(&first) else {
-            return Err(CertificateError::Malformed(path));
+            return Err(Malformed(path));
         };
         if BROKEN_SIGNATURE_OIDS
             .contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str())
         {
-            return Err(CertificateError::WeakSignature(path));
+            return Err(WeakSignature(path));
         }
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider());
         let key = key.map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => CertificateError::KeyMismatch {
+            rustls::Error::InconsistentKeys(_) => KeyMismatch {
                 key: key_path,
                 certificate: path,
             },
-            rustls::Error::InvalidCertificate(_) => CertificateError::Malformed(path),
-            error => CertificateError::UnusableKey {
+            rustls::Error::InvalidCertificate(_) => Malformed(path),
+            error => UnusableKey {
                 key: key_path,
                 error,
             },
@@ -137,7 +138,7 @@ impl Certificate {
 }
 
 /// The DNS names of a certificate, in lower case. Clients have ignored its common name for years.
-fn dns_names(certificate: &X509Certificate<'_>) -> Vec<String> {
+pub fn dns_names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let names = extension
         .iter()

@@ -6,7 +6,7 @@ mod certificate;
 mod certificate_store;
 
 pub use acme::{ACME_ALPN, AcmeCertificates};
-pub use certificate::CertificateError;
+pub use certificate::{CertificateError, dns_names};
 pub use certificate_store::CertificateStore;
 
 use crate::settings::TlsSettings;

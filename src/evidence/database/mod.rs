@@ -77,12 +77,12 @@ pub enum DatabaseError {
     Sqlite(#[from] rusqlite::Error),
     /// A later version of crawlgate wrote it.
     #[error(
-        "a newer crawlgate wrote {DATABASE_FILE} (tables of version {0}; this one knows version {SCHEMA_VERSION})"
+        "a newer crawlgate wrote {DATABASE_FILE} (version {0}; this one reads version {SCHEMA_VERSION}): use the newer one"
     )]
     NewerSchema(i64),
     /// The file has no log.
     #[error(
-        "there is no evidence log here; name the state directory with --state, and turn `evidence` on in crawlgate.yaml"
+        "there is no evidence log here; is evidence on in crawlgate.yaml? Give its state directory with --state"
     )]
     NoLog,
     /// The files of the log do not fit together.

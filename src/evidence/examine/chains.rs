@@ -33,7 +33,7 @@ pub(super) fn read_chains(
     let mut chains = <[Vec<EvidenceEntry>; 3]>::default();
     for ((file, name), chain) in CHAIN_FILES.iter().zip(names).zip(&mut chains) {
         let Some(text) = file_text(files, file) else {
-            findings.add_fault("missing-file", format!("{file} is missing or no text"));
+            findings.add_fault("missing-file", format!("{file} is missing or not text"));
             continue;
         };
         match parse_chain(text) {
@@ -43,13 +43,13 @@ pub(super) fn read_chains(
                 if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name) {
                     findings.add_fault(
                         "other-chain",
-                        format!("{file} is the chain of something else"),
+                        format!("{file} belongs to another site, crawler or log"),
                     );
                 } else {
                     findings.add_check(
                         "chain",
                         format!(
-                            "{file}: {} entries, each with the hash of the one before it",
+                            "{file}: each of the {} entries has the hash of the one before it",
                             entries.len()
                         ),
                     );
@@ -105,7 +105,7 @@ pub(super) fn read_checkpoints(
         findings.add_unknown(
             "no-earlier-checkpoint",
             format!(
-                "whether entries that are dated before {} were written before it: earlier checkpoints are not in the case",
+                "whether entries with a time before {} were really written before it: the case has no earlier checkpoint",
                 first.time
             ),
         );
@@ -114,14 +114,14 @@ pub(super) fn read_checkpoints(
         None => {
             findings.add_fault(
                 "no-checkpoint",
-                "there is no checkpoint that the key signed",
+                "the case has no checkpoint that the key signed",
             );
         }
         Some(last) => {
             findings.add_check(
                 "checkpoints",
                 format!(
-                    "{} checkpoints are signed by the key and follow each other; the last one is of {}",
+                    "checkpoints: {}, signed by the key, each following the one before it; the last one was made at {}",
                     found.len(),
                     last.checkpoint.time
                 ),
@@ -143,10 +143,10 @@ fn read_checkpoint(
     keys: &LogKeys,
 ) -> Result<(ProvenCheckpoint, Hash), Finding> {
     let note =
-        file_text(files, file).ok_or(Finding::new("checkpoint-no-text", "this is no text"))?;
+        file_text(files, file).ok_or(Finding::new("checkpoint-no-text", "it is not text"))?;
     let checkpoint = keys.verify_checkpoint(note).ok_or(Finding::new(
         "checkpoint-unsigned",
-        "this is no checkpoint, or the key of its time did not sign it",
+        "it is not a checkpoint, or the key of its time did not sign it",
     ))?;
     if keys
         .current()
@@ -164,7 +164,7 @@ fn read_checkpoint(
         if merkle::root_from_path(head.leaf_hash(), place, checkpoint.leaves, &path)
             != Some(checkpoint.root)
         {
-            let message = "a proof does not lead to its root";
+            let message = "a chain in it does not match its root";
             return Err(Finding::new("head-proof-of-other-root", message));
         }
         if !names.contains(&head.chain)
@@ -172,7 +172,7 @@ fn read_checkpoint(
                 .iter()
                 .any(|known: &ChainHead| known.chain == head.chain)
         {
-            let message = "a proof is of another chain";
+            let message = "it names a chain of another site or crawler";
             return Err(Finding::new("head-proof-of-other-chain", message));
         }
         heads.push(head);
@@ -198,7 +198,7 @@ pub(super) fn check_heads(
         findings.add_fault(
             "shortened",
             format!(
-                "{file} does not end with the entry that the last checkpoint names: it was shortened"
+                "{file} does not end with the entry that the last checkpoint names: entries were removed or added"
             ),
         );
         return;
@@ -214,7 +214,7 @@ pub(super) fn check_heads(
             let number = proven.checkpoint.number;
             findings.add_fault(
                 "checkpoint-without-proof",
-                format!("{file}: checkpoint {number} has no proof of it"),
+                format!("{file}: checkpoint {number} does not name this chain"),
             );
         }
         proven_before |= head.is_some();
@@ -238,7 +238,7 @@ pub(super) fn check_heads(
                 findings.add_fault(
                     "other-side-of-checkpoint",
                     format!(
-                        "{file}: entry {} was dated to the other side of a checkpoint",
+                        "{file}: the time of entry {} contradicts a checkpoint",
                         entry.number
                     ),
                 );
@@ -248,7 +248,7 @@ pub(super) fn check_heads(
     if !chain.is_empty() {
         findings.add_check(
             "covered",
-            format!("{file} ends with the entry that the last checkpoint covers"),
+            format!("{file} ends with the entry that the last checkpoint names"),
         );
     }
 }
@@ -262,7 +262,10 @@ pub(super) fn check_beginnings(
     findings: &mut LogFindings,
 ) {
     let Some(beginnings) = parse_time(&findings.from).map(CaseScope::chain_starts) else {
-        return findings.add_fault("no-time", "case.json does not say from which time on");
+        return findings.add_fault(
+            "no-time",
+            "case.json does not say when the time of the case begins",
+        );
     };
     let deleted_before = chains[2].iter().filter_map(deleted_before).max();
     for (((chain, name), file), since) in chains.iter().zip(names).zip(CHAIN_FILES).zip(&beginnings)
@@ -278,7 +281,7 @@ pub(super) fn check_beginnings(
             continue;
         }
         let missing = format!(
-            "{file} lacks {} entries from before {}",
+            "{file} does not have {} entries from before {}",
             first.number, first.time
         );
         match deleted_before {
@@ -286,7 +289,7 @@ pub(super) fn check_beginnings(
                 findings.add_unknown(
                     "deleted-for-age",
                     format!(
-                        "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
+                        "{missing}: the log deleted those from before {before} for their age; later ones may have been left out"
                     ),
                 );
             }

@@ -4,8 +4,8 @@
 use super::chains::ProvenCheckpoint;
 use crate::evidence::canonical::parse_canonical;
 use crate::evidence::{
-    CaseFiles, ChainName, DocumentRef, EvidenceEntry, Hash, LogFindings, PersonalValueLine,
-    PersonalValues, commitment, file_text, timestamp,
+    CaseFiles, ChainName, CheckpointTimestamp, DocumentRef, EvidenceEntry, Hash, LogFindings,
+    PersonalValueLine, PersonalValues, commitment, file_text, timestamp,
 };
 use crate::hash::parse_hex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +21,10 @@ pub(super) fn check_timestamps(
         .filter(|(file, _)| file.starts_with("timestamps/"))
         .collect();
     if !stamps.is_empty() {
-        let message =
-            "whether the authorities signed the timestamps: `openssl ts -verify` checks it";
+        let message = "whether the authorities signed the timestamps: openssl checks it (the script check.sh)";
         findings.add_unknown("timestamp-signatures", message);
     } else if !checkpoints.is_empty() {
-        let message =
-            "no checkpoint of the case has a timestamp of an authority: the key alone says when";
+        let message = "no independent timestamp: the times are the site's word";
         findings.add_unknown("no-timestamp", message);
     }
     for (file, response) in stamps {
@@ -41,14 +39,24 @@ pub(super) fn check_timestamps(
             None => {
                 findings.add_fault(
                     "timestamp-mismatch",
-                    format!("{file} is no timestamp of a checkpoint of the case"),
+                    format!("{file} is not a timestamp of a checkpoint in this case"),
                 );
             }
             Some(stamp) => {
+                let covering = checkpoints.iter().find(|proven| {
+                    note == format!("checkpoints/{:06}.note", proven.checkpoint.number)
+                });
+                // The files are in the order of checkpoints: the newest one stays.
+                findings.timestamp = covering
+                    .map(|proven| CheckpointTimestamp {
+                        covers_until: proven.checkpoint.time.clone(),
+                        time: stamp.formatted_time(),
+                    })
+                    .or(findings.timestamp.take());
                 findings.add_check(
                     "timestamp",
                     format!(
-                        "{file} is a timestamp of {note}, and says that it existed at {}",
+                        "{file}: the authority says that {note} existed at {}",
                         stamp.formatted_time()
                     ),
                 );
@@ -93,7 +101,7 @@ pub(super) fn read_personal_values<'a>(
                 findings.add_fault(
                     "personal-value",
                     format!(
-                        "personal.jsonl: line {} is not the value of its entry",
+                        "personal.jsonl: line {} does not match its entry",
                         place + 1
                     ),
                 );
@@ -106,7 +114,7 @@ pub(super) fn read_personal_values<'a>(
         findings.add_check(
             "personal-values",
             format!(
-                "{} personal values are those that their entries were made with",
+                "personal values: {}, each matching the hash in its entry",
                 values.len()
             ),
         );
@@ -131,7 +139,7 @@ pub(super) fn read_documents<'a>(
         if *file != (DocumentRef { is_list, hash }).case_path() {
             findings.add_fault(
                 "changed-document",
-                format!("{file} was changed: its SHA-256 is {hash}"),
+                format!("{file} was changed: its SHA-256 is now {hash}"),
             );
         } else if !is_list {
             known.insert(hash, bytes.clone());
@@ -151,7 +159,7 @@ pub(super) fn read_documents<'a>(
         findings.add_check(
             "documents",
             format!(
-                "{} robots.txt files are there, each with the SHA-256 that entries name",
+                "robots.txt files: {}, each with the SHA-256 in the entries",
                 known.len()
             ),
         );

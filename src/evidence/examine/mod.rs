@@ -43,7 +43,7 @@ pub fn examine_logs(logs: &[(&CaseFiles, &VerifyKey)]) -> Vec<LogFindings> {
         .collect();
     let chains = checked
         .iter()
-        .map(|log| (&log.chains, log.findings.log.as_str()));
+        .map(|log| (&log.chains, &log.personal, log.findings.log.as_str()));
     let all = CaseHistory::new(RobotsFiles::new(robots), chains);
     let mut findings = Vec::new();
     for (log, (files, _)) in checked.into_iter().zip(logs) {
@@ -94,7 +94,7 @@ impl CheckedLog {
             findings.add_fault(
                 "other-log",
                 format!(
-                    "the case is of the log {}, and the key is that of {}",
+                    "the case is from the log {}, but the key is that of the log {}",
                     findings.log, key.name
                 ),
             );
@@ -127,9 +127,7 @@ fn check_key_files(files: &CaseFiles, keys: &LogKeys, findings: &mut LogFindings
         };
         findings.add_check(
             "key-changes",
-            format!(
-                "the key was changed {times}, by the word of the old and the new key each time"
-            ),
+            format!("the key was changed {times}; the old and the new key signed each change"),
         );
     }
     let Some(last) = keys.current() else { return };

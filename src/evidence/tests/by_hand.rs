@@ -1,45 +1,29 @@
-//! Tests that check a case (an excerpt of the evidence log, as one file) with the commands in the
-//! documentation, without crawlgate.
+//! Tests that check a case (an excerpt of the evidence log, as one file) with the scripts in it,
+//! without crawlgate.
 
 use super::{CaseFixture, file_lines, put_lines};
-use crate::evidence::tar::{self, CaseFiles};
+use crate::evidence::tar::CaseFiles;
 use std::process::Command;
 
-/// The code blocks of a language in the documentation.
-fn documented_blocks(language: &str) -> Vec<String> {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence.md"))
-        .expect("the page");
-    let begin = format!("```{language}\n");
-    let blocks = page.split(begin.as_str()).skip(1);
-    blocks
-        .map(|block| block.split("```").next().expect("a block").to_owned())
-        .collect()
-}
-
-/// The output of the Python script, or of the part that failed.
+/// The output of the scripts in the case, or of the part that failed.
 fn check_by_hand(files: &CaseFiles, key: &str) -> Result<String, String> {
     let directory = tempfile::tempdir().expect("a directory");
-    std::fs::write(directory.path().join("case.tar"), tar::write_archive(files)).expect("written");
-    let shell = documented_blocks("sh")
-        .into_iter()
-        .find(|block| block.starts_with("tar "))
-        .expect("the commands");
-    let python = documented_blocks("python").remove(0);
-    let mut said = String::new();
-    for (program, script) in [("sh", shell), ("python3", python)] {
-        let mut command = Command::new(program);
-        let done = command
-            .args(["-c", &script])
-            .current_dir(directory.path())
-            .env("KEY", key)
-            .output();
-        let done = done.unwrap_or_else(|error| panic!("{program}: {error}"));
-        said = String::from_utf8_lossy(&done.stdout).into_owned();
-        if !done.status.success() {
-            return Err(format!("{said}{}", String::from_utf8_lossy(&done.stderr)));
-        }
+    for (path, bytes) in files {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        std::fs::write(path, bytes).expect("written");
     }
-    Ok(said)
+    let done = Command::new("sh")
+        .args(["check.sh", key])
+        .current_dir(directory.path())
+        .output()
+        .expect("sh");
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    if done.status.success() {
+        Ok(said)
+    } else {
+        Err(format!("{said}{}", String::from_utf8_lossy(&done.stderr)))
+    }
 }
 
 #[test]

@@ -263,3 +263,16 @@ fn violation_that_a_robots_txt_allows_is_a_fault() {
     );
     assert_eq!(finding_ids(&findings.faults), ["allowed-violation"]);
 }
+
+#[test]
+fn changed_script_is_named_although_it_is_signed() {
+    let case = CaseFixture::new();
+    let unknown = |files: &CaseFiles| {
+        let log = case.verify_case(&tar::write_archive(files)).logs.remove(0);
+        finding_ids(&log.unknown).contains(&"other-scripts")
+    };
+    assert!(!unknown(&case.files()));
+    let changed =
+        case.resigned_files(|files| drop(files.insert("check.sh".to_owned(), b"true\n".to_vec())));
+    assert!(unknown(&changed));
+}

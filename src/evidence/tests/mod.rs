@@ -403,6 +403,10 @@ fn case_has_violations_after_served_robots_txt() {
             request.served_at.as_deref(),
             Some(format_time(time_at(10)).as_str())
         );
+        assert_eq!(request.served_to.as_deref(), Some("203.0.113.5"));
+        let strict = Hash::digest(&[STRICT_ROBOTS]);
+        let line = format!("robots/{strict}.txt line 2");
+        assert_eq!(request.rule_in_case, Some(line));
         let lenient = Hash::digest(&[LENIENT_ROBOTS]).to_string();
         assert!(
             request
@@ -430,6 +434,27 @@ fn case_is_rejected_under_another_key() {
     let case = CaseFixture::new();
     let other = CaseFixture::new();
     assert!(finding_ids(&other.verify_case(&case.archive).faults).contains(&"other-log"));
+}
+
+#[test]
+fn declared_file_is_in_the_findings() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = sample_log(directory.path());
+    let before = b"User-agent: *\nDisallow: /\n";
+    let hash = Hash::digest(&[before]);
+    let mut request = request_entry(STRICT_ROBOTS, "/private/d", time_at(51));
+    request.data.insert("history".into(), "declared".into());
+    let cached = json!([hash, Hash::digest(&[LENIENT_ROBOTS])]);
+    request.data.insert("cached_sha256".into(), cached);
+    request.data.insert("kind".into(), "unproven".into());
+    request.documents = vec![Arc::from(before.as_slice())];
+    let gptbot = ChainName::of_crawler("shop", "gptbot");
+    append_entry(&mut log, &gptbot, request, time_at(51));
+    let case = CaseFixture::export(directory, log, &sample_scope());
+    let findings = case.verify_case(&case.archive);
+    assert_eq!(findings.logs[0].declared, [hash]);
+    let page = String::from_utf8_lossy(&case.files()["report.html"]).into_owned();
+    assert!(page.contains(&hash.to_string()));
 }
 
 #[test]

@@ -26,9 +26,10 @@ use crate::facts::{Fact, FactKey};
 use crate::policy::RobotsVersion;
 use crate::publications::{PeerLogs, PublicationLog, VersionFile};
 use crate::time::Timestamp;
+use MemberState::{Gone, Left, Present, Silent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// How often publications of peers are computed again without a change, because those in force
@@ -169,10 +170,7 @@ impl Exchange {
     }
 
     fn has_ended(&self, member: &Member) -> bool {
-        matches!(
-            self.member_state(member),
-            MemberState::Left | MemberState::Gone
-        )
+        matches!(self.member_state(member), Left | Gone)
     }
 
     /// The present state of a peer, by the store's clock.
@@ -198,11 +196,11 @@ impl Exchange {
             _ => member.reported,
         };
         match now.saturating_sub(reported) {
-            _ if member.has_left => MemberState::Left,
-            _ if forgotten.is_some_and(|(_, at, _)| at >= member.reported) => MemberState::Gone,
-            silent if silent > whole_seconds(MEMBER_GONE_AFTER) => MemberState::Gone,
-            silent if silent > whole_seconds(CONFIRM_TIMEOUT) => MemberState::Silent,
-            _ => MemberState::Present,
+            _ if member.has_left => Left,
+            _ if forgotten.is_some_and(|(_, at, _)| at >= member.reported) => Gone,
+            silent if silent > whole_seconds(MEMBER_GONE_AFTER) => Gone,
+            silent if silent > whole_seconds(CONFIRM_TIMEOUT) => Silent,
+            _ => Present,
         }
     }
 
@@ -219,10 +217,7 @@ impl Exchange {
         let Some(settled) = &self.settled else { return };
         while let Some((number, position)) = self.unconfirmed_entries.front().copied() {
             let have_read = self.members.have_read(position, settled, |id| {
-                matches!(
-                    self.member_states.get(id),
-                    Some(MemberState::Present | MemberState::Silent)
-                )
+                matches!(self.member_states.get(id), Some(Present | Silent))
             });
             if position > self.read_position || !have_read {
                 break;
@@ -251,26 +246,28 @@ impl Exchange {
     /// the store did not answer for 5 seconds, or this instance is not settled in it; the clock; a
     /// peer that is not settled in this store; a silent peer. `None` if crawlers may be accused.
     pub fn no_accusation_reason(&self, now: ExchangeTime) -> Option<NoAccusationReason> {
+        use NoAccusationReason::*;
+
         let is_fresh = self
             .last_contact
             .is_some_and(|last| now.monotonic.saturating_sub(last) <= CONFIRM_TIMEOUT);
         if self.waiting_for_peers.is_some() && self.away.is_none() {
-            return Some(NoAccusationReason::StartingOver);
+            return Some(StartingOver);
         }
         let Some(settled) = self.settled.as_ref().filter(|_| is_fresh) else {
-            return Some(NoAccusationReason::StoreAway);
+            return Some(StoreAway);
         };
         if u128::from(self.clocks.ahead.unsigned_abs()) > MAX_CLOCK_OFFSET.as_millis() {
-            return Some(NoAccusationReason::Clock);
+            return Some(Clock);
         }
         let mut is_silent = false;
         for member in self.members.iter().filter(|member| !self.has_ended(member)) {
             if member.settled.as_ref() != Some(settled) {
-                return Some(NoAccusationReason::StartingOver);
+                return Some(StartingOver);
             }
-            is_silent |= self.member_state(member) == MemberState::Silent;
+            is_silent |= self.member_state(member) == Silent;
         }
-        is_silent.then_some(NoAccusationReason::MemberSilent)
+        is_silent.then_some(MemberSilent)
     }
 
     /// Computes what peers publish and published, with the files that are known. `None` if nothing
@@ -304,7 +301,7 @@ impl Exchange {
     /// Since when `/robots.txt` is answered with 503, because the store was not reached for a day,
     /// or never in this run. `None` while it is answered.
     fn withholds_robots_txt_since(&self, now: ExchangeTime) -> Option<Timestamp> {
-        let until = Timestamp(self.progress.robots_txt_until.load(Ordering::SeqCst));
+        let until = Timestamp(self.progress.robots_txt_until.load(SeqCst));
         if until > now.to_timestamp() {
             return None;
         }
@@ -331,7 +328,7 @@ impl Exchange {
         };
         let mut members = vec![MemberStatus {
             member: self.own_member(self.reported_position, self.settled.clone()),
-            standing: MemberState::Present,
+            standing: Present,
             lag: self
                 .last_contact
                 .map_or(0.0, |last| now.monotonic.saturating_sub(last).as_secs_f64()),
@@ -362,6 +359,6 @@ impl Exchange {
 /// The ids of peers that have left or are gone.
 fn ended_members(member_states: &BTreeMap<String, MemberState>) -> BTreeSet<&String> {
     let mut over: BTreeSet<&String> = member_states.keys().collect();
-    over.retain(|id| matches!(member_states[*id], MemberState::Left | MemberState::Gone));
+    over.retain(|id| matches!(member_states[*id], Left | Gone));
     over
 }

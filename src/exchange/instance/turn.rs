@@ -9,6 +9,7 @@ use crate::exchange::{
 };
 use crate::facts::{AnyFact, Fact, HostObservation};
 use crate::policy::RobotsVersion;
+use Continuity::{Kept, Lost, Undecided};
 use std::time::Duration;
 
 /// How long an instance that finds another store waits for peers to write their facts there.
@@ -19,7 +20,7 @@ const SLEPT_AFTER: Duration = Duration::from_secs(60);
 
 /// Whether it is known what peers served while this instance was down or slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Continuity {
+pub enum Continuity {
     /// It is known, or nothing was served before.
     Kept,
     /// It is unknown: observation begins anew.
@@ -29,7 +30,7 @@ pub(super) enum Continuity {
 }
 
 /// The most facts in one entry.
-pub(super) const MAX_ENTRY_FACTS: usize = 2_000;
+pub const MAX_ENTRY_FACTS: usize = 2_000;
 
 impl Exchange {
     /// Runs one turn: reads the new facts of peers and writes the own ones. Reads `clock` several
@@ -59,7 +60,7 @@ impl Exchange {
 
     /// Records the result of a turn or an announcement: a failure begins or continues an outage. If
     /// the store evicts facts, all are written again later.
-    pub(super) fn record_result(&mut self, result: Result<(), StoreError>, now: ExchangeTime) {
+    pub fn record_result(&mut self, result: Result<(), StoreError>, now: ExchangeTime) {
         match result {
             Ok(()) => self.away = None,
             Err(error) => {
@@ -102,7 +103,7 @@ impl Exchange {
             self.update_clocks(now);
             if self.settled.as_ref() != Some(&identity) || self.must_write_all {
                 let continuity = self.check_continuity(store, &identity, now)?;
-                if continuity == Continuity::Undecided {
+                if continuity == Undecided {
                     return Ok(());
                 }
                 self.join_store(store, identity, now, continuity, local)?;
@@ -126,7 +127,7 @@ impl Exchange {
 
     /// Computes the store's present time and its difference to the own clock from the last
     /// measurement. Does nothing before the first measurement.
-    pub(super) fn update_clocks(&mut self, now: ExchangeTime) {
+    pub fn update_clocks(&mut self, now: ExchangeTime) {
         let Some((store, at)) = self.measured_clock else {
             return;
         };
@@ -168,10 +169,10 @@ impl Exchange {
             known == Some(identity)
         };
         if is_continued {
-            return Ok(Continuity::Kept);
+            return Ok(Kept);
         }
         if !self.has_joined && known.is_none() {
-            return Ok(Continuity::Lost);
+            return Ok(Lost);
         }
         let members = store.read_members()?;
         let reported = members
@@ -184,7 +185,7 @@ impl Exchange {
                 && member.settled.as_ref() == Some(identity)
                 && reported.is_some_and(|reported| member.joined <= reported)
         }) {
-            return Ok(Continuity::Kept);
+            return Ok(Kept);
         }
         let since = match &self.waiting_for_peers {
             Some((asked, since)) if asked == identity => *since,
@@ -192,11 +193,7 @@ impl Exchange {
         };
         self.waiting_for_peers = Some((identity.clone(), since));
         let is_over = now.monotonic.saturating_sub(since) >= SETTLE_WITHIN;
-        Ok(if is_over {
-            Continuity::Lost
-        } else {
-            Continuity::Undecided
-        })
+        Ok(if is_over { Lost } else { Undecided })
     }
 
     /// Writes all known facts into a store, and reads what it has. From then on this instance is a
@@ -211,14 +208,14 @@ impl Exchange {
         local: &mut dyn LocalFacts,
     ) -> Result<(), StoreError> {
         let is_known = self.before.identity.as_ref() == Some(&identity);
-        if continuity == Continuity::Lost {
+        if continuity == Lost {
             local.restart_observation(self.has_joined || self.before.has_observed);
         }
         if !self.has_joined {
             self.log
                 .mark_unreported(self.before.unreported_since, now.to_timestamp());
         }
-        if !self.has_joined || continuity == Continuity::Lost {
+        if !self.has_joined || continuity == Lost {
             self.own.joined = self.clocks.now();
         }
         let is_light = !self.has_joined && is_known && self.before.has_left;
@@ -334,7 +331,7 @@ impl Exchange {
     ///
     /// # Errors
     /// The store failed, or it is not the one with this identity.
-    pub(super) fn write_batch(
+    pub fn write_batch(
         &mut self,
         store: &mut dyn ExchangeStore,
         identity: &StoreIdentity,

@@ -25,7 +25,7 @@ const PRUNE_INTERVAL: Duration = Duration::from_secs(3_600);
 impl Exchange {
     /// Whether this turn must write: something waits, a peer or the caller asks, or the last entry
     /// is a second old.
-    pub(super) fn is_write_due(&self, now: ExchangeTime) -> bool {
+    pub fn is_write_due(&self, now: ExchangeTime) -> bool {
         self.last_write
             .is_none_or(|last| now.monotonic.saturating_sub(last) >= HEARTBEAT_INTERVAL)
             || self.asks_peers
@@ -36,14 +36,14 @@ impl Exchange {
     }
 
     /// Converts a moment of the own clock to seconds of the store's clock, at most the present.
-    pub(super) fn to_store_time(&self, own: Timestamp) -> i64 {
+    pub fn to_store_time(&self, own: Timestamp) -> i64 {
         self.clocks.to_store(own).min(self.clocks.now())
     }
 
     /// Encodes a fact of this instance, at a time of the store's clock. An order of an operator is
     /// also added to `orders`, with a time after the known order, and a release is applied here
     /// again at the end of the turn. `None` if the fact cannot be shared.
-    pub(super) fn encode_own_fact(&mut self, fact: &Fact, at: i64) -> Option<SharedFact> {
+    pub fn encode_own_fact(&mut self, fact: &Fact, at: i64) -> Option<SharedFact> {
         if let AnyFact::HostObservation(_) = fact.fact {
             let now = self.clocks.now();
             return Some(codec::encode_fact(
@@ -65,7 +65,7 @@ impl Exchange {
     /// reports them. If a served version was dropped, publications in force in the last minute
     /// count as unreported. With too many facts all are dropped, and everything is written again
     /// later.
-    pub(super) fn drain_outbox(&mut self) -> u64 {
+    pub fn drain_outbox(&mut self) -> u64 {
         let number = self.progress.next_entry.fetch_add(1, SeqCst);
         let waiting = self.outbox.drain();
         for fact in waiting.facts.values() {
@@ -93,7 +93,7 @@ impl Exchange {
     /// Writes up to 2,000 waiting facts, with an entry that has them and the position up to which
     /// this instance has read. Only if no fact is left, the entry reports that everything until now
     /// is written. If the write fails, the facts wait again. Does nothing while outside.
-    pub(super) fn write_pending(
+    pub fn write_pending(
         &mut self,
         store: &mut dyn ExchangeStore,
         now: ExchangeTime,
@@ -148,7 +148,7 @@ impl Exchange {
 
     /// Records a successful contact with the store. This instance may then answer `/robots.txt` for
     /// another 24 hours (`MAX_STORE_OUTAGE`).
-    pub(super) fn record_contact(&mut self, now: ExchangeTime) {
+    pub fn record_contact(&mut self, now: ExchangeTime) {
         self.last_contact = Some(now.monotonic);
         self.last_write = Some(now.monotonic);
         self.last_contact_at = self.clocks.now();
@@ -198,11 +198,7 @@ impl Exchange {
 
     /// The member entry of this instance: it has read the log up to `read_position`, and `settled`
     /// is the store into which it has written everything.
-    pub(super) fn own_member(
-        &self,
-        read_position: LogPosition,
-        settled: Option<StoreIdentity>,
-    ) -> Member {
+    pub fn own_member(&self, read_position: LogPosition, settled: Option<StoreIdentity>) -> Member {
         Member {
             read_position,
             settled,
@@ -268,7 +264,7 @@ impl Exchange {
     }
 
     /// Drops waiting facts with the keys of these ones, which are newer and in the store.
-    pub(super) fn drop_outgoing(&mut self, facts: &[SharedFact]) {
+    pub fn drop_outgoing(&mut self, facts: &[SharedFact]) {
         let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
         self.outgoing.retain(|key, _, _| !keys.contains(key));
     }

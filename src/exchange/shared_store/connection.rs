@@ -14,10 +14,10 @@ use std::collections::HashMap;
 const MIN_REDIS_VERSION: (u32, u32) = (6, 2);
 
 /// The prefix of the value of the key `epoch`, by which it is told from values of other programs.
-pub(super) const EPOCH_PREFIX: &str = "crawlgate ";
+pub const EPOCH_PREFIX: &str = "crawlgate ";
 
 /// The names of the keys and their types.
-pub(super) const KEYS: [(&str, &str); 6] = [
+pub const KEYS: [(&str, &str); 6] = [
     ("epoch", "string"),
     ("served", "zset"),
     ("clients", "zset"),
@@ -28,22 +28,23 @@ pub(super) const KEYS: [(&str, &str); 6] = [
 
 /// The client of a Valkey or Redis server.
 pub struct SharedStore {
-    pub(super) settings: StoreSettings,
+    /// Where the server is, and the prefix of keys.
+    pub settings: StoreSettings,
     /// When waiting for answers ends, set by a stop.
     deadline: StoreDeadline,
     connected: Option<StoreConnection>,
 }
 
 /// A connection to a server that can be used.
-pub(super) struct StoreConnection {
-    pub(super) connection: RedisConnection,
+pub struct StoreConnection {
+    pub connection: RedisConnection,
     /// `run_id` of `INFO server`.
-    pub(super) run_id: String,
+    pub run_id: String,
 }
 
 impl StoreConnection {
     /// Sends commands and reads their answers. Empty if a transaction was not executed.
-    pub(super) fn run(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+    pub fn run(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         Ok(run_pipeline(&mut self.connection, pipeline)?.unwrap_or_default())
     }
 }
@@ -59,13 +60,13 @@ impl SharedStore {
     }
 
     /// Returns the full name of a key, with the prefix of the settings.
-    pub(super) fn key_name(&self, name: &str) -> String {
+    pub fn key_name(&self, name: &str) -> String {
         format!("{}{name}", self.settings.prefix)
     }
 
     /// Calls `ask` with the connection, and connects first if there is none. An error closes the
     /// connection, so that the rest of an answer is not taken for the next one.
-    pub(super) fn with_connection<T>(
+    pub fn with_connection<T>(
         &mut self,
         ask: impl FnOnce(&mut StoreConnection) -> RedisResult<T>,
     ) -> Result<T, StoreError> {
@@ -89,7 +90,7 @@ impl SharedStore {
 
 /// Sends commands and reads the answers, in the order of the commands. `None` if a transaction was
 /// not executed, because a watched key was written. Stops at the first error.
-pub(super) fn run_pipeline(
+pub fn run_pipeline(
     connection: &mut RedisConnection,
     pipeline: &Pipeline,
 ) -> RedisResult<Option<Vec<Value>>> {
@@ -108,7 +109,7 @@ pub(super) fn run_pipeline(
 }
 
 /// Removes the last answer and converts it.
-pub(super) fn pop_last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T> {
+pub fn pop_last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T> {
     Ok(T::from_redis_value(answers.pop().unwrap_or(Value::Nil))?)
 }
 
@@ -136,8 +137,8 @@ fn check_server(
         return Err(unusable(
             "cluster",
             format!(
-                "the store at {url} is a node of a cluster; crawlgate does not use it. Name one server, or the address of one \
-             with a replica that takes its place"
+                "the store at {url} is a node of a cluster; crawlgate does not use it. Name a single server, or an \
+                 address that fails over to a replica"
             ),
         ));
     }
@@ -150,8 +151,8 @@ fn check_server(
         return Err(unusable(
             "foreign-key",
             format!(
-                "the key `{key}` in the store at {url} is not crawlgate's; crawlgate does not use the store. Choose another \
-             `prefix` or another database for `store` in crawlgate.yaml"
+                "the key {key} in the store at {url} does not belong to crawlgate; crawlgate does not use the store. \
+                 Choose another \"prefix\" or another database for \"store\" in crawlgate.yaml"
             ),
         ));
     }
@@ -159,22 +160,19 @@ fn check_server(
 }
 
 /// Parses the answer of `INFO` into values by name.
-pub(super) fn parse_info(info: &str) -> HashMap<&str, &str> {
+pub fn parse_info(info: &str) -> HashMap<&str, &str> {
     info.lines()
         .filter_map(|line| line.trim_end().split_once(':'))
         .collect()
 }
 
 /// Rejects a server that deletes keys when its memory is full.
-pub(super) fn refuse_eviction(
-    info: &HashMap<&str, &str>,
-    url: &StoreUrl,
-) -> Result<(), StoreError> {
+pub fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), StoreError> {
     match info.get("maxmemory_policy").copied().unwrap_or_default() {
         "noeviction" => Ok(()),
         policy => Err(StoreError::Evicts(format!(
-            "the store at {url} deletes keys when its memory is full (`maxmemory-policy {policy}`), and crawlgate would \
-             accuse crawlers of what it then does not know; crawlgate does not use it. Set `maxmemory-policy noeviction`"
+            "the store at {url} deletes keys when its memory is full (maxmemory-policy {policy}). crawlgate does not \
+             use it, because it would forget what crawlers were served. Set maxmemory-policy noeviction"
         ))),
     }
 }

@@ -10,34 +10,35 @@ use std::fmt::Display;
 use std::path::Path;
 
 /// The server is a replica of another one.
-pub(super) fn replica_error(url: &StoreUrl) -> StoreError {
+pub fn replica_error(url: &StoreUrl) -> StoreError {
     unusable(
         "replica",
         format!(
-            "the store at {url} is a replica and takes nothing; crawlgate does not use it. Name the primary server in `store`"
+            "the store at {url} is a replica and accepts no writes; crawlgate does not use it. Name the primary \
+             server in \"store\""
         ),
     )
 }
 
 /// A file of the settings cannot be read.
-pub(super) fn unreadable_file(path: &Path, reason: impl Display) -> StoreError {
+pub fn unreadable_file(path: &Path, reason: impl Display) -> StoreError {
     unusable(
         "unreadable-file",
         format!(
-            "cannot read {} of `store`: {reason}; crawlgate goes on without the store. Mend the file",
+            "cannot read {} of \"store\": {reason}; crawlgate goes on without the store. Fix the file",
             path.display()
         ),
     )
 }
 
 /// A store that answered and cannot be used as it is.
-pub(super) fn unusable(id: &'static str, message: String) -> StoreError {
+pub fn unusable(id: &'static str, message: String) -> StoreError {
     StoreError::Unusable(Finding::new(id, message))
 }
 
 /// Classifies an error of the connection: `Unusable` until an operator changes something
 /// (password, permissions, replica, memory), otherwise `Away`.
-pub(super) fn from_redis_error(error: &RedisError, url: &StoreUrl) -> StoreError {
+pub fn from_redis_error(error: &RedisError, url: &StoreUrl) -> StoreError {
     let reason = error.detail().map_or_else(
         || error.to_string(),
         |detail| format!("{}: {detail}", error.category()),
@@ -46,23 +47,23 @@ pub(super) fn from_redis_error(error: &RedisError, url: &StoreUrl) -> StoreError
         (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => unusable(
             "wrong-password",
             format!(
-                "the store at {url} refuses the user or the password ({reason}); crawlgate does not use it. Mend `store` of \
-             crawlgate.yaml, or the user in the store"
+                "the store at {url} rejects the user or the password ({reason}); crawlgate does not use it. Fix \
+                 \"store\" in crawlgate.yaml, or the user in the store"
             ),
         ),
         (ErrorKind::Server(ServerErrorKind::NoPerm), _) => unusable(
             "no-permission",
             format!(
-                "the store at {url} does not let this user do what crawlgate needs ({reason}); crawlgate does not use it. \
-             docs/instances.md has the line for its access list"
+                "the store at {url} does not allow this user what crawlgate needs ({reason}); crawlgate does not use \
+                 it. The access list for it is in instances.md of the documentation"
             ),
         ),
         (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => replica_error(url),
         (_, Some("OOM" | "MISCONF")) => unusable(
             "store-full",
             format!(
-                "the store at {url} takes nothing ({reason}); crawlgate goes on without it. Give it more memory (`maxmemory`) \
-             or space on its disk"
+                "the store at {url} accepts no writes ({reason}); crawlgate goes on without it. Give it more memory \
+                 (maxmemory) or disk space"
             ),
         ),
         _ => StoreError::Away(format!("the store at {url} does not answer: {reason}")),

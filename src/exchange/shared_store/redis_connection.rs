@@ -39,7 +39,7 @@ const BYTES_PER_VALUE: usize = 64;
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A connection that is logged in.
-pub(super) struct RedisConnection {
+pub struct RedisConnection {
     stream: BoundedStream,
     parser: Parser,
     limits: Arc<Mutex<TimeLimits>>,
@@ -74,7 +74,7 @@ struct LimitedSocket {
 impl RedisConnection {
     /// Connects and logs in, within `CONNECT_TIMEOUT`. Reads the files of the password and the
     /// certificate authorities each time, because they may be replaced.
-    pub(super) fn open(
+    pub fn open(
         settings: &StoreSettings,
         deadline: &StoreDeadline,
     ) -> Result<RedisConnection, StoreError> {
@@ -163,12 +163,12 @@ impl RedisConnection {
     }
 
     /// Resets the size limit for all answers of a call (`MAX_CALL_BYTES`).
-    pub(super) fn begin_call(&mut self) {
+    pub fn begin_call(&mut self) {
         self.stream.call_bytes_left = MAX_CALL_BYTES;
     }
 
     /// Sends commands, and starts the time limit for their answers.
-    pub(super) fn send(&mut self, commands: &[u8]) -> RedisResult<()> {
+    pub fn send(&mut self, commands: &[u8]) -> RedisResult<()> {
         // The commands may still be on their way while the first answer is awaited.
         let max_silence = CONNECT_TIMEOUT + transfer_time(commands.len());
         *lock(&self.limits) = TimeLimits {
@@ -186,13 +186,13 @@ impl RedisConnection {
     }
 
     /// Reads the answer to one command. An error of the store is returned as an error.
-    pub(super) fn receive(&mut self) -> RedisResult<Value> {
+    pub fn receive(&mut self) -> RedisResult<Value> {
         self.stream.answer_bytes_left = MAX_ANSWER_BYTES;
         self.parser.parse_value(&mut self.stream)?.extract_error()
     }
 
     /// Sends a command and reads the answer.
-    pub(super) fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
+    pub fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         self.send(&command.get_packed_command())?;
         Ok(T::from_redis_value(self.receive()?)?)
     }
@@ -297,7 +297,7 @@ fn connect_tcp(url: &StoreUrl, limits: &Mutex<TimeLimits>) -> io::Result<TcpStre
         drop(found.send(name.to_socket_addrs().map(Vec::from_iter)))
     })?;
     let resolved = resolved.recv_timeout(time_left(limits));
-    let late = "its name is not resolved in time";
+    let late = "its name did not resolve in time";
     let addresses: Vec<SocketAddr> =
         resolved.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, late))??;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");

@@ -16,7 +16,7 @@ use crate::exchange::{
     StoreIdentity, StoreSets, WriteResult,
 };
 use crate::facts::ClientMark;
-use redis::{FromRedisValue, Pipeline, RedisResult};
+use redis::{FromRedisValue, Pipeline, RedisResult, cmd, pipe};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl ExchangeStore for SharedStore {
     fn identity(&mut self, founding: &str) -> Result<(StoreIdentity, i64), StoreError> {
         let keys = KEYS.map(|(name, _)| self.key_name(name));
         let (identity, time, info) = self.with_connection(|connected| {
-            let mut pipeline = redis::pipe();
+            let mut pipeline = pipe();
             pipeline.cmd("INFO").arg("memory").cmd("SET").arg((
                 &keys[0],
                 format!("{EPOCH_PREFIX}{founding}"),
@@ -62,7 +62,7 @@ impl ExchangeStore for SharedStore {
             let mut answers = connected.run(&pipeline)?;
             let (seconds, micros): (i64, i64) = pop_last(&mut answers)?;
             let epoch = pop_last(&mut answers)?;
-            let mut put_off = redis::pipe();
+            let mut put_off = pipe();
             for key in keys.iter().rev() {
                 // It is -1 for a key without an end, and -2 for one that is not there.
                 let left: i64 = pop_last(&mut answers)?;
@@ -99,12 +99,12 @@ impl ExchangeStore for SharedStore {
         let has_entry = batch.entry.is_some();
         self.with_connection(|connected| {
             for _ in 0..MAX_WRITE_ATTEMPTS {
-                let mut watch = redis::pipe();
+                let mut watch = pipe();
                 watch.cmd("WATCH").arg(&epoch).cmd("GET").arg(&epoch);
                 let mut answers = connected.run(&watch)?;
                 let identity = connected.identity(pop_last(&mut answers)?);
                 if identity != *expected || pipeline.is_empty() {
-                    let () = connected.connection.query(&redis::cmd("UNWATCH"))?;
+                    let () = connected.connection.query(&cmd("UNWATCH"))?;
                     return Ok(WriteResult {
                         identity,
                         position: None,
@@ -136,7 +136,7 @@ impl ExchangeStore for SharedStore {
     fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError> {
         let [epoch, log] = ["epoch", "log"].map(|name| self.key_name(name));
         let (identity, newest, raw) = self.with_connection(|connected| {
-            let mut pipeline = redis::pipe();
+            let mut pipeline = pipe();
             pipeline.atomic().cmd("GET").arg(&epoch);
             pipeline.cmd("XREVRANGE").arg((&log, "+", "-", "COUNT", 1));
             pipeline.cmd("XRANGE").arg((
@@ -209,9 +209,7 @@ impl ExchangeStore for SharedStore {
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
         let members = self.key_name("members");
         let members: HashMap<String, String> = self.with_connection(|connected| {
-            connected
-                .connection
-                .query(redis::cmd("HGETALL").arg(&members))
+            connected.connection.query(cmd("HGETALL").arg(&members))
         })?;
         members
             .values()
@@ -228,7 +226,7 @@ impl ExchangeStore for SharedStore {
         let written: Vec<Option<String>> = self.with_connection(|connected| {
             connected
                 .connection
-                .query(redis::cmd("HMGET").arg(&facts).arg(keys))
+                .query(cmd("HMGET").arg(&facts).arg(keys))
         })?;
         let found = keys.iter().zip(written);
         found
@@ -248,7 +246,6 @@ pub struct EncodedCounts {
 }
 
 /// The calls fail with a [`StoreError`].
-#[allow(clippy::missing_errors_doc)]
 impl SharedStore {
     /// Returns whether an instance has stored counts of a period.
     pub fn has_counts(&mut self, period: &str, instance: &str) -> Result<bool, StoreError> {
@@ -256,7 +253,7 @@ impl SharedStore {
         self.with_connection(|connected| {
             connected
                 .connection
-                .query(redis::cmd("HEXISTS").arg((&key, instance)))
+                .query(cmd("HEXISTS").arg((&key, instance)))
         })
     }
 
@@ -272,7 +269,7 @@ impl SharedStore {
             .map(|counts| self.counts_key(&counts.period))
             .collect();
         self.with_connection(|connected| {
-            let mut query = redis::pipe();
+            let mut query = pipe();
             for key in &keys {
                 query
                     .cmd("HEXISTS")
@@ -285,7 +282,7 @@ impl SharedStore {
                 .into_iter()
                 .map(usize::from_redis_value);
             let found = found.collect::<Result<Vec<usize>, _>>()?;
-            let mut write = redis::pipe();
+            let mut write = pipe();
             for ((key, counts), found) in keys.iter().zip(counts).zip(found.chunks(2)) {
                 if matches!(found, [0, fields] if *fields >= MAX_INSTANCES) {
                     continue;
@@ -308,7 +305,7 @@ impl SharedStore {
             .map(|period| self.counts_key(period))
             .collect();
         self.with_connection(|connected| {
-            let mut read = redis::pipe();
+            let mut read = pipe();
             for key in &keys {
                 read.cmd("HGETALL").arg(key);
             }
@@ -331,7 +328,7 @@ impl SharedStore {
     fn build_pipeline(&self, batch: &StoreBatch) -> Result<Pipeline, StoreError> {
         let [served, clients, facts, members, log] =
             ["served", "clients", "facts", "members", "log"].map(|name| self.key_name(name));
-        let mut pipeline = redis::pipe();
+        let mut pipeline = pipe();
         pipeline.atomic();
         for (fact, command) in batch
             .facts
@@ -497,7 +494,7 @@ fn scan_all<T: FromRedisValue>(
     let mut cursor = 0u64;
     let mut all = Vec::new();
     loop {
-        let mut ask = redis::cmd(command);
+        let mut ask = cmd(command);
         ask.arg((key, cursor, "COUNT", SCAN_COUNT));
         if let Some(pattern) = matching {
             ask.arg(("MATCH", pattern));
@@ -517,7 +514,7 @@ fn parse_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
         .split_once(' ')
         .and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
     let (at, value) =
-        read.ok_or_else(|| StoreError::Newer(unreadable_message(&format!("the fact `{key}`"))))?;
+        read.ok_or_else(|| StoreError::Newer(unreadable_message(&format!("the fact {key}"))))?;
     Ok(SharedFact {
         key: check_name(key)?,
         at,
@@ -527,7 +524,7 @@ fn parse_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
 
 fn unreadable_message(what: &impl fmt::Display) -> String {
     format!(
-        "another crawlgate wrote what this one cannot read ({what}); crawlgate accuses nobody meanwhile. Run the same version \
-         on all instances"
+        "another crawlgate wrote what this one cannot read ({what}); crawlgate counts no violations until that is \
+         fixed. Run the same version on all instances"
     )
 }

@@ -10,24 +10,13 @@ use crate::sites::run_time_pause_fact;
 use crate::upkeep::Instance;
 
 /// The facts of this instance during one turn.
-pub(super) struct InstanceFacts<'a> {
-    instance: &'a Instance,
-    moment: Moment,
+pub struct InstanceFacts<'a> {
+    pub instance: &'a Instance,
+    pub moment: Moment,
     /// Changes of pauses at peers, to be applied after the turn.
-    pub(super) pauses: Vec<Fact<PauseRecord>>,
+    pub pauses: Vec<Fact<PauseRecord>>,
     /// Whether observation began anew in this turn.
-    pub(super) begins_anew: bool,
-}
-
-impl<'a> InstanceFacts<'a> {
-    pub(super) fn new(instance: &'a Instance) -> InstanceFacts<'a> {
-        InstanceFacts {
-            instance,
-            moment: instance.clock.moment(),
-            pauses: Vec::new(),
-            begins_anew: false,
-        }
-    }
+    pub begins_anew: bool,
 }
 
 impl LocalFacts for InstanceFacts<'_> {

@@ -195,7 +195,7 @@ impl ExchangeThread {
             .filter(|began| monotonic.saturating_sub(began.monotonic) >= CONFIRM_TIMEOUT)
         {
             let error = format!(
-                "the store has not answered everything that it was asked at {}",
+                "the store did not answer everything that was asked at {}",
                 began.now
             );
             status.away.get_or_insert(StoreOutage {
@@ -264,8 +264,8 @@ impl ExchangeThread {
             // No peer waits for this instance.
             Err(_) if !was_member => {}
             Err(error) => tracing::warn!(
-                "cannot say goodbye to the other instances: {error}; they accuse no crawler until this instance is back, or \
-                 for 25 hours (`crawlgate instances forget` ends that)"
+                "cannot tell the other instances that this one stops: {error}; they count no violations until it is \
+                 back, or for 25 hours. To end that earlier, run \"crawlgate instances forget\""
             ),
         }
         shared.store_membership();
@@ -310,7 +310,12 @@ impl ThreadState {
             *lock(&self.turn_began) = Some(clock.moment());
             let ExchangeCore { exchange, store } = &mut *core;
             exchange.own.policies = digest;
-            let mut facts = InstanceFacts::new(&self.instance);
+            let mut facts = InstanceFacts {
+                instance: &self.instance,
+                moment: clock.moment(),
+                pauses: Vec::new(),
+                begins_anew: false,
+            };
             exchange.turn(store.as_mut(), &|| exchange_time(clock), &mut facts, asks);
             *lock(&self.turn_began) = None;
             (
@@ -356,9 +361,9 @@ impl ThreadState {
         let until = at.plus(sites.max_cache_time());
         *lock(&self.begun_anew) = Some(ObservationRestart { at, until });
         tracing::warn!(
-            "the store is not the one that this instance used before, and no instance that was there all that time shares it; \
-             crawlgate cannot know which robots.txt crawlers were served before, and calls no request a violation that such a \
-             copy may allow, until {until} at the latest (most copies expire within a day)"
+            "the store is not the one that this instance used before, and no instance that was there all that time \
+             shares it; crawlgate cannot know which robots.txt crawlers were served before. Requests that such a \
+             file may allow count as no violation until {until} at the latest (most copies expire within a day)"
         );
     }
 

@@ -12,7 +12,7 @@ const MIN_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The outage as last logged, and when.
 #[derive(Default)]
-pub(super) struct OutageLog(Mutex<Option<(StoreOutage, Duration)>>);
+pub struct OutageLog(Mutex<Option<(StoreOutage, Duration)>>);
 
 /// What is to be logged.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,18 +23,18 @@ enum OutageEvent {
 
 impl OutageLog {
     /// Logs an outage or its end, if that is due.
-    pub(super) fn log_status(&self, status: &ExchangeStatus, monotonic: Duration) {
+    pub fn log_status(&self, status: &ExchangeStatus, monotonic: Duration) {
         match self.next_event(status.away.as_ref(), monotonic) {
             Some(OutageEvent::Began(StoreOutage { since, error, .. })) => tracing::error!(
-                "{error}; crawlgate goes on without the store (since {since}): it calls no request a violation, and {} until \
+                "{error}; crawlgate goes on without the store (since {since}): it counts no violations and {} until \
                  the store can be used",
                 match status.withholds_robots_txt_since {
                     Some(_) => "answers /robots.txt with 503",
-                    None => "keeps the robots.txt in force",
+                    None => "keeps the current robots.txt",
                 }
             ),
             Some(OutageEvent::Ended(StoreOutage { since, .. })) => {
-                tracing::info!("the store answers again; it was away since {since}");
+                tracing::info!("the store answers again; it did not since {since}");
             }
             None => {}
         }

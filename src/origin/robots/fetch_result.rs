@@ -40,7 +40,7 @@ pub enum FetchResult {
 pub enum FetchFailure {
     /// The origin redirects to its public name, which is crawlgate's.
     #[serde(rename = "LeadsBack")]
-    #[error("{url}: redirects lead back to crawlgate itself")]
+    #[error("{url}: the redirects lead back to crawlgate")]
     RedirectLoop {
         /// The URL of the last redirect.
         url: String,
@@ -48,8 +48,8 @@ pub enum FetchFailure {
     /// The origin redirects to a URL that crawlgate does not follow.
     #[serde(rename = "LeadsAstray")]
     #[error(
-        "redirects lead to {url}, and {why}; crawlgate follows them to the site's own hosts, to the servers of the \
-         origin, and to public addresses over https"
+        "it redirects to {url}, and {why}; crawlgate follows redirects to the hosts of the site, to the servers of \
+         the origin, and to public addresses over https"
     )]
     RedirectRefused {
         /// The URL of the last redirect.
@@ -77,7 +77,7 @@ impl FetchResult {
                 bytes, url, html, ..
             } if RobotsFile::parse(bytes.as_slice()).is_html_page(html) => FetchResult::NoFile {
                 url,
-                reason: "the answer is a page of HTML, which crawlers read as no rules".into(),
+                reason: "the answer is an HTML page, in which crawlers find no rules".into(),
             },
             other => other,
         }
@@ -88,12 +88,12 @@ impl FetchResult {
 /// media type of HTML.
 pub fn find_defect(file: &RobotsFile, html: bool) -> Option<&'static str> {
     match file.shape() {
-        FileFormat::Html => Some("this is a page of HTML, not a robots.txt"),
+        FileFormat::Html => Some("this is an HTML page, not a robots.txt"),
         FileFormat::Utf16 => Some("this is UTF-16, which no crawler reads"),
         FileFormat::Text if !file.is_html_page(true) => None,
         FileFormat::Text if file.bytes().contains(&0) => Some("this is not text"),
         FileFormat::Text => {
-            html.then_some("its media type is HTML, and there is no line of a robots.txt in it")
+            html.then_some("its media type is HTML, and it has no line of a robots.txt")
         }
     }
 }
@@ -108,6 +108,6 @@ pub fn truncate_body(bytes: &mut Vec<u8>) -> Option<&'static str> {
     let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |place| place + 1);
     bytes.truncate(end);
     Some(
-        "the file has more than 500 KiB; crawlers read no more of it, and crawlgate publishes no more",
+        "the file is larger than 500 KiB; crawlers read no more than that, and crawlgate publishes no more",
     )
 }

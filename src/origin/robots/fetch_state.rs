@@ -17,6 +17,7 @@ use crate::facts::clamp_to_now;
 use crate::policy::origin::OriginCopyState;
 use crate::robots::{RobotsFile, RobotsKey};
 use crate::time::Timestamp;
+use LastAnswer::{Failed, Gone, HeldBack, InUse, Unasked};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +32,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(5);
 const REMOVAL_BELIEVED_AFTER: Duration = Duration::from_secs(600);
 
 /// The problem in the status while the origin was not asked since the copy was taken over.
-const UNASKED_MESSAGE: &str =
-    "this is the copy that was in use before; the origin has not answered since";
+const UNASKED_MESSAGE: &str = "this is the earlier copy; the origin has not answered since";
 
 /// The origin's last answer, compared with the copy in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +63,9 @@ impl LastAnswer {
     /// When the origin first answered that the file is gone, if that is its last answer.
     fn gone_since_mut(&mut self) -> Option<&mut Timestamp> {
         match self {
-            LastAnswer::Gone { since, .. } => Some(since),
-            LastAnswer::HeldBack { gone_since, .. } => gone_since.as_mut(),
-            LastAnswer::InUse | LastAnswer::Unasked | LastAnswer::Failed { .. } => None,
+            Gone { since, .. } => Some(since),
+            HeldBack { gone_since, .. } => gone_since.as_mut(),
+            InUse | Unasked | Failed { .. } => None,
         }
     }
 }
@@ -135,7 +135,7 @@ impl FetchState {
             wanted_since: now,
             copy: None,
             last_success: None,
-            last_answer: LastAnswer::InUse,
+            last_answer: InUse,
             due: now,
         }
     }
@@ -153,7 +153,7 @@ impl FetchState {
         };
         FetchState {
             copy: Some(copy),
-            last_answer: LastAnswer::Unasked,
+            last_answer: Unasked,
             ..FetchState::new(now)
         }
     }
@@ -161,8 +161,8 @@ impl FetchState {
     /// Records that the origin was not asked while the site was removed. Does nothing without a
     /// copy, or if a file is held back.
     pub fn mark_unasked(&mut self) {
-        if self.copy.is_some() && !matches!(self.last_answer, LastAnswer::HeldBack { .. }) {
-            self.last_answer = LastAnswer::Unasked;
+        if self.copy.is_some() && !matches!(self.last_answer, HeldBack { .. }) {
+            self.last_answer = Unasked;
         }
     }
 
@@ -186,7 +186,7 @@ impl FetchState {
 
     /// Sets moments later than `now` to `now`, except that of the next fetch. They come from a wrong
     /// clock, and crawlgate would wait for them.
-    pub(super) fn clamp_to(&mut self, now: Timestamp) {
+    pub fn clamp_to(&mut self, now: Timestamp) {
         let mut moments = vec![&mut self.wanted_since];
         moments.extend(self.last_answer.gone_since_mut());
         moments.extend(&mut self.last_success);
@@ -203,7 +203,7 @@ impl FetchState {
 
     /// Restores the bytes of the copy, which are stored separately. Returns false if there are bytes
     /// and no copy.
-    pub(super) fn restore_bytes(&mut self, bytes: Arc<[u8]>) -> bool {
+    pub fn restore_bytes(&mut self, bytes: Arc<[u8]>) -> bool {
         match &mut self.copy {
             Some(copy) => copy.bytes = bytes,
             None => return bytes.is_empty(),
@@ -214,25 +214,25 @@ impl FetchState {
     /// The problem with the last answer, for a person; `None` if it was accepted.
     pub fn problem(&self) -> Option<String> {
         match &self.last_answer {
-            LastAnswer::InUse => None,
-            LastAnswer::Unasked => Some(UNASKED_MESSAGE.into()),
-            LastAnswer::Failed { why, .. } => Some(why.to_string()),
-            LastAnswer::Gone { since, why } => Some(format!(
-                "{why}; believed if it still is so at {}",
+            InUse => None,
+            Unasked => Some(UNASKED_MESSAGE.into()),
+            Failed { why, .. } => Some(why.to_string()),
+            Gone { since, why } => Some(format!(
+                "{why}; crawlgate drops its copy if that is still so at {}",
                 since.plus(REMOVAL_BELIEVED_AFTER)
             )),
-            LastAnswer::HeldBack { why, .. } => Some(why.clone()),
+            HeldBack { why, .. } => Some(why.clone()),
         }
     }
 
     /// Whether the copy was taken over, and the origin was not asked since.
     pub fn is_unasked(&self) -> bool {
-        self.last_answer == LastAnswer::Unasked
+        self.last_answer == Unasked
     }
 
     /// Whether the origin redirects to crawlgate, or to a URL that crawlgate does not follow.
     pub fn is_redirected_away(&self) -> bool {
-        let LastAnswer::Failed { why, .. } = &self.last_answer else {
+        let Failed { why, .. } = &self.last_answer else {
             return false;
         };
         matches!(
@@ -245,7 +245,7 @@ impl FetchState {
     /// answer.
     pub fn believed_at(&self) -> Option<Timestamp> {
         match self.last_answer {
-            LastAnswer::Gone { since, .. } => Some(since.plus(REMOVAL_BELIEVED_AFTER)),
+            Gone { since, .. } => Some(since.plus(REMOVAL_BELIEVED_AFTER)),
             _ => None,
         }
     }
@@ -262,15 +262,12 @@ impl FetchState {
     /// needed one, later `Missing`. `HeldBack` takes precedence over everything else.
     pub fn state(&self, patience: Duration, now: Timestamp) -> OriginCopyState {
         match (&self.copy, &self.last_answer) {
-            (_, LastAnswer::HeldBack { .. }) => OriginCopyState::HeldBack,
+            (_, HeldBack { .. }) => OriginCopyState::HeldBack,
             (None, _) if now.since(self.wanted_since) < patience => OriginCopyState::Awaited,
             (None, _) => OriginCopyState::Missing,
-            (Some(copy), LastAnswer::InUse) if copy.exists => OriginCopyState::Current,
-            (Some(_), LastAnswer::InUse) => OriginCopyState::Absent,
-            (
-                Some(_),
-                LastAnswer::Unasked | LastAnswer::Failed { .. } | LastAnswer::Gone { .. },
-            ) => OriginCopyState::Kept,
+            (Some(copy), InUse) if copy.exists => OriginCopyState::Current,
+            (Some(_), InUse) => OriginCopyState::Absent,
+            (Some(_), Unasked | Failed { .. } | Gone { .. }) => OriginCopyState::Kept,
         }
     }
 
@@ -356,11 +353,11 @@ impl FetchState {
                 None
             }
             Some(copy) if copy.has_rules() && !has_rules(file) => {
-                self.record_removal(new, "there is no rule in the file any more", now)
+                self.record_removal(new, "the file has no rules any more", now)
             }
             _ => {
                 // There is a file, so an earlier absence does not count for the next one.
-                self.last_answer = LastAnswer::InUse;
+                self.last_answer = InUse;
                 Some(new)
             }
         }
@@ -375,7 +372,7 @@ impl FetchState {
 
     /// Records that the new copy would do harm, and why. The present copy stays.
     pub fn hold_back(&mut self, why: String) {
-        self.last_answer = LastAnswer::HeldBack {
+        self.last_answer = HeldBack {
             why: truncate_text(why),
             gone_since: self.last_answer.gone_since_mut().copied(),
         };
@@ -384,7 +381,7 @@ impl FetchState {
     /// Records that the origin's answer was accepted. The next fetch is due after `refresh`.
     fn record_success(&mut self, now: Timestamp, refresh: Duration) {
         self.last_success = Some(now);
-        self.last_answer = LastAnswer::InUse;
+        self.last_answer = InUse;
         self.due = now.plus(refresh);
     }
 
@@ -397,7 +394,9 @@ impl FetchState {
         now: Timestamp,
         jitter: f64,
     ) -> Option<FetchedCopy> {
-        let before = if let LastAnswer::Failed { failures, .. } = self.last_answer {
+        use FetchFailure::*;
+
+        let before = if let Failed { failures, .. } = self.last_answer {
             failures
         } else {
             0
@@ -406,16 +405,16 @@ impl FetchState {
         // Only longer: moments are whole seconds, so a slightly shorter wait would lose a second.
         self.due = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
         let why = match why {
-            FetchFailure::RedirectLoop { url } => FetchFailure::RedirectLoop {
+            RedirectLoop { url } => RedirectLoop {
                 url: truncate_text(url),
             },
-            FetchFailure::RedirectRefused { url, why } => FetchFailure::RedirectRefused {
+            RedirectRefused { url, why } => RedirectRefused {
                 url: truncate_text(url),
                 why,
             },
-            FetchFailure::Other(reason) => FetchFailure::Other(truncate_text(reason)),
+            Other(reason) => Other(truncate_text(reason)),
         };
-        self.last_answer = LastAnswer::Failed {
+        self.last_answer = Failed {
             why,
             failures: before.saturating_add(1),
         };
@@ -435,7 +434,7 @@ impl FetchState {
             .last_answer
             .gone_since_mut()
             .map_or(now, |since| *since);
-        self.last_answer = LastAnswer::Gone {
+        self.last_answer = Gone {
             since,
             why: truncate_text(format!("{}: {reason}", nothing.url)),
         };

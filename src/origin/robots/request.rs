@@ -11,6 +11,7 @@ use super::{FetchFailure, FetchResult};
 use crate::download::{client_config, header_text, read_body, with_validators};
 use crate::robots::MAX_ROBOTS_BYTES;
 use crate::settings::{OriginIndex, OriginSettings, ServerAddress};
+use FetchResult::{NoFile, Unchanged, Unreachable};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -108,11 +109,11 @@ pub struct RobotsRequest<'a> {
 /// Fetches the file from the servers in order, at most three, within 20 seconds together. Returns
 /// the first result that is not `Unreachable`, else the last one.
 pub fn fetch_from_origin(request: &RobotsRequest<'_>) -> FetchResult {
-    let mut result = FetchResult::Unreachable("the origin has no server".into());
+    let mut result = Unreachable("the origin has no server".into());
     let deadline = Instant::now() + TIMEOUT;
     for server in request.target.origin.servers.iter().take(MAX_SERVERS) {
         result = fetch_from_server(request, &server.address, deadline);
-        if !matches!(result, FetchResult::Unreachable(_)) || Instant::now() >= deadline {
+        if !matches!(result, Unreachable(_)) || Instant::now() >= deadline {
             break;
         }
     }
@@ -167,8 +168,10 @@ impl Destination {
         server: &ServerAddress,
         request: &RobotsRequest<'_>,
     ) -> Option<Destination> {
+        use Position::*;
+
         let to = Url::parse(&self.url()).ok()?.join(location).ok()?;
-        let path = to[Position::BeforePath..Position::AfterQuery].to_owned();
+        let path = to[BeforePath..AfterQuery].to_owned();
         let is_relative = Url::parse(location) == Err(ParseError::RelativeUrlWithoutBase);
         if is_relative && !location.starts_with("//") {
             return (!location.is_empty()).then(|| Destination {
@@ -177,11 +180,11 @@ impl Destination {
             });
         }
         let is_web = matches!(to.scheme(), "http" | "https");
-        if !is_web || to[Position::AfterScheme..Position::BeforeHost] != *"://" {
+        if !is_web || to[AfterScheme..BeforeHost] != *"://" {
             return None;
         }
         let tls = to.scheme() == "https";
-        let host = to[Position::BeforeHost..Position::AfterPort].to_owned();
+        let host = to[BeforeHost..AfterPort].to_owned();
         let is_wanted = request
             .target
             .origin
@@ -244,7 +247,7 @@ fn fetch_from_server(
             None => destination.url(),
         };
         if destination.is_foreign && !destination.tls {
-            return FetchResult::Unreachable(FetchFailure::RedirectRefused {
+            return Unreachable(FetchFailure::RedirectRefused {
                 url,
                 why: "it is not https".into(),
             });
@@ -252,17 +255,18 @@ fn fetch_from_server(
         let response = match send_request(request, &destination, &url, deadline) {
             Ok(response) => response,
             Err(ureq::Error::Other(error)) if error.is::<NotPublicError>() => {
-                return FetchResult::Unreachable(FetchFailure::RedirectRefused {
+                return Unreachable(FetchFailure::RedirectRefused {
                     url,
                     why: error.to_string(),
                 });
             }
+            Err(ureq::Error::Io(error)) => return unreachable(&url, error),
             Err(error) => return unreachable(&url, error),
         };
         if destination.host.is_none()
             && header_text(&response, "server").is_some_and(|name| name == "crawlgate")
         {
-            return FetchResult::Unreachable(FetchFailure::RedirectLoop { url });
+            return Unreachable(FetchFailure::RedirectLoop { url });
         }
         let status = response.status().as_u16();
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {
@@ -271,14 +275,14 @@ fn fetch_from_server(
         let location = header_text(&response, "location");
         let next = location.and_then(|to| destination.after_redirect(&to, server, request));
         let Some(next) = next else {
-            return FetchResult::NoFile {
+            return NoFile {
                 reason: format!("the Location of the {status} is missing or cannot be followed"),
                 url,
             };
         };
         destination = next;
     }
-    FetchResult::NoFile {
+    NoFile {
         url: destination.url(),
         reason: format!("more than {MAX_REDIRECTS} redirects"),
     }
@@ -287,7 +291,7 @@ fn fetch_from_server(
 /// The result of a response that is no redirect.
 fn response_result(request: &RobotsRequest<'_>, response: Response, url: String) -> FetchResult {
     match response.status().as_u16() {
-        304 if request.etag.is_some() || request.last_modified.is_some() => FetchResult::Unchanged,
+        304 if request.etag.is_some() || request.last_modified.is_some() => Unchanged,
         // crawlgate requested the whole file. These responses do not contain it.
         206 => unreachable(&url, "the answer is 206, a part of the file"),
         304 => unreachable(
@@ -297,11 +301,11 @@ fn response_result(request: &RobotsRequest<'_>, response: Response, url: String)
         200..=299 => read_file(response, url),
         508 => unreachable(
             &url,
-            "the answer is 508: the server asks crawlgate for this file. Name an address with --origin at which \
-             the application's own file is",
+            "the answer is 508: that server asks crawlgate for this file. With --origin, name an address that serves \
+             the application's own file",
         ),
         status @ (429 | 500..=599) => unreachable(&url, format_args!("the answer is {status}")),
-        status => FetchResult::NoFile {
+        status => NoFile {
             reason: format!("the answer is {status}"),
             url,
         },
@@ -310,7 +314,7 @@ fn response_result(request: &RobotsRequest<'_>, response: Response, url: String)
 
 /// The result for a response that cannot be used, with the URL in the reason.
 fn unreachable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
-    FetchResult::Unreachable(format!("{url}: {reason}").into())
+    Unreachable(format!("{url}: {reason}").into())
 }
 
 /// The result for a 2xx: the file with its validators. `Unreachable` if the body has a coding that
@@ -341,7 +345,7 @@ fn read_file(response: Response, url: String) -> FetchResult {
             last_modified,
             html,
         },
-        Err(error) => unreachable(&url, format_args!("the answer broke off: {error}")),
+        Err(error) => unreachable(&url, format_args!("the answer was cut off: {error}")),
     }
 }
 

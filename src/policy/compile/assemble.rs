@@ -95,13 +95,13 @@ fn comment_omissions(origin: &OriginRules, comments: &mut Vec<String>) {
     if !origin.omitted_keys.is_empty() {
         let keys = origin.omitted_keys.join(", ");
         comments.push(format!(
-            "Left out of {ORIGIN_FILE}, for the policy has its own: {keys}."
+            "Left out of {ORIGIN_FILE}, because the policy has its own: {keys}."
         ));
     }
     if origin.unknown_lines > 0 {
         let lines = origin.unknown_lines;
         comments.push(format!(
-            "Left out of {ORIGIN_FILE}: lines with keys that no robots.txt has ({lines})."
+            "Left out of {ORIGIN_FILE}: lines with keys that robots.txt does not have ({lines})."
         ));
     }
     if !origin.unpublished_lines.is_empty() {
@@ -114,7 +114,7 @@ fn comment_omissions(origin: &OriginRules, comments: &mut Vec<String>) {
     for sitemap in relative.iter().take(MAX_LISTED) {
         let shown: String = sitemap.chars().take(200).collect();
         comments.push(format!(
-            "Left out of {ORIGIN_FILE}: `Sitemap: {shown}`, which is no whole URL."
+            "Left out of {ORIGIN_FILE}: \"Sitemap: {shown}\", which is not a full URL."
         ));
     }
     if let more @ 1.. = relative.len().saturating_sub(MAX_LISTED) {

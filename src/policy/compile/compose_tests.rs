@@ -107,7 +107,7 @@ fn no_origin_allow_defeats_the_disallow_of_a_retired_path() {
             "what is elsewhere stays:\n{after}"
         );
         for allow in ["/old/catalogue", "/*.html"] {
-            assert!(after.contains(&format!("`Allow: {allow}`")), "{after}");
+            assert!(after.contains(&format!("\"Allow: {allow}\"")), "{after}");
         }
     }
 }
@@ -130,7 +130,7 @@ fn relative_sitemap_is_left_out_with_a_comment() {
                 "s.xml",
                 "http:///s.xml"
             ]
-            .map(|url| text.matches(&format!("`Sitemap: {url}`")).count()),
+            .map(|url| text.matches(&format!("\"Sitemap: {url}\"")).count()),
             [1; 4],
             "{text}"
         );

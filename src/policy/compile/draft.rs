@@ -50,7 +50,7 @@ impl fmt::Display for GroupHeading {
             GroupHeading::Traps => f.write_str("From enforcement.traps."),
             GroupHeading::Retire => f.write_str("From retire."),
             GroupHeading::Staging { crawlable: true } => {
-                f.write_str("A staging site: crawlable, so that its noindex is seen.")
+                f.write_str("A staging site: open to crawlers, so that they see its noindex.")
             }
             GroupHeading::Staging { crawlable: false } => f.write_str("A staging site."),
             GroupHeading::Origin => write!(f, "From {ORIGIN_FILE}."),

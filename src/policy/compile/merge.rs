@@ -156,11 +156,13 @@ impl<'a> MergeSides<'a> {
             .filter(|token| seen.insert(token.to_ascii_lowercase()))
             .collect();
         for crawler in self.registry.crawlers() {
-            let Some(token) = crawler
-                .tokens
-                .first()
-                .filter(|token| !seen.contains(&token.to_ascii_lowercase()))
-            else {
+            // Another crawler with the same first token may follow other tokens, and a group for it
+            // would bind both.
+            let Some(token) = crawler.tokens.first().filter(|token| {
+                let token = token.to_ascii_lowercase();
+                let is_own = self.crawlers.get(&token).map(|first| &first.id) == Some(&crawler.id);
+                is_own && !seen.contains(&token)
+            }) else {
                 continue;
             };
             let found = crawler
@@ -235,7 +237,7 @@ fn add_origin_group(draft: &mut GroupDraft, origin: &OriginGroup, budget: &mut M
     if closed {
         if !origin.rules.is_empty() {
             draft.notes.push(format!(
-                "All is disallowed: no rule of {ORIGIN_FILE} changes that."
+                "Everything is disallowed: no rule of {ORIGIN_FILE} changes that."
             ));
         }
     } else {
@@ -249,7 +251,8 @@ fn add_origin_group(draft: &mut GroupDraft, origin: &OriginGroup, budget: &mut M
         (Some(ours), Some(theirs)) if ours != theirs => {
             let seconds = theirs.as_secs_f64();
             draft.notes.push(format!(
-                "Left out of {ORIGIN_FILE}: `Crawl-delay: {seconds}`, for the policy has its own."
+                "Left out of {ORIGIN_FILE}: \"Crawl-delay: {seconds}\", because the policy has \
+                 its own."
             ));
         }
         _ => {}
@@ -275,7 +278,7 @@ fn add_origin_lines(draft: &mut GroupDraft, origin: &OriginGroup, closed: bool) 
         own.sort_unstable();
         own.dedup();
         draft.notes.push(format!(
-            "Left out of {ORIGIN_FILE}, for the policy has its own here: {}.",
+            "Left out of {ORIGIN_FILE}, because the policy has its own here: {}.",
             own.join(", ")
         ));
     }
@@ -310,17 +313,17 @@ fn rules_to_add(
         let reason = if matches!(draft.heading, GroupHeading::Purpose { allowed: true, .. })
             && rule.pattern.is_blanket()
         {
-            "for the purpose is allowed".to_owned()
+            "because the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
             // Of two rules for the same pattern Allow wins: the Disallow would have no effect.
-            format!("which gives way to `{opposite}`")
+            format!("which gives way to \"{opposite}\"")
         } else {
             added.push((rule.clone(), source.clone()));
             continue;
         };
         draft
             .notes
-            .push(format!("Left out of {ORIGIN_FILE}: `{rule}`, {reason}."));
+            .push(format!("Left out of {ORIGIN_FILE}: \"{rule}\", {reason}."));
     }
     allows.note_unlisted(&mut draft.notes);
     added
@@ -392,7 +395,7 @@ impl AllowFilter<'_> {
         self.dropped += 1;
         if self.dropped <= MAX_LISTED {
             draft.notes.push(format!(
-                "Left out of {ORIGIN_FILE}: `{rule}`, which could defeat `{ours}`."
+                "Left out of {ORIGIN_FILE}: \"{rule}\", which could override \"{ours}\"."
             ));
         }
         draft.dropped_allows.extend(dropped);

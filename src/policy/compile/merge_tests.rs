@@ -2,14 +2,16 @@
 //! user-agent token gets, which lines of the origin are left out, and that a hostile file causes
 //! only limited work.
 
-use crate::crawlers::{Claim, Registry, visitor_user_agents, visitor_words};
+use crate::crawlers::{Claim, CrawlerIndex, Registry, visitor_user_agents, visitor_words};
 use crate::policy::compile::CompileError;
+use crate::policy::import::{ImportOptions, import};
 use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::policy::site::{GroupBinding, RuleSource, Site};
 use crate::policy::{compile_with_origin, read};
-use crate::robots::{Dialect, DialectRules, RobotsFile};
+use crate::robots::{Dialect, DialectRules, RobotsFile, Rule};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Severity, SourceFile};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn compile_site(policy: &str, origin: &str) -> Site {
@@ -98,7 +100,7 @@ fn traps_are_in_all_groups_and_outrank_origin_allows() {
                 );
             }
         }
-        assert!(has_comment(&text, &["`Allow: /trap/way-out`"]), "{text}");
+        assert!(has_comment(&text, &["\"Allow: /trap/way-out\""]), "{text}");
         assert!(
             text.contains("\nAllow: /\n") && text.contains("\nAllow: /trap\n"),
             "what is shorter defeats none:\n{text}"
@@ -222,7 +224,7 @@ fn allow_that_could_defeat_a_disallow_is_left_out() {
         group_lines(&text, "*"),
         ["Disallow: /cart/", "Disallow: /shop/", "Allow: /shop/open/"]
     );
-    let named = ["`Allow: /cart/public/`", "`Disallow: /cart/`"];
+    let named = ["\"Allow: /cart/public/\"", "\"Disallow: /cart/\""];
     assert!(has_comment(&text, &named), "{text}");
     // Shorter ones lose by themselves, and others meet nothing.
     let text = served_text(
@@ -238,7 +240,7 @@ fn allow_that_could_defeat_a_disallow_is_left_out() {
             "Allow: /x/*.html$"
         ]
     );
-    let named = ["`Allow: /manuals/`", "`Disallow: /*.pdf$`"];
+    let named = ["\"Allow: /manuals/\"", "\"Disallow: /*.pdf$\""];
     assert!(has_comment(&text, &named), "{text}");
 }
 
@@ -262,7 +264,7 @@ fn allow_within_an_allow_of_the_policy_stays() {
             &format!("User-agent: *\n{origin}"),
         );
         assert!(
-            is_allowed(&text, "AnyBot", target) && !has_comment(&text, &["`Allow: "]),
+            is_allowed(&text, "AnyBot", target) && !has_comment(&text, &["\"Allow: "]),
             "{text}"
         );
     }
@@ -296,8 +298,8 @@ fn allow_that_defeats_a_disallow_is_reported() {
         ["Disallow: /*?sessionid=", "Disallow: /wp-admin/"]
     );
     let named = [
-        "`Allow: /wp-admin/admin-ajax.php`",
-        "`Disallow: /*?sessionid=`",
+        "\"Allow: /wp-admin/admin-ajax.php\"",
+        "\"Disallow: /*?sessionid=\"",
     ];
     assert!(has_comment(&text, &named), "{text}");
     assert_eq!(finding_ids(&site), [("origin-allow-left-out", 2)]);
@@ -379,7 +381,7 @@ fn disallow_that_the_policy_allows_is_commented() {
         "User-agent: *\nDisallow: /press/\nDisallow: /b/\n",
     );
     assert_eq!(group_lines(&text, "*"), ["Allow: /press/", "Disallow: /b/"]);
-    let named = ["`Disallow: /press/`", "`Allow: /press/`"];
+    let named = ["\"Disallow: /press/\"", "\"Allow: /press/\""];
     assert!(has_comment(&text, &named), "{text}");
 }
 
@@ -396,7 +398,7 @@ fn origin_does_not_weaken_a_purpose() {
     );
     let text = served_text("purposes: { training: allow }\n", origin);
     assert_eq!(group_lines(&text, "CCBot"), ["Disallow: /ccbot/"]);
-    assert!(has_comment(&text, &["`Disallow: /`"]), "{text}");
+    assert!(has_comment(&text, &["\"Disallow: /\""]), "{text}");
     let text = served_text("purposes: { training: inherit }\n", origin);
     assert_eq!(
         group_lines(&text, "CCBot"),
@@ -857,7 +859,7 @@ fn allow_beyond_the_budget_is_left_out_and_reported() {
     )
     .expect("a file that is small enough");
     let text = String::from_utf8_lossy(&site.robots_txt.body);
-    assert!(has_comment(&text, &["`Allow: /a"]), "{}", &text[..4_000]);
+    assert!(has_comment(&text, &["\"Allow: /a"]), "{}", &text[..4_000]);
     // Nothing of it opens what the policy disallows, whether it was compared or not.
     for path in ["/a7?s=1", "/a4999?s=1", "/a4999/a/b/c/d"] {
         assert!(
@@ -979,7 +981,7 @@ fn latin_1_sitemap_is_percent_encoded() {
         text.contains("\nSitemap: https://shop.example/\u{e9}t%C3.xml\n"),
         "{text}"
     );
-    assert!(has_comment(text, &["`Sitemap: /%E9.xml`"]), "{text}");
+    assert!(has_comment(text, &["\"Sitemap: /%E9.xml\""]), "{text}");
 }
 
 /// The origin's file does not name Google-Extended, so no comment may say that it does.
@@ -1000,4 +1002,39 @@ fn closed_group_does_not_mention_the_origin_token() {
         .last()
         .expect("a comment");
     assert!(!comment.contains("Google-Extended"), "{comment}");
+}
+
+/// The rules that bind each crawler of the registry.
+fn rules_of_crawlers(site: &Site) -> Vec<Option<&[Rule]>> {
+    let claims = (0..).map(CrawlerIndex).zip(Registry::builtin().crawlers());
+    let bindings = claims.map(|(index, _)| site.crawler_rules(Claim::Known(index)).binding);
+    let groups = bindings.map(|binding| site.document.groups.get(usize::from(binding.group()?)));
+    groups
+        .map(|group| group.map(|group| &*group.rules))
+        .collect()
+}
+
+#[test]
+fn file_and_its_import_bind_each_crawler_alike() {
+    let registry = Registry::builtin();
+    let tokens: BTreeSet<&String> = registry
+        .crawlers()
+        .iter()
+        .flat_map(|crawler| &crawler.tokens)
+        .collect();
+    for token in tokens {
+        let text = format!("User-agent: *\nDisallow: /a\n\nUser-agent: {token}\nDisallow: /b\n");
+        let file = RobotsFile::parse(text.as_bytes());
+        let imported = import(&file, &ImportOptions::default(), registry);
+        if !imported.notes.is_empty() {
+            continue;
+        }
+        let of_file = compile_site("enforcement: { mode: observe }\n", &text);
+        let of_policy = compile_site(&imported.text, "");
+        assert_eq!(
+            rules_of_crawlers(&of_file),
+            rules_of_crawlers(&of_policy),
+            "{token}"
+        );
+    }
 }

@@ -169,8 +169,8 @@ fn too_large_error(policy: &Policy, origin: Option<&OriginRobotsTxt>, size: usiz
         Some(origin) => {
             let theirs = origin.file.bytes().len();
             let message = format!(
-                "with the origin's robots.txt, {} ({theirs} bytes), this robots.txt would have {size} bytes: more than the \
-                 500 KiB ({MAX_ROBOTS_BYTES} bytes) that crawlers read",
+                "with the origin's robots.txt, {} ({theirs} bytes), this robots.txt would have \
+                 {size} bytes. Crawlers read 500 KiB ({MAX_ROBOTS_BYTES} bytes)",
                 origin.location
             );
             Diagnostic::whole_file("robots-txt-too-large", message).help(FEWER_RULES)
@@ -179,14 +179,16 @@ fn too_large_error(policy: &Policy, origin: Option<&OriginRobotsTxt>, size: usiz
             "robots-txt-too-large",
             policy.robots.span.unwrap_or_default(),
             format!(
-                "this robots.txt would have {size} bytes: more than 500 KiB ({MAX_ROBOTS_BYTES} bytes)"
+                "this robots.txt would have {size} bytes: more than 500 KiB ({MAX_ROBOTS_BYTES} \
+                 bytes)"
             ),
         )
         .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns"),
     }
 }
 
-const FEWER_RULES: &str = "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
+const FEWER_RULES: &str = "use fewer, wider patterns and fewer groups in the origin's file, or \
+                           write \"robots: { origin: replace }\"";
 
 /// The error for an origin's file that is too large to be merged.
 fn merge_too_large_error(
@@ -196,7 +198,10 @@ fn merge_too_large_error(
     let place = origin.map_or_else(String::new, |origin| format!(", {},", origin.location));
     Diagnostic::whole_file(
         "robots-txt-too-large",
-        format!("the origin's robots.txt{place} has more rules ({rules}) and tokens ({crawlers}) than can be merged"),
+        format!(
+            "the origin's robots.txt{place} cannot be merged: it has too many rules ({rules}) and \
+             tokens ({crawlers})"
+        ),
     )
     .help(FEWER_RULES)
 }

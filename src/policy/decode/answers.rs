@@ -21,7 +21,7 @@ fn html_page(node: NodeReader<'_>) -> Option<IncludedFile> {
 /// Decodes the name of a file with this extension beside the policy. `None` with an error for a
 /// path, a name that begins with a dot, or another extension.
 pub fn included_file(node: NodeReader<'_>, ending: &str) -> Option<IncludedFile> {
-    let name = node.located("the name of a file beside the policy")?;
+    let name = node.located("the name of a file in the policy directory")?;
     let stem = name
         .value
         .strip_suffix(ending)
@@ -35,10 +35,13 @@ pub fn included_file(node: NodeReader<'_>, ending: &str) -> Option<IncludedFile>
         "bad-file-name",
         name.span,
         format!(
-            "`{}` is not the name of a .{ending} file beside the policy",
+            "\"{}\" is not the name of a .{ending} file in the policy directory",
             name.value
         ),
-        format!("put the file into the policy directory and write its name alone: `page.{ending}`"),
+        format!(
+            "put the file into the policy directory and write its name without a path: \
+             \"page.{ending}\""
+        ),
     );
     None
 }

@@ -12,7 +12,7 @@ use strum::VariantNames;
 /// Decodes the section: a list of cases, or a single case.
 pub fn policy_tests(node: NodeReader<'_>) -> Vec<PolicyTest> {
     let wanted = [
-        "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`",
+        "a list of cases, like \"{ agent: GPTBot, path: /, expect: disallowed }\"",
         "a case: agent, path, expect",
     ];
     node.decode_maps(wanted, policy_test)
@@ -25,22 +25,22 @@ fn policy_test(fields: &mut MapFields<'_>) -> Option<PolicyTest> {
     if let Some((key, _)) = fields.foreign_field("held") {
         key.error_with_help(
             "unknown-field",
-            "there is no field `held` here",
-            "the field is called `cached`",
+            "there is no field \"held\" here",
+            "the field is called \"cached\"",
         );
     }
     for name in ["agent", "path", "expect"] {
-        fields.required_field(name, &format!("this case does not say `{name}`"), None);
+        fields.required_field(name, &format!("this case has no \"{name}\""), None);
     }
     Some(PolicyTest {
         host: fields.text("host", "a host"),
         content_type: fields.text("type", "a media type").map(|text| text.value),
         status: fields
-            .integer("status", 200..=599, "the status of a response")
+            .integer("status", 200..=599, "a status")
             .unwrap_or(200),
         at: fields.get("at", NodeReader::timestamp),
         ip: fields.get("ip", address),
-        identity: fields.variant("identity", "what is proven"),
+        identity: fields.variant("identity", "a value of \"identity\""),
         cached: fields.get("cached", cached_copy),
         expect: fields.get_or_default("expect", expectation),
         span: fields.span,
@@ -57,7 +57,7 @@ fn path(node: NodeReader<'_>) -> Option<String> {
             let is_path = text.starts_with('/') && !text.chars().any(char::is_control);
             is_path.then(|| text.to_owned())
         },
-        ("bad-path", "is not a path", "a path begins with `/`"),
+        ("bad-path", "is not a path", "a path begins with \"/\""),
     )
 }
 
@@ -65,7 +65,11 @@ fn address(node: NodeReader<'_>) -> Option<IpAddr> {
     let address: IpAddr = node.parse_with(
         "an address, like 192.0.2.1",
         |text| text.parse().ok(),
-        ("bad-value", "is not an address", "write `192.0.2.1`, say"),
+        (
+            "bad-value",
+            "is not an address",
+            "write an address, like \"192.0.2.1\"",
+        ),
     )?;
     Some(address.to_canonical())
 }
@@ -74,7 +78,7 @@ fn address(node: NodeReader<'_>) -> Option<IpAddr> {
 /// robots.txt.
 fn cached_copy(node: NodeReader<'_>) -> Option<TestCachedCopy> {
     node.parse_with(
-        "`none`, `current`, or the text of a robots.txt",
+        "\"none\", \"current\", or the text of a robots.txt",
         |text| match text {
             "none" => Some(TestCachedCopy::Nothing),
             "current" => Some(TestCachedCopy::InForce),
@@ -85,8 +89,9 @@ fn cached_copy(node: NodeReader<'_>) -> Option<TestCachedCopy> {
         },
         (
             "bad-value",
-            "is nothing that a crawler holds",
-            "write `none`, `current`, or the text of an earlier robots.txt, as a block after `|`",
+            "is not a copy of robots.txt",
+            "write \"none\", \"current\", or the text of an earlier robots.txt, as a block after \
+             \"|\"",
         ),
     )
 }
@@ -108,7 +113,7 @@ fn expectation(node: NodeReader<'_>) -> Expectation {
         answer_status: fields.located("status", |node| node.integer(200..=599, "a status")),
         tag: fields.get("tag", |node| Some(tag_lines(node))),
         signals: fields.get("signals", |node| {
-            Some(node.texts("header lines, like `Content-Usage: train-ai=n`"))
+            Some(node.texts("header lines, like \"Content-Usage: train-ai=n\""))
         }),
     })
     .unwrap_or_default()
@@ -128,8 +133,8 @@ fn tag_lines(node: NodeReader<'_>) -> Vec<Located<String>> {
             node.decoder.error_with_help(
                 "bad-directive",
                 line.span,
-                format!("`{}` is no line of X-Robots-Tag", line.value),
-                "write it as it is sent: `noindex, noarchive` or `googlebot: nofollow`",
+                format!("\"{}\" is not a line of X-Robots-Tag", line.value),
+                "write it as crawlgate sends it: \"noindex, noarchive\" or \"googlebot: nofollow\"",
             );
         }
     }

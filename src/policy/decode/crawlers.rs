@@ -13,7 +13,7 @@ const MAX_MARKER: usize = 100;
 pub fn crawlers(node: NodeReader<'_>) -> Vec<CrawlerDescription> {
     let mut crawlers: Vec<CrawlerDescription> = Vec::new();
     let wanted = [
-        "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`",
+        "a list of crawlers, like \"{ token: IntranetBot, networks: 10.20.0.0/16 }\"",
         "a map: token, user_agent, purpose, ...",
     ];
     for crawler in node.decode_maps(wanted, crawler) {
@@ -25,8 +25,8 @@ pub fn crawlers(node: NodeReader<'_>) -> Vec<CrawlerDescription> {
             node.decoder.duplicate(
                 "duplicate-crawler",
                 [token.span, first.token.span],
-                format!("`{}` is described twice", token.value),
-                "keep one of them; nothing is merged",
+                format!("\"{}\" is described twice", token.value),
+                "keep one of the two: they are not merged",
             );
             continue;
         }
@@ -39,7 +39,7 @@ pub fn crawlers(node: NodeReader<'_>) -> Vec<CrawlerDescription> {
 fn crawler(fields: &mut MapFields<'_>) -> Option<CrawlerDescription> {
     fields.required_field(
         "token",
-        "a crawler needs a `token`: the name it looks for in robots.txt",
+        "a crawler needs a \"token\": the name it looks for in robots.txt",
         None,
     );
     let token = fields.located("token", product_token);
@@ -53,7 +53,7 @@ fn crawler(fields: &mut MapFields<'_>) -> Option<CrawlerDescription> {
                 ("named", RobotsObedience::Named),
                 ("never", RobotsObedience::Never),
             ],
-            "what binds it",
+            "a value of \"binds\"",
         ),
         crawl_delay: fields.get("crawl_delay", NodeReader::boolean),
         networks: fields.get_or_default("networks", decode_networks),
@@ -63,7 +63,8 @@ fn crawler(fields: &mut MapFields<'_>) -> Option<CrawlerDescription> {
 }
 
 fn product_token(node: NodeReader<'_>) -> Option<String> {
-    let help = "a product token has letters, digits, `-` and `_`; how the user agent reads goes into `user_agent`";
+    let help = "a product token has letters, digits, \"-\" and \"_\"; other parts of the user \
+                agent go into \"user_agent\"";
     node.parse_with(
         "the product token of a crawler",
         |text| super::is_token(text).then(|| text.to_owned()),
@@ -73,16 +74,19 @@ fn product_token(node: NodeReader<'_>) -> Option<String> {
 
 /// Decodes `user_agent`: markers of 3 to 100 characters of printable ASCII.
 fn user_agent_markers(node: NodeReader<'_>) -> Vec<Located<String>> {
-    node.texts_where("a list of what its user agent is known by", |decoder, marker| {
+    node.texts_where("a list of parts of its user agent", |decoder, marker| {
         let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.len())
-            && marker.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_control());
+            && marker
+                .bytes()
+                .all(|byte| byte.is_ascii() && !byte.is_ascii_control());
         if !fits {
             decoder.error_with_help(
                 "bad-mark",
                 marker.span,
-                "this is no part of a user agent that tells a crawler from people",
+                "this text does not tell the crawler from visitors",
                 format!(
-                    "from {MIN_MARKER} to {MAX_MARKER} characters of ASCII, as the crawler sends them: `IntranetBot`"
+                    "write {MIN_MARKER} to {MAX_MARKER} ASCII characters, as the crawler sends \
+                     them: \"IntranetBot\""
                 ),
             );
         }

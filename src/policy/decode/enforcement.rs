@@ -39,13 +39,13 @@ pub fn enforcement(fields: &mut MapFields<'_>) -> Enforcement {
 fn grace(node: NodeReader<'_>) -> Option<Duration> {
     node.duration_within(
         Duration::ZERO..=MAX_GRACE,
-        "`grace` is longer than 31 days: nothing would ever be enforced",
+        "\"grace\" is longer than 31 days: crawlgate would never enforce anything",
         None,
     )
 }
 
 fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, EnforcementFields> {
-    node.decode_map("a map of purposes, like `seo: enforce`", |fields| {
+    node.decode_map("a map of purposes, like \"seo: enforce\"", |fields| {
         Purpose::ALL
             .into_iter()
             .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested_fields)?)))
@@ -57,7 +57,7 @@ fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, EnforcementFields> {
 /// Decodes a map from crawlers to their fields. A lint checks whether such crawlers exist.
 fn agents(node: NodeReader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
     let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
-    let entries = node.entries("a map of crawlers, like `Bytespider: enforce`");
+    let entries = node.entries("a map of crawlers, like \"Bytespider: enforce\"");
     for (key, value) in entries.into_iter().flatten() {
         let Some(agent) = key.located("the token of a crawler") else {
             continue;
@@ -69,15 +69,15 @@ fn agents(node: NodeReader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
             node.decoder.duplicate(
                 "duplicate-key",
                 [agent.span, first.span],
-                format!("`{}` is written twice", agent.value),
-                "keep one of them; nothing is merged",
+                format!("\"{}\" is written twice", agent.value),
+                "keep one of the two: they are not merged",
             );
             continue;
         }
         if check_crawler_name(
             node.decoder,
             &agent,
-            "write the field directly under `enforcement`: it is for all",
+            "write the field directly under \"enforcement\": there it is for all crawlers",
         ) {
             agents.push((agent, nested_fields(value).unwrap_or_default()));
         }
@@ -91,10 +91,10 @@ fn check_crawler_name(decoder: &Decoder, agent: &Located<String>, for_all: &str)
     let name = &agent.value;
     let (message, help) = match name.split_once('/') {
         Some((token, _)) => (
-            format!("`{name}` has a version; a product token has none"),
-            format!("write `{token}`"),
+            format!("\"{name}\" has a version; a product token has none"),
+            format!("write \"{token}\""),
         ),
-        None if name == "*" => ("`*` is not a crawler".into(), for_all.into()),
+        None if name == "*" => ("\"*\" is not a crawler".into(), for_all.into()),
         None => return true,
     };
     decoder.error_with_help("bad-token", agent.span, message, help);
@@ -106,15 +106,16 @@ fn check_crawler_name(decoder: &Decoder, agent: &Located<String>, for_all: &str)
 /// It may not cover /robots.txt or /.well-known/. Others are left out with an error.
 fn traps(node: NodeReader<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
-    for trap in node.texts("a list of paths, like `/no-crawlers-here/`") {
+    for trap in node.texts("a list of paths, like \"/no-crawlers-here/\"") {
         if !trap.is_empty() && !check_pattern(node.decoder, &trap) {
             continue;
         }
         let literal = trap.split(['*', '$']).next().unwrap_or_default();
         let mistake = if literal.chars().count() < 3 {
-            "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site"
+            "a trap needs a path of its own, like \"/no-crawlers-here/\": a wider one marks every \
+             reader of the site"
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
-            "crawlers have reasons to ask for this: it is no trap"
+            "well-behaved crawlers request this path, so it cannot be a trap"
         } else {
             if !traps.iter().any(|other| other.value == trap.value) {
                 traps.push(trap);
@@ -129,9 +130,13 @@ fn traps(node: NodeReader<'_>) -> Vec<Located<String>> {
 /// Decodes the crawlers that are never blocked.
 fn exempt(node: NodeReader<'_>) -> Vec<Located<String>> {
     node.texts_where(
-        "a list of crawlers, like `IntranetBot`",
+        "a list of crawlers, like \"IntranetBot\"",
         |decoder, agent| {
-            check_crawler_name(decoder, agent, "write `mode: observe` to refuse no crawler")
+            check_crawler_name(
+                decoder,
+                agent,
+                "to block no crawler, write \"mode: observe\"",
+            )
         },
     )
 }
@@ -148,7 +153,7 @@ fn behind_cache(node: NodeReader<'_>) -> Option<BehindCache> {
     }
     node.duration_within(
         Duration::ZERO..=MAX_GRACE,
-        "`behind_cache` is longer than 31 days: nothing would ever be enforced",
+        "\"behind_cache\" is longer than 31 days: crawlgate would never enforce anything",
         None,
     )
     .map(BehindCache::For)
@@ -180,7 +185,7 @@ fn enforcement_fields(fields: &mut MapFields<'_>) -> EnforcementFields {
         trapped,
         trapped_for,
         unverified: fields.located("unverified", |node| {
-            node.variant("what becomes of crawlers that are not verified")
+            node.variant("a value of \"unverified\"")
         }),
         unlicensed: fields.located("unlicensed", unlicensed),
     }
@@ -199,21 +204,21 @@ fn mode(node: NodeReader<'_>) -> Option<EnforcementMode> {
 
 /// Decodes the answer to requests that are too fast. Its Retry-After follows from the crawl delay.
 fn too_fast(node: NodeReader<'_>) -> Option<AnswerPolicy> {
-    answer_with_fields(node, ["an answer", "a `status` or a `body`"], |_, _| {})
+    answer_with_fields(node, ["an answer", "a \"status\" or a \"body\""], |_, _| {})
 }
 
 /// Decodes the answer to a marked client, and how long the client stays marked.
 fn trapped(node: NodeReader<'_>) -> (Option<AnswerPolicy>, Option<Duration>) {
     let wanted = [
-        "an answer, and `for` how long",
-        "a `status`, a `body` or `for` how long",
+        "an answer, with \"for\" as its duration",
+        "a \"status\", a \"body\" or a duration \"for\"",
     ];
     let mut time = None;
     let answer = answer_with_fields(node, wanted, |fields, _| {
         time = fields.get("for", |node| {
             node.duration_within(
                 SECOND..=MAX_RETRY_AFTER,
-                "`for` is from one second to 30 days",
+                "\"for\" must be from one second to 30 days",
                 None,
             )
         });
@@ -223,7 +228,7 @@ fn trapped(node: NodeReader<'_>) -> (Option<AnswerPolicy>, Option<Duration>) {
 
 /// Decodes an answer to blocked requests: a status, or a map of `status`, `retry_after` and `body`.
 fn answer(node: NodeReader<'_>) -> Option<AnswerPolicy> {
-    let wanted = ["an answer", "a `status`, a `retry_after` or a `body`"];
+    let wanted = ["an answer", "a \"status\", a \"retry_after\" or a \"body\""];
     answer_with_fields(node, wanted, |fields, answer| {
         answer.retry_after = fields.get("retry_after", retry_after);
     })
@@ -242,7 +247,7 @@ fn answer_with_fields(
         return Some(answer);
     }
     if node.is_empty() {
-        node.error("missing-field", format!("an answer says {says}"));
+        node.error("missing-field", format!("an answer needs {says}"));
     }
     node.decode_map(wanted, |fields| {
         answer.status = fields.get("status", status);
@@ -256,20 +261,20 @@ fn answer_with_fields(
 fn body(node: NodeReader<'_>) -> Option<String> {
     let body = node.text("a text")?;
     if body.len() > 64 * 1024 {
-        node.error("bad-value", "the body of a refusal is at most 64 KiB");
+        node.error("bad-value", "the body of an answer can have at most 64 KiB");
     }
     Some(body.to_owned())
 }
 
 fn status(node: NodeReader<'_>) -> Option<u16> {
-    node.integer(400..=599, "a status that refuses")
+    node.integer(400..=599, "a status from 400 to 599")
 }
 
 /// Decodes Retry-After, which is whole seconds in the answer (RFC 9110 section 10.2.3).
 pub fn retry_after(node: NodeReader<'_>) -> Option<Duration> {
     node.duration_within(
         SECOND..=MAX_RETRY_AFTER,
-        "`retry_after` is from one second to 30 days",
+        "\"retry_after\" must be from one second to 30 days",
         None,
     )
 }

@@ -13,8 +13,8 @@ pub fn hosts(node: NodeReader<'_>) -> Vec<Located<HostPattern>> {
     if node.is_empty() {
         node.error_with_help(
             "bad-host",
-            "`hosts` names no host",
-            "leave out `hosts`: a policy without it is for every other host",
+            "\"hosts\" is empty",
+            "omit \"hosts\": a policy without it is for all other hosts",
         );
     }
     for Located {
@@ -27,8 +27,8 @@ pub fn hosts(node: NodeReader<'_>) -> Vec<Located<HostPattern>> {
                 Some(first) => node.decoder.duplicate(
                     "duplicate-host",
                     [span, first.span],
-                    format!("`{written}` is named twice"),
-                    "keep one of them",
+                    format!("\"{written}\" is listed twice"),
+                    "remove one of the two",
                 ),
                 None => hosts.push(Located { value, span }),
             },
@@ -60,20 +60,22 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostPatternError> {
         let rest = written.split_once("://").map_or(written, |(_, rest)| rest);
         let host = rest.split('/').next().unwrap_or_default();
         (
-            format!("`{written}` is a URL, not a host"),
-            format!("write only the host: `{host}`"),
+            format!("\"{written}\" is a URL, not a host"),
+            format!("write only the host: \"{host}\""),
         )
     } else if written == "*" {
         (
-            "`*` is not a host".to_owned(),
-            "leave out `hosts`: a policy without hosts is for every other host".to_owned(),
+            "\"*\" is not a host".to_owned(),
+            "omit \"hosts\": a policy without it is for all other hosts".to_owned(),
         )
     } else {
         match parse_host_parts(written) {
             Ok(host) => return Ok(host),
             Err(why) => (
-                format!("`{written}` is not a host: {why}"),
-                "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`".to_owned(),
+                format!("\"{written}\" is not a host: {why}"),
+                "write the name as in the address bar: \"shop.example\", \"*.shop.example\", \
+                 \"shop.example:8443\""
+                    .to_owned(),
             ),
         }
     };
@@ -86,10 +88,10 @@ fn parse_host_parts(written: &str) -> Result<HostPattern, &'static str> {
     let rest = below.unwrap_or(written);
     let in_brackets = rest.strip_prefix('[');
     if in_brackets.is_none() && rest.matches(':').count() > 1 {
-        return Err("an IPv6 address stands in brackets: `[2001:db8::1]`");
+        return Err("an IPv6 address needs brackets: \"[2001:db8::1]\"");
     }
     let (name, port) = match in_brackets {
-        Some(inner) => inner.split_once(']').ok_or("`[` without `]`")?,
+        Some(inner) => inner.split_once(']').ok_or("\"[\" without \"]\"")?,
         None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
     };
     let port = match port.strip_prefix(':') {
@@ -99,22 +101,22 @@ fn parse_host_parts(written: &str) -> Result<HostPattern, &'static str> {
             Some(port.get())
         }
         None if port.is_empty() => None,
-        None => return Err("something follows the brackets that is no port"),
+        None => return Err("only a port may follow the brackets"),
     };
     let name = if in_brackets.is_some() {
         let address = name.parse::<Ipv6Addr>();
         address
-            .map_err(|_| "what stands in the brackets is no IPv6 address")?
+            .map_err(|_| "the brackets do not contain an IPv6 address")?
             .to_string()
     } else {
         let name = name.strip_suffix('.').unwrap_or(name);
         if name.contains('*') {
-            return Err("`*` stands only at the beginning, as `*.`");
+            return Err("\"*\" may only stand at the beginning, as \"*.\"");
         }
         idna::domain_to_ascii_strict(name)
             .ok()
             .or_else(|| name_with_underscore(name))
-            .ok_or("it is no valid name")?
+            .ok_or("it is not a valid name")?
     };
     if name.is_empty() {
         return Err("it is empty");

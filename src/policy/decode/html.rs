@@ -23,7 +23,7 @@ pub fn html(node: NodeReader<'_>) -> HtmlPolicy {
 
 /// Decodes the map.
 fn fields(fields: &mut MapFields<'_>) -> HtmlPolicy {
-    fields.required_field("meta", "nothing is asked for here", "write `meta: yes`");
+    fields.required_field("meta", "this rule does nothing", "write \"meta: yes\"");
     HtmlPolicy {
         meta: fields.get("meta", NodeReader::boolean).unwrap_or_default(),
         paths: condition_list(fields, "paths", patterns),
@@ -31,8 +31,9 @@ fn fields(fields: &mut MapFields<'_>) -> HtmlPolicy {
             if node.is_empty() {
                 node.error_with_help(
                     "empty-not",
-                    "an empty `not` would exclude everything",
-                    "leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`",
+                    "an empty \"not\" would exclude everything",
+                    "omit \"not\", or name the pages that stay as they are: \"not: { paths: /api/ \
+                     }\"",
                 );
             }
             node.decode_map("a map: paths", |fields| {

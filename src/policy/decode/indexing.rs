@@ -15,7 +15,7 @@ use crate::yaml::{
 pub fn rules(node: NodeReader<'_>) -> Vec<IndexingRule> {
     let wanted = [
         "a list of rules, each with conditions and a tag",
-        "a rule: conditions (paths, types, ...) and `tag` or `tags`",
+        "a rule: conditions (paths, types, ...) and \"tag\" or \"tags\"",
     ];
     node.decode_maps(wanted, |fields| Some(rule(fields)))
 }
@@ -41,15 +41,15 @@ fn rule(fields: &mut MapFields<'_>) -> IndexingRule {
             fields.decoder.error_with_help(
                 "rule-without-tags",
                 fields.span,
-                "this rule has nothing to put in the place of what the origin says",
-                "write `strip` to take it away, or a `tag`",
+                "this rule has no tag that could replace the origin's",
+                "write \"strip\" to remove the origin's tag, or add a \"tag\"",
             );
         } else if !speaks_of_origin {
             fields.decoder.error_with_help(
                 "rule-without-tags",
                 fields.span,
-                "this rule says nothing: it has neither `tag` nor `tags`",
-                "write `tag: noindex`",
+                "this rule has no effect: it has neither \"tag\" nor \"tags\"",
+                "write \"tag: noindex\"",
             );
         }
     }
@@ -65,20 +65,20 @@ fn rule(fields: &mut MapFields<'_>) -> IndexingRule {
 
 fn unless(node: NodeReader<'_>) -> Option<ResponseConditions> {
     if node.is_empty() {
-        node.error("empty-not", "an empty `not` would exclude everything");
+        node.error("empty-not", "an empty \"not\" would exclude everything");
     }
     node.decode_map("conditions: paths, path_regex, types, status", conditions)
 }
 
 /// Decodes `tags`, a map from crawlers to directives.
 fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
-    let Some(entries) =
-        node.entries("a map of crawlers, like `googlebot: noindex` (`tag: noindex` is for all)")
-    else {
+    let Some(entries) = node.entries(
+        "a map of crawlers, like \"googlebot: noindex\" (\"tag: noindex\" is for all crawlers)",
+    ) else {
         return;
     };
     if node.is_empty() {
-        node.error("rule-without-tags", "nothing is said here");
+        node.error("rule-without-tags", "this is empty");
     }
     let mut seen: Vec<(TagScope, SourceSpan)> = Vec::new();
     for (key, value) in entries {
@@ -90,15 +90,16 @@ fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
             node.decoder.error_with_help(
                 "bad-token",
                 span,
-                format!("`{name}` is a directive, not the name of a crawler"),
-                "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`",
+                format!("\"{name}\" is a directive, not the name of a crawler"),
+                "\"tags\" has directives for single crawlers (\"googlebot: noindex\"); directives \
+                 for all crawlers go under \"tag\"",
             );
             continue;
         }
         let mistake = (
             "bad-token",
             "is not the name of a crawler",
-            "write a name like `googlebot`, or \"*\" for all",
+            "write a name like \"googlebot\", or \"*\" for all crawlers",
         );
         let Some(scope) = key.parse_with("", parse_scope, mistake) else {
             continue;
@@ -107,8 +108,8 @@ fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
             node.decoder.duplicate(
                 "duplicate-key",
                 [span, *first],
-                format!("`{name}` is told something twice"),
-                "write it once, with all that it is told: `googlebot: [noindex, nofollow]`",
+                format!("\"{name}\" is listed twice"),
+                "write it once, with all of its directives: \"googlebot: [noindex, nofollow]\"",
             );
         }
         seen.push((scope.clone(), span));
@@ -116,8 +117,9 @@ fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
             node.decoder.error_with_help(
                 "wrong-type",
                 span,
-                format!("`{name}` is told nothing"),
-                "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`",
+                format!("\"{name}\" has no directives"),
+                "inside \"{ }\" a comma begins the next crawler. Write a list: \"googlebot: \
+                 [noindex, nofollow]\"",
             );
             continue;
         }
@@ -127,7 +129,7 @@ fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
 
 /// Decodes how the origin's own lines are treated.
 pub fn origin_tags(node: NodeReader<'_>) -> Option<OriginTagsMode> {
-    node.variant("a way to treat the origin's tags")
+    node.variant("a value of \"origin_tags\"")
 }
 
 /// The directives of a rule, and the same as they were written.
@@ -144,11 +146,11 @@ impl RuleDirectives {
         if node.is_empty() {
             node.error_with_help(
                 "rule-without-tags",
-                "nothing is said here",
-                "write `noindex`, say",
+                "this is empty",
+                "write a directive, like \"noindex\"",
             );
         }
-        for text in node.texts("directives, like `noindex, noarchive`") {
+        for text in node.texts("directives, like \"noindex, noarchive\"") {
             match Directives::parse(&text) {
                 Ok(directives) => all.extend(&directives),
                 Err(DirectiveError { message, help }) => {
@@ -199,8 +201,8 @@ pub fn condition_list<T>(
     if list.is_empty() && !is_wrong {
         key.error_with_help(
             "empty-condition",
-            format!("`{name}` names nothing"),
-            format!("leave out `{name}` to mean all, or say which"),
+            format!("\"{name}\" is empty"),
+            format!("omit \"{name}\" to mean all, or name some"),
         );
     }
     list
@@ -225,24 +227,29 @@ fn types(node: NodeReader<'_>) -> Vec<Located<String>> {
         let bare = text.split_once(';').map_or(text, |(bare, _)| bare.trim());
         let (what, help): (_, String) = if text == "*/*" {
             (
-                "any media type, which restricts nothing",
-                "leave `types` out: what has none holds for every type".into(),
+                "any media type, so it restricts nothing",
+                "omit \"types\": a rule without it applies to all types".into(),
             )
         } else if !is_media_type(bare) {
             (
                 "not a media type",
-                "write `application/pdf` or \"image/*\", without parameters such as charset".into(),
+                "write \"application/pdf\" or \"image/*\", without parameters such as charset"
+                    .into(),
             )
         } else if bare != text {
             (
                 "a media type with parameters",
-                format!("leave the parameters out: `{bare}` matches with any charset"),
+                format!("omit the parameters: \"{bare}\" matches every charset"),
             )
         } else {
             return true;
         };
-        node.decoder
-            .error_with_help("bad-type", media.span, format!("`{text}` is {what}"), help);
+        node.decoder.error_with_help(
+            "bad-type",
+            media.span,
+            format!("\"{text}\" is {what}"),
+            help,
+        );
         false
     });
     types
@@ -269,8 +276,8 @@ fn status_conditions(node: NodeReader<'_>) -> Vec<Located<StatusCondition>> {
             Some(StatusCondition::Code(304)) => node.decoder.error_with_help(
                 "bad-status",
                 span,
-                "a 304 is tagged as the 200 it speaks of",
-                "write 200: what holds for the page holds for its confirmation",
+                "a 304 has the tags of the 200 that it confirms",
+                "write 200: a rule for it also applies to its 304",
             ),
             Some(value @ (StatusCondition::Class(2..=5) | StatusCondition::Code(200..=599))) => {
                 status_conditions.push(Located { value, span });
@@ -278,8 +285,8 @@ fn status_conditions(node: NodeReader<'_>) -> Vec<Located<StatusCondition>> {
             _ => node.decoder.error_with_help(
                 "bad-status",
                 span,
-                format!("`{text}` is not a status"),
-                "write a code from 200 to 599, or a class: `4xx`",
+                format!("\"{text}\" is not a status"),
+                "write a code from 200 to 599, or a class: \"4xx\"",
             ),
         }
     }

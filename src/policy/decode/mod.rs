@@ -39,8 +39,10 @@ pub fn read(name: &str, source: &SourceFile) -> (Option<Policy>, Diagnostics) {
         Some(root) => policy(name, source, root),
         None => {
             decoder.push(
-                Diagnostic::whole_file("empty-policy", "the policy is empty")
-                    .help("the least there is: `robots: { groups: [{ agents: \"*\", disallow: /private/ }] }`"),
+                Diagnostic::whole_file("empty-policy", "the policy is empty").help(
+                    "the shortest policy is \"robots: { groups: [{ agents: '*', disallow: \
+                     /private/ }] }\"",
+                ),
             );
             None
         }
@@ -50,6 +52,7 @@ pub fn read(name: &str, source: &SourceFile) -> (Option<Policy>, Diagnostics) {
 /// Decodes a whole file. `None` only if it is no map; after other errors [`read`] drops the policy.
 fn policy(name: &str, source: &SourceFile, root: NodeReader<'_>) -> Option<Policy> {
     let policy = root.decode_map("a map of fields: hosts, robots, indexing, ...", |fields| {
+        report_misplaced(fields);
         let environment = fields
             .variant("environment", "an environment")
             .unwrap_or_default();
@@ -89,6 +92,30 @@ fn policy(name: &str, source: &SourceFile, root: NodeReader<'_>) -> Option<Polic
     Some(policy)
 }
 
+/// Says where fields belong that stand at the top by mistake.
+fn report_misplaced(fields: &mut MapFields<'_>) {
+    for (section, names) in [
+        (
+            "enforcement",
+            ["agents", "behind_cache", "exempt", "grace", "mode"],
+        ),
+        (
+            "robots",
+            ["groups", "license", "origin", "previous", "sitemaps"],
+        ),
+    ] {
+        for name in names {
+            if let Some((key, _)) = fields.foreign_field(name) {
+                key.error_with_help(
+                    "unknown-field",
+                    format!("there is no field \"{name}\" here"),
+                    format!("it belongs into \"{section}\": write {section}: {{ {name}: ... }}"),
+                );
+            }
+        }
+    }
+}
+
 /// Decodes `staging_crawl`. It is an error in a production policy.
 fn staging_crawl(fields: &mut MapFields<'_>, environment: Environment) -> CrawlStance {
     if let Some((key, _)) = fields.field_with_key("staging_crawl")
@@ -96,8 +123,8 @@ fn staging_crawl(fields: &mut MapFields<'_>, environment: Environment) -> CrawlS
     {
         key.error_with_help(
             "without-effect",
-            "`staging_crawl` is only for `environment: staging`",
-            "remove it, or write `environment: staging`",
+            "\"staging_crawl\" has an effect only with \"environment: staging\"",
+            "remove it, or write \"environment: staging\"",
         );
     }
     let words = [
@@ -122,7 +149,8 @@ fn check_sections(policy: &Policy, decoder: &Decoder) {
         decoder.error_with_help(
             "without-effect",
             stance.span,
-            "with `origin: only` the origin's file says it all: `purposes` has no effect",
+            "with \"origin: only\" all rules come from the origin's file: \"purposes\" has no \
+             effect",
             robots::REMOVE,
         );
     }
@@ -133,8 +161,9 @@ fn check_sections(policy: &Policy, decoder: &Decoder) {
         decoder.error_with_help(
             "grace-below-max-age",
             span,
-            "`grace` is shorter than the `max_age` of robots.txt",
-            "a crawler may rightly hold the file for as long as max_age says; raise grace or lower max_age",
+            "\"grace\" is shorter than the \"max_age\" of robots.txt",
+            "a crawler may keep the file for \"max_age\"; make \"grace\" longer or \"max_age\" \
+             shorter",
         );
     }
 }
@@ -143,10 +172,11 @@ fn check_sections(policy: &Policy, decoder: &Decoder) {
 /// publish, so they can only inherit.
 fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, Located<CrawlStance>> {
     let mut purposes = BTreeMap::new();
-    node.decode_map("a map of purposes, like `training: disallow`", |fields| {
+    node.decode_map("a map of purposes, like \"training: disallow\"", |fields| {
         for purpose in Purpose::ALL {
-            let Some(stance) = fields.located(purpose.name(), |node| node.variant("a stance"))
-            else {
+            let Some(stance) = fields.located(purpose.name(), |node| {
+                node.variant("a value of \"purposes\"")
+            }) else {
                 continue;
             };
             if matches!(purpose, Purpose::Tool | Purpose::Other)
@@ -156,10 +186,10 @@ fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, Located<CrawlStance>> {
                     "purpose-without-tokens",
                     stance.span,
                     format!(
-                        "crawlers of purpose `{}` have no token to publish",
+                        "no crawler of the purpose \"{}\" has a token for robots.txt",
                         purpose.name()
                     ),
-                    "they follow `*`; to hold them to it, name them under `enforcement`",
+                    "they follow \"*\"; to enforce rules for them, name them under \"enforcement\"",
                 );
                 continue;
             }
@@ -171,10 +201,10 @@ fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, Located<CrawlStance>> {
 
 /// Decodes the findings that the owner accepts: one word, or a list.
 fn acknowledge(node: NodeReader<'_>) -> Vec<Located<Acknowledgement>> {
-    node.one_or_many("a list of what is done on purpose")
+    node.one_or_many("a list of findings that are meant")
         .filter_map(|item| {
             Some(Located {
-                value: item.variant("something to acknowledge")?,
+                value: item.variant("a value of \"acknowledge\"")?,
                 span: item.span,
             })
         })

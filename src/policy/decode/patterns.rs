@@ -20,22 +20,22 @@ pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
     if text.is_empty() {
         decoder.push(
             Diagnostic::warning("empty-pattern", span, "an empty path matches nothing")
-                .help("remove it; `/` is the whole site"),
+                .help("remove it, or write \"/\" for the whole site"),
         );
     } else if !text.starts_with(['/', '*']) {
         let (message, help) = if let Some((_, rest)) = text.split_once("://") {
             let path = rest.find('/').map_or("/", |slash| &rest[slash..]);
             (
-                format!("`{text}` is a URL, not a path"),
-                format!("write `{path}`"),
+                format!("\"{text}\" is a URL, not a path"),
+                format!("write \"{path}\""),
             )
         } else {
             (
-                format!("`{text}` matches nothing: a path begins with `/` or `*`"),
+                format!("\"{text}\" matches nothing: a path begins with \"/\" or \"*\""),
                 if text.starts_with('^') || looks_like_regex(text) {
-                    format!("paths are no regular expressions: {PATH_HELP}")
+                    format!("paths are not regular expressions: {PATH_HELP}")
                 } else {
-                    format!("write `/{text}` or `*{text}`")
+                    format!("write \"/{text}\" or \"*{text}\"")
                 },
             )
         };
@@ -44,13 +44,13 @@ pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
         decoder.error(
             "bad-path",
             span,
-            "a path holds no line break and no control character",
+            "a path cannot contain a line break or a control character",
         );
     } else if text.len() > MAX_PATTERN {
         decoder.error(
             "bad-path",
             span,
-            "this path is longer than 2000 bytes, more than crawlers are sure to read",
+            "this path is longer than 2,000 bytes; crawlers may not read all of it",
         );
     } else {
         return true;

@@ -28,7 +28,7 @@ pub fn pauses(node: NodeReader<'_>) -> Vec<PausePolicy> {
 /// Decodes one pause. It has `from` and `until`, or it recurs with `daily` or `weekly`.
 fn pause(fields: &mut MapFields<'_>) -> PausePolicy {
     let audience = fields
-        .variant("audience", "an audience")
+        .variant("audience", "a value of \"audience\"")
         .unwrap_or_default();
     let once = once(fields);
     let recurring = recurring(fields);
@@ -48,7 +48,7 @@ fn pause(fields: &mut MapFields<'_>) -> PausePolicy {
         fields.decoder.error_with_help(
             "bad-value",
             fields.span,
-            "a pause that recurs has no `from` and no `until`",
+            "a recurring pause has neither \"from\" nor \"until\"",
             TWO_PAUSES,
         );
     }
@@ -61,7 +61,7 @@ fn pause(fields: &mut MapFields<'_>) -> PausePolicy {
     }
 }
 
-const TWO_PAUSES: &str = "write two pauses: a list has one for each";
+const TWO_PAUSES: &str = "write two pauses, as a list";
 
 /// Decodes `from` and `until`, both of which may be absent.
 fn once(fields: &mut MapFields<'_>) -> PauseSchedule {
@@ -90,25 +90,33 @@ fn recurring(fields: &mut MapFields<'_>) -> Option<PauseSchedule> {
         if let Some(node) = zone_node {
             node.error_with_help(
                 "without-effect",
-                "`zone` has no effect without `daily` or `weekly`",
-                "`from` and `until` have their zone in them: `2026-12-01T02:00:00+01:00`",
+                "\"zone\" has no effect without \"daily\" or \"weekly\"",
+                "\"from\" and \"until\" contain their zone: \"2026-12-01T02:00:00+01:00\"",
             );
         }
         return None;
     };
     if daily.is_some() && weekly.is_some() {
-        node.error_with_help("bad-value", "a pause is `daily` or `weekly`", TWO_PAUSES);
+        node.error_with_help(
+            "bad-value",
+            "a pause cannot have both \"daily\" and \"weekly\"",
+            TWO_PAUSES,
+        );
     }
     let (span, example) = match weekly {
-        Some(_) => ("week", "`weekly: \"Sun 02:00-03:00\"`"),
-        None => ("day", "`daily: \"02:00-03:00\"`"),
+        Some(_) => ("week", "\"weekly: 'Sun 02:00-03:00'\""),
+        None => ("day", "\"daily: '02:00-03:00'\""),
     };
     let text = node.text("a span of time")?;
     let recurrence = Recurrence::parse(text, weekly.is_some(), zone.unwrap_or(Zone::UTC));
     if recurrence.is_none() {
-        node.error_with_help("bad-value",
-            format!("`{}` is no span of the {span}", text.escape_debug()),
-            format!("write {example}, two different times from 00:00 to 23:59; the second may be on the next day"),
+        node.error_with_help(
+            "bad-value",
+            format!("\"{}\" is not a span of the {span}", text.escape_debug()),
+            format!(
+                "write {example}: two different times from 00:00 to 23:59. The second may be on \
+                 the next day"
+            ),
         );
     }
     recurrence.map(PauseSchedule::Recurring)
@@ -119,14 +127,14 @@ fn zone(node: NodeReader<'_>) -> Option<Zone> {
     let zone = Zone::from_name(name);
     if zone.is_none() {
         let help = match nearest_word(name, Zone::names()) {
-            Some(near) => format!("did you mean `{near}`?"),
+            Some(near) => format!("did you mean \"{near}\"?"),
             None => {
-                "write a name of the IANA database, such as `Europe/Berlin` or `UTC`".to_owned()
+                "write a name of the IANA database, such as \"Europe/Berlin\" or \"UTC\"".to_owned()
             }
         };
         node.error_with_help(
             "bad-value",
-            format!("there is no time zone `{}`", name.escape_debug()),
+            format!("there is no time zone \"{}\"", name.escape_debug()),
             help,
         );
     }

@@ -11,7 +11,7 @@ const DEFAULT_DISALLOW_AFTER: Duration = Duration::from_secs(14 * 86_400);
 
 pub fn retire(node: NodeReader<'_>) -> Vec<RetirePolicy> {
     let wanted = [
-        "a list of entries, each with `paths` and `noindex_from`",
+        "a list of entries, each with \"paths\" and \"noindex_from\"",
         "an entry: paths, noindex_from, disallow_after",
     ];
     node.decode_maps(wanted, retire_entry)
@@ -23,8 +23,8 @@ fn retire_entry(fields: &mut MapFields<'_>) -> Option<RetirePolicy> {
         if node.is_empty() {
             node.error_with_help(
                 "empty-condition",
-                "`paths` names nothing",
-                "say what is retired",
+                "\"paths\" is empty",
+                "name the paths that are retired",
             );
         }
         Some(patterns(node))
@@ -33,15 +33,15 @@ fn retire_entry(fields: &mut MapFields<'_>) -> Option<RetirePolicy> {
     let disallow_after = fields.get("disallow_after", |node| {
         node.duration_within(
             Duration::from_millis(1)..=Duration::MAX,
-            "the paths would be disallowed before a crawler saw their noindex",
-            Some("write how long crawlers have to come by: `14d`"),
+            "the paths would be disallowed before crawlers see their noindex",
+            Some("give crawlers time to come by, like \"14d\""),
         )
     });
     for name in ["paths", "noindex_from"] {
         fields.required_field(
             name,
-            &format!("this entry does not say `{name}`"),
-            "write `{ paths: [/old/], noindex_from: 2026-11-20 }`",
+            &format!("this entry has no \"{name}\""),
+            "write \"{ paths: [/old/], noindex_from: 2026-11-20 }\"",
         );
     }
     Some(RetirePolicy {

@@ -21,7 +21,7 @@ const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 const MAX_MAX_AGE: Duration = Duration::from_secs(86_400);
 
 /// The help for a field that has no effect.
-pub const REMOVE: &str = "remove it, or write `origin: merge`";
+pub const REMOVE: &str = "remove it, or write \"origin: merge\"";
 
 /// The most characters of a product token.
 const MAX_TOKEN: usize = 100;
@@ -41,7 +41,7 @@ pub fn robots(policy: &mut MapFields<'_>) -> RobotsPolicy {
 fn robots_section(fields: &mut MapFields<'_>) -> RobotsPolicy {
     let robots = RobotsPolicy {
         origin: fields
-            .variant("origin", "a way to treat the origin's robots.txt")
+            .variant("origin", "a value of \"origin\"")
             .unwrap_or_default(),
         previous: fields.get("previous", previous),
         signals: signals::site_signals(fields),
@@ -57,18 +57,18 @@ fn robots_section(fields: &mut MapFields<'_>) -> RobotsPolicy {
 
 /// Adds errors for fields that have no effect with this value of `origin`.
 fn check_effects(robots: &RobotsPolicy, fields: &mut MapFields<'_>) {
-    const NOT_READ: &str = "with `origin: replace` crawlgate does not read the origin's file";
+    const NOT_READ: &str = "with \"origin: replace\" crawlgate does not read the origin's file";
     let (reason, names): (_, &[_]) = match robots.origin {
         OriginRobotsMode::Merge => return,
         OriginRobotsMode::Replace => (NOT_READ, &["origin_keys"]),
         OriginRobotsMode::Only => (
-            "with `origin: only` the origin's file says it all",
+            "with \"origin: only\" all rules come from the origin's file",
             &["groups", "sitemaps"],
         ),
     };
     for name in names {
         if let Some((key, _)) = fields.field_with_key(name) {
-            let message = format!("{reason}: `{name}` has no effect");
+            let message = format!("{reason}: \"{name}\" has no effect");
             key.error_with_help("without-effect", message, REMOVE);
         }
     }
@@ -78,8 +78,9 @@ fn check_effects(robots: &RobotsPolicy, fields: &mut MapFields<'_>) {
         fields.decoder.error_with_help(
             "without-effect",
             *span,
-            format!("{NOT_READ}, so `previous: origin` says nothing"),
-            "save the origin's robots.txt beside the policy and name it: `previous: before.txt`",
+            format!("{NOT_READ}, so \"previous: origin\" has no effect"),
+            "save the origin's robots.txt in the policy directory and name it: \"previous: \
+             before.txt\"",
         );
     }
 }
@@ -87,7 +88,7 @@ fn check_effects(robots: &RobotsPolicy, fields: &mut MapFields<'_>) {
 fn max_age(node: NodeReader<'_>) -> Option<Duration> {
     node.duration_within(
         Duration::ZERO..=MAX_MAX_AGE,
-        "`max_age` is longer than 24 hours",
+        "\"max_age\" is longer than 24 hours",
         Some("crawlers do not keep a robots.txt longer (RFC 9309 section 2.4)"),
     )
 }
@@ -95,15 +96,15 @@ fn max_age(node: NodeReader<'_>) -> Option<Duration> {
 /// Decodes `origin_keys`: keys that crawlgate does not know, whose lines are published all the
 /// same.
 fn origin_keys(node: NodeReader<'_>) -> Vec<Located<String>> {
-    node.texts_where("a list of keys: `Schemamap`, say", |decoder, key| {
+    node.texts_where("a list of keys, like \"Schemamap\"", |decoder, key| {
         let text = &key.value;
         let is_valid = is_plain_word(text, MAX_TOKEN, "-_");
         if !is_valid {
             decoder.error_with_help(
                 "bad-value",
                 key.span,
-                format!("`{text}` is no key of a line"),
-                "write what stands before the colon: letters, digits, `-` and `_`",
+                format!("\"{text}\" is not the key of a line"),
+                "write the word before the colon: letters, digits, \"-\" and \"_\"",
             );
         }
         is_valid
@@ -112,7 +113,7 @@ fn origin_keys(node: NodeReader<'_>) -> Vec<Located<String>> {
 
 /// Decodes `origin`, or the name of a .txt file beside the policy.
 fn previous(node: NodeReader<'_>) -> Option<PreviousRobots> {
-    let wanted = "`origin`, or the name of a .txt file beside the policy";
+    let wanted = "\"origin\", or the name of a .txt file in the policy directory";
     Some(if node.text(wanted)? == "origin" {
         PreviousRobots::Origin(node.span)
     } else {
@@ -149,16 +150,18 @@ fn group(fields: &mut MapFields<'_>) -> GroupPolicy {
             fields.decoder.error_with_help(
                 "group-without-agents",
                 begin,
-                "this group does not say whom it is for",
-                "write `agents: [\"*\"]` for everyone, or product tokens: `agents: [GPTBot]`",
+                "this group names no crawler",
+                "write \"agents: ['*']\" for all crawlers, or product tokens: \"agents: [GPTBot]\"",
             );
         }
     }
     if let Some((key, _)) = fields.foreign_field("noindex") {
         // Google ended what little support there was in September 2019.
-        key.error_with_help("unknown-field",
-            "there is no field `noindex` here",
-            "robots.txt cannot say noindex; write a rule under `indexing`: `{ paths: [...], tag: noindex }`",
+        key.error_with_help(
+            "unknown-field",
+            "there is no field \"noindex\" here",
+            "robots.txt has no noindex; write a rule under \"indexing\": \"{ paths: [...], tag: \
+             noindex }\"",
         );
     }
     GroupPolicy {
@@ -168,7 +171,7 @@ fn group(fields: &mut MapFields<'_>) -> GroupPolicy {
         allow: fields.get_or_default("allow", patterns),
         disallow: fields.get_or_default("disallow", patterns),
         crawl_delay: fields.located("crawl_delay", crawl_delay),
-        extends: fields.text("extends", "the token of a group of this file"),
+        extends: fields.text("extends", "the token of another group"),
         signals: signals::group_signals(fields),
         span: fields.span,
     }
@@ -177,7 +180,7 @@ fn group(fields: &mut MapFields<'_>) -> GroupPolicy {
 fn crawl_delay(node: NodeReader<'_>) -> Option<Duration> {
     node.duration_within(
         Duration::from_millis(1)..=Duration::from_secs(86_400),
-        "`crawl_delay` is more than nothing and at most a day",
+        "\"crawl_delay\" must be more than nothing and at most a day",
         None,
     )
 }
@@ -190,23 +193,24 @@ fn check_token(decoder: &Decoder, agent: &Located<String>) -> bool {
         return true;
     }
     let mut help =
-        "write the name that the crawler's operator documents: `GPTBot`, not its whole user agent"
+        "write the token that the crawler's operator documents, like \"GPTBot\", not its full \
+         user agent"
             .to_owned();
     let message = if text.is_empty() {
         "an empty token names no crawler".to_owned()
     } else if text.trim() != text {
-        format!("the token `{text}` has blanks around it")
+        format!("the token \"{text}\" has spaces around it")
     } else if text.len() > MAX_TOKEN {
-        "a product token is at most 100 characters long".to_owned()
+        "a product token has at most 100 characters".to_owned()
     } else if text.contains('*') {
-        format!("`{text}`: `*` is a token only by itself")
+        format!("\"{text}\": \"*\" must stand alone")
     } else if let Some((name, _)) = text.split_once('/') {
         // Crawlers look for their name alone, and a name with a version would be found in their
         // user agents all the same.
-        help = format!("write `{name}`");
-        format!("`{text}` has a version; a product token has none")
+        help = format!("write \"{name}\"");
+        format!("\"{text}\" has a version; a product token has none")
     } else {
-        format!("`{text}` is not a product token")
+        format!("\"{text}\" is not a product token")
     };
     decoder.error_with_help("bad-token", agent.span, message, help);
     false
@@ -226,8 +230,8 @@ fn check_unique_tokens(groups: &[GroupPolicy], decoder: &Decoder) {
             Some(first) => decoder.duplicate(
                 "duplicate-token",
                 [agent.span, first.span],
-                format!("`{}` is named in two places", agent.value),
-                "write one group with all its rules; crawlers differ in how they read two",
+                format!("\"{}\" is in two places", agent.value),
+                "write one group with all of its rules: crawlers differ in how they read two",
             ),
             None => seen.push(agent),
         }
@@ -250,13 +254,13 @@ fn check_extends(groups: &[GroupPolicy], decoder: &Decoder) {
                 .flat_map(|group| &group.agents)
                 .map(|agent| agent.as_str());
             let help = match nearest_word(extends, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "it names an agent of another group of this file, or \"*\"".to_owned(),
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => "write a token of another group of this file, or \"*\"".to_owned(),
             };
             decoder.error_with_help(
                 "unknown-group",
                 extends.span,
-                format!("no group of this file is for `{}`", extends.value),
+                format!("no group of this file names \"{}\"", extends.value),
                 help,
             );
         } else if chain.any(|next| next == index) {
@@ -283,8 +287,8 @@ fn sitemaps(node: NodeReader<'_>) -> Vec<Located<String>> {
             decoder.error_with_help(
                 "bad-sitemap",
                 url.span,
-                format!("`{}` is not an absolute URL", url.value),
-                "write it whole: `https://shop.example/sitemap.xml`",
+                format!("\"{}\" is not an absolute URL", url.value),
+                "write the full URL, like \"https://shop.example/sitemap.xml\"",
             );
         }
         is_valid
@@ -301,8 +305,11 @@ pub fn check_sitemap_hosts(policy: &Policy, decoder: &Decoder) {
             decoder.error_with_help(
                 "bad-sitemap",
                 url.span,
-                format!("`{HOST_PLACEHOLDER}` stands for each host of the policy, and `hosts` does not name each"),
-                "name every host in `hosts`, without `*`; or write the URLs of the sitemaps",
+                format!(
+                    "\"{HOST_PLACEHOLDER}\" stands for each host of the policy, but \"hosts\" \
+                     does not list full names"
+                ),
+                "list each host in \"hosts\", without \"*\"; or write the URLs of the sitemaps",
             );
         }
     }

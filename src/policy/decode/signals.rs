@@ -22,7 +22,7 @@ const MAX_RULES: usize = 1_000;
 /// The most paths of all rules of a field.
 const MAX_PATHS: usize = 10_000;
 
-const NOTHING_SAID: &str = "nothing is said here";
+const NOTHING_SAID: &str = "this is empty";
 const USE_WIDER: &str = "use wider patterns";
 
 /// Decodes `content_signal`, `content_usage`, `license` and `signals` of `robots`.
@@ -32,7 +32,7 @@ pub fn site_signals(fields: &mut MapFields<'_>) -> SiteSignals {
         content_usage: fields.get_or_default("content_usage", content_usage),
         licenses: fields.get_or_default("license", licenses),
         placement: fields
-            .variant("signals", "a place for signals")
+            .variant("signals", "a value of \"signals\"")
             .unwrap_or_default(),
     }
 }
@@ -49,21 +49,23 @@ pub fn group_signals(fields: &mut MapFields<'_>) -> GroupSignals {
 
 /// Decodes a map of categories and `use`. `None` if nothing in it is valid.
 fn content_signal(node: NodeReader<'_>) -> Option<ContentSignal> {
-    let wanted = "a map of categories, like `{ search: yes, ai-train: no }`";
+    let wanted = "a map of categories, like \"{ search: yes, ai-train: no }\"";
     let signal = node.decode_map(wanted, |fields| ContentSignal {
         values: SignalCategory::ALL
             .into_iter()
             .filter_map(|category| Some((category, fields.located(category.name(), yes_or_no)?)))
             .collect(),
         extent: fields.get("use", |node| {
-            Some(USES[node.word_position(&USES, "how far the content may be used")?])
+            Some(USES[node.word_position(&USES, "a value of \"use\"")?])
         }),
         span: node.span,
     })?;
     if node.is_empty() {
-        node.error_with_help("empty-signal",
+        node.error_with_help(
+            "empty-signal",
             NOTHING_SAID,
-            "write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted",
+            "write a category, like \"{ ai-train: no }\"; a missing category is neither granted \
+             nor restricted",
         );
     }
     (!signal.values.is_empty() || signal.extent.is_some()).then_some(signal)
@@ -97,7 +99,7 @@ fn y_or_n(node: NodeReader<'_>) -> Option<bool> {
 /// Decodes `content_usage`: a list of rules, or a single one.
 fn content_usage(node: NodeReader<'_>) -> Vec<ContentUsageRule> {
     let wanted = [
-        "a list of rules, like `{ train-ai: no }` or `{ paths: /open/, train-ai: yes }`",
+        "a list of rules, like \"{ train-ai: no }\" or \"{ paths: /open/, train-ai: yes }\"",
         "a rule: paths, train-ai, ai-use, search",
     ];
     let rules = rule_list(node, wanted, usage_rule);
@@ -117,10 +119,10 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
             "bad-path",
             path.span,
             format!(
-                "`{}` does not begin with `/`, as the path of a Content-Usage line must",
+                "\"{}\" does not begin with \"/\", but the path of a Content-Usage line must",
                 path.value
             ),
-            format!("write `/{}`", path.value),
+            format!("write \"/{}\"", path.value),
         );
     }
     let mut values = Vec::new();
@@ -134,7 +136,7 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
         }
     }
     if let Some(node) = fields.field("other") {
-        let wanted = "a map of categories that the vocabulary does not have (yet)";
+        let wanted = "a map of categories that the vocabulary does not have";
         let entries = node.entries(wanted);
         for (key, node) in entries.into_iter().flatten() {
             let allows = y_or_n(node);
@@ -151,7 +153,7 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
             "empty-signal",
             fields.span,
             NOTHING_SAID,
-            "write `train-ai: no`, say; a category that is absent is unknown",
+            "write a category, like \"train-ai: no\"; a missing category is unknown",
         );
     }
     (!values.is_empty()).then_some(ContentUsageRule {
@@ -172,15 +174,16 @@ fn check_category(
         decoder.error_with_help(
             "bad-category",
             name.span,
-            format!("`{}` is not the name of a category", text.escape_debug()),
-            "a name begins with a small letter and holds small letters, digits, `_`, `-`, `.` and `*`",
+            format!("\"{}\" is not the name of a category", text.escape_debug()),
+            "a name begins with a lower-case letter and has lower-case letters, digits, \"_\", \
+             \"-\", \".\" and \"*\"",
         );
     } else if let Some((first, _)) = values.iter().find(|(other, _)| other.value == text) {
         decoder.duplicate(
             "duplicate-key",
             [name.span, first.span],
-            format!("`{text}` is written twice"),
-            "keep one of them; of two, readers take the last",
+            format!("\"{text}\" is written twice"),
+            "remove one of the two: readers take the last",
         );
     } else {
         return true;
@@ -217,7 +220,7 @@ fn license(node: NodeReader<'_>) -> Option<LicensePolicy> {
         });
     }
     node.decode_map("a licence: url, paths", |fields| {
-        fields.required_field("url", "a licence needs a `url`", None);
+        fields.required_field("url", "a licence needs a \"url\"", None);
         let url = fields.get("url", |node| url(node, "an absolute URL"));
         let paths = condition_list(fields, "paths", patterns);
         Some(LicensePolicy { url: url?, paths })
@@ -235,15 +238,15 @@ fn urls(node: NodeReader<'_>) -> Vec<Located<String>> {
 /// Decodes the section `tdm`: a list of rules, or a single one.
 pub fn tdm(node: NodeReader<'_>) -> Vec<TdmRule> {
     let wanted = [
-        "a list of rules, like `{ reservation: yes }`",
+        "a list of rules, like \"{ reservation: yes }\"",
         "a rule: paths, reservation, policy",
     ];
     let rules = rule_list(node, wanted, |fields| {
         let paths = condition_list(fields, "paths", patterns);
         fields.required_field(
             "reservation",
-            "this rule does not say `reservation`",
-            "write `reservation: yes` (reserved) or `no` (not reserved)",
+            "this rule has no \"reservation\"",
+            "write \"reservation: yes\" (reserved) or \"no\" (not reserved)",
         );
         let reserved = fields.get("reservation", yes_or_no);
         let policy = fields.get("policy", |node| url(node, "the URL of a policy"));
@@ -299,9 +302,10 @@ pub fn check_license_demands(policy: &Policy, decoder: &Decoder) {
         decoder.error_with_help(
             "unlicensed-without-license",
             demand.span,
-            "there is no licence to ask for",
-            "write where it is: for the site (`robots: { license: https://shop.example/license.xml }`) or in a \
-                    group (`groups: [{ agents: GPTBot, license: https://shop.example/license.xml }]`)",
+            "crawlgate cannot ask for a licence, because none is named",
+            "name one for the site (\"robots: { license: https://shop.example/license.xml }\") or \
+             for a group (\"groups: [{ agents: GPTBot, license: https://shop.example/license.xml \
+             }]\")",
         );
     }
 }
@@ -312,7 +316,7 @@ fn reject_empty_list(node: NodeReader<'_>) {
         node.error_with_help(
             "empty-signal",
             NOTHING_SAID,
-            "say something, or leave the field out",
+            "write a value, or omit the field",
         );
     }
 }
@@ -362,13 +366,13 @@ fn check_unique_paths<'a>(
         if let Some(first) = seen.insert(PathPattern::new(path), span) {
             let what = match path {
                 "/" => "the whole site".to_owned(),
-                path => format!("`{path}`"),
+                path => format!("\"{path}\""),
             };
             decoder.duplicate(
                 "duplicate-path",
                 [span, first],
-                format!("{what} is spoken of in two rules"),
-                "keep one of them; readers differ in which of two they follow",
+                format!("{what} is in two rules"),
+                "remove one of the two: readers differ in which one they follow",
             );
         }
     }
@@ -401,22 +405,22 @@ pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
         .find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign));
     Some(if !has_host {
         (
-            format!("`{shown}` is not an absolute URL"),
-            "write it whole: `https://shop.example/license.xml`",
+            format!("\"{shown}\" is not an absolute URL"),
+            "write the full URL, like \"https://shop.example/license.xml\"",
         )
     } else if text.contains('#') {
         (
-            format!("`{shown}` has a fragment, which robots.txt takes for a comment"),
-            "write the URL without `#...`",
+            format!("\"{shown}\" has a fragment, which robots.txt takes for a comment"),
+            "write the URL without \"#...\"",
         )
     } else if let Some(sign) = unfit {
         (
-            format!("`{}` cannot stand in a URL", sign.escape_debug()),
-            "percent-encode it: a blank is `%20`, `é` is `%C3%A9`",
+            format!("a URL cannot contain \"{}\"", sign.escape_debug()),
+            "percent-encode it: a space is \"%20\", \"é\" is \"%C3%A9\"",
         )
     } else if text.len() > MAX_URL {
         (
-            "this URL is longer than 2000 characters".to_owned(),
+            "this URL is longer than 2,000 characters".to_owned(),
             "put the file at a shorter address",
         )
     } else {

@@ -10,7 +10,7 @@ use crate::crawlers::{Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{FileFormat, FileGroup, RobotsKey};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A group of the policy: tokens with the same rules.
 #[derive(Default)]
@@ -43,15 +43,17 @@ impl ImportedRule {
 }
 
 impl ImportedGroup {
-    /// Whether two groups have the same Crawl-delay, signals and rules, in any order.
-    fn same_rules(&self, other: &ImportedGroup) -> bool {
-        self.crawl_delay == other.crawl_delay
-            && self.signals == other.signals
-            && self.keys() == other.keys()
+    /// The rules in one order, for comparison.
+    fn sorted_rules(&self) -> BTreeSet<(bool, String)> {
+        let rules = self.rules.iter().map(ImportedRule::key);
+        rules
+            .map(|(allow, pattern)| (allow, pattern.to_owned()))
+            .collect()
     }
 
-    fn keys(&self) -> BTreeSet<(bool, &str)> {
-        self.rules.iter().map(ImportedRule::key).collect()
+    /// Whether the Crawl-delay and the signals are the same.
+    fn has_same_fields(&self, other: &ImportedGroup) -> bool {
+        self.crawl_delay == other.crawl_delay && self.signals == other.signals
     }
 
     pub fn has(&self, rule: &ImportedRule) -> bool {
@@ -76,24 +78,30 @@ impl Importer<'_> {
             FileFormat::Utf16 => self.add_note(1, ImportNote::Utf16),
         }
         self.note_ignored_agents(registry);
-        let mut tokens: Vec<(String, usize)> = Vec::new();
-        for agent in self.reading.agent_lines() {
-            if !tokens
-                .iter()
-                .any(|(token, _)| token.eq_ignore_ascii_case(&agent.token))
-            {
-                tokens.push((agent.token.clone(), agent.line));
-            }
-        }
+        let mut known = HashSet::new();
+        let tokens: Vec<(String, usize)> = self
+            .reading
+            .agent_lines()
+            .filter(|agent| known.insert(agent.token.to_ascii_lowercase()))
+            .map(|agent| (agent.token.clone(), agent.line))
+            .collect();
         let mut drafts: Vec<ImportedGroup> = Vec::new();
+        // A file of 500 KiB may have 17,000 groups: those with the same rules are found by the rules.
+        let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (token, line) in tokens {
             if token != "*" && !is_token(&token) {
                 self.add_note(line, ImportNote::Group(token));
                 continue;
             }
             let draft = self.group_for_token(&token);
-            match drafts.iter_mut().find(|other| other.same_rules(&draft)) {
-                Some(other) => {
+            let same_rules = places.entry(draft.sorted_rules()).or_default();
+            let place = same_rules
+                .iter()
+                .copied()
+                .find(|place| drafts[*place].has_same_fields(&draft));
+            match place {
+                Some(place) => {
+                    let other = &mut drafts[place];
                     other.agents.extend(draft.agents);
                     other.agent_lines.extend(draft.agent_lines);
                     let new = draft
@@ -102,7 +110,10 @@ impl Importer<'_> {
                         .filter(|left| !other.left_out.contains(left));
                     other.left_out.extend(new.collect::<Vec<_>>());
                 }
-                None => drafts.push(draft),
+                None => {
+                    same_rules.push(drafts.len());
+                    drafts.push(draft);
+                }
             }
         }
         drafts
@@ -134,6 +145,7 @@ impl Importer<'_> {
             agents: vec![token.to_owned()],
             ..ImportedGroup::default()
         };
+        let mut known = HashSet::new();
         for group in &groups {
             let named = group
                 .agents
@@ -144,12 +156,7 @@ impl Importer<'_> {
                 let allow = rule.rule.allow;
                 let pattern = rule.rule.pattern.as_str();
                 let line = rule.line;
-                if pattern.is_empty()
-                    || draft
-                        .rules
-                        .iter()
-                        .any(|known| known.key() == (allow, pattern))
-                {
+                if pattern.is_empty() || !known.insert((allow, pattern)) {
                     continue;
                 }
                 match self.rule_text(line, pattern) {

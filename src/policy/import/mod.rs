@@ -19,6 +19,7 @@ use groups::take_purposes;
 pub use import_note::ImportNote;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+pub use yaml::{yaml_list, yaml_scalar};
 
 /// The options of an import.
 #[derive(Default)]
@@ -68,7 +69,10 @@ pub fn import(
     let comments = ImportedComments::collect(file, &drafts);
     let mut text = import.render(options, &drafts, &purposes, &comments);
     if keeps_googlebot_out(&text, registry) {
-        text.push_str("\n# Googlebot may fetch nothing. If that is meant:\n# acknowledge: [site_disallowed]\n");
+        text.push_str(
+            "\n# Googlebot may fetch nothing. If that is meant, remove the next #:\n# \
+                       acknowledge: [site_disallowed]\n",
+        );
         import.add_note(1, ImportNote::Acknowledgement);
     }
     if options.purposes && purposes.is_empty() {

@@ -60,8 +60,8 @@ impl Importer<'_> {
         self.write_licenses(&mut out);
         self.write_sitemaps(&mut out, comments);
         write_comments(&mut out, "", &comments.bottom);
-        out + "\n# Change it here: a policy has one `enforcement`, and a second one is an error.\nenforcement:\n  mode: observe   # \
-             nothing is refused; metrics and log say what would be\n"
+        out + "\n# To enforce these rules, change \"mode\" below.\nenforcement:\n  mode: observe  \
+                # nothing is blocked; logs and metrics show what would be\n"
     }
 
     /// Writes one group, which extends `star`, the group for `*`, if it can. A group without rules

@@ -56,23 +56,22 @@ pub fn lint(subject: &LintSubject, registry: &Registry, diagnostics: &mut Diagno
             report_unmatched_token(
                 agent,
                 *span,
-                "name the crawler that is meant, or remove the group",
+                "name the crawler, or remove the group",
                 diagnostics,
             );
         }
-        let message = format!("`{agent}` is no product token: no crawler looks for it");
+        let message = format!("\"{agent}\" is not the name of a crawler: no crawler looks for it");
         if let Some(help) = meant_tokens_help(agent, registry) {
             lints::NOT_A_TOKEN.report(diagnostics, *span, message, help);
         } else if let Some(near) = nearest_token(agent, registry) {
             lints::UNKNOWN_TOKEN.report(
                 diagnostics,
                 *span,
-                format!("no known crawler looks for `{agent}`"),
-                format!("did you mean `{near}`?"),
+                format!("no known crawler looks for \"{agent}\""),
+                format!("did you mean \"{near}\"?"),
             );
         } else if agent.contains(['*', '"', '\'']) {
-            let help =
-                "write the letters of a token alone; `*` without anything else is for all crawlers";
+            let help = "write the letters of the name alone; \"*\" alone means all crawlers";
             lints::NOT_A_TOKEN.report(diagnostics, *span, message, help);
         }
     }
@@ -99,7 +98,10 @@ pub fn report_unmatched_token(
     lints::TOKEN_MATCHES_NO_REQUEST.report(
         diagnostics,
         span,
-        format!("`{agent}` stands in the user agents of people's browsers or apps, and matches none of their requests"),
+        format!(
+            "\"{agent}\" is part of the user agents of browsers or apps. Their requests are not \
+             affected"
+        ),
         help,
     );
 }
@@ -114,15 +116,19 @@ pub fn report_generic_token(
 ) {
     let others = match severity {
         Severity::Error => {
-            "`enforcement: { purposes: { other: enforce } }` is for all unlisted bots"
+            "to enforce the rules for all unknown bots, write \"enforcement: { purposes: { other: \
+             enforce } }\""
         }
-        Severity::Warning | Severity::Note => "the group for `*` is for all others",
+        Severity::Warning | Severity::Note => "the group \"*\" is for all other crawlers",
     };
     lints::GENERIC_TOKEN.with_severity(severity).report(
         diagnostics,
         span,
-        format!("`{agent}` names no crawler: none looks for it, and no request matches it"),
-        format!("write the product token of the crawler that is meant; {others}"),
+        format!(
+            "\"{agent}\" is not the name of a crawler: no crawler looks for it, and no \
+                 request matches it"
+        ),
+        format!("write the product token of the crawler; {others}"),
     );
 }
 
@@ -172,14 +178,14 @@ pub fn report_invisible_character(
     diagnostics: &mut Diagnostics,
 ) {
     let message = format!(
-        "this {what} has an invisible character (U+{:04X}), so it is another one",
+        "this {what} has an invisible character (U+{:04X}), so it is a different {what}",
         u32::from(sign)
     );
     lint.report(
         diagnostics,
         span,
         message,
-        "write the line anew; the character was probably copied from a page",
+        "type the line again; the character was probably copied from a page",
     );
 }
 
@@ -189,10 +195,10 @@ pub fn meant_tokens_help(name: &str, registry: &Registry) -> Option<String> {
     let named = join(
         meant
             .iter()
-            .map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name())),
+            .map(|one| format!("\"{}\" ({})", one.tokens[0], one.purpose.name())),
         ", ",
     );
-    (!named.is_empty()).then(|| format!("write the tokens that are meant: {named}"))
+    (!named.is_empty()).then(|| format!("write these tokens: {named}"))
 }
 
 /// The crawlers that are probably meant by a name that is no token: the one whose first token, name
@@ -276,14 +282,14 @@ fn report_short_token(
     let message = if agent.is_empty() {
         "this line names no crawler".to_owned()
     } else {
-        format!("`{agent}` is too short to be told from other words")
+        format!("\"{agent}\" is too short: many words contain it")
     };
     let severity = if is_policy || agent.is_empty() {
         Severity::Warning
     } else {
         Severity::Note
     };
-    let help = "write the whole product token of the crawler that is meant";
+    let help = "write the full product token of the crawler";
     lints::SHORT_TOKEN
         .with_severity(severity)
         .report(diagnostics, span, message, help);
@@ -385,17 +391,21 @@ fn lint_dropped_star_rules(
             continue;
         };
         let message = format!(
-            "`{agent}` may fetch `{}`, which `*` may not",
+            "\"{agent}\" may fetch \"{}\", which \"*\" may not",
             first.pattern.as_str()
         );
         diagnostics.push(
             lints::GROUP_DROPS_STAR_RULES
                 .finding(*span, message)
-                .related(first.span, "a group that names a crawler replaces `*`")
+                .related(
+                    first.span,
+                    "a group that names a crawler replaces the group \"*\" for it",
+                )
                 .help(if subject.is_policy {
-                    "write `extends: \"*\"` in this group to keep those rules; or allow the paths in it, to say that it is meant"
+                    "to keep those rules, write \"extends: '*'\" in this group. To show that this \
+                     is meant, allow the paths in this group"
                 } else {
-                    "repeat in this group the rules of `*` that are to hold for it as well"
+                    "repeat the rules of \"*\" in this group, if they are to apply to it as well"
                 }),
         );
     }
@@ -448,8 +458,8 @@ fn lint_star_ignored(subject: &LintSubject, registry: &Registry, diagnostics: &m
         lints::STAR_IGNORED.report(
             diagnostics,
             closed.span,
-            format!("{free} do not follow `*`, as their operators say"),
-            "name them in a group to close the site for them as well",
+            format!("{free} do not obey \"*\", as their operators document"),
+            "to close the site to them as well, name them in a group",
         );
     }
 }

@@ -85,8 +85,17 @@ fn find_unseen(
                 continue;
             }
             let finding = lints::NOINDEX_UNSEEN
-                .finding(*place, format!("this noindex is never seen: robots.txt keeps {whom} off these pages"))
-                .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
+                .finding(
+                    *place,
+                    format!(
+                        "crawlers will never see this noindex: robots.txt keeps {whom} off these \
+                         pages"
+                    ),
+                )
+                .help(
+                    "allow the pages until they have left the index, or let \"retire\" do both in \
+                     the right order",
+                );
             // A finding cannot point into another file.
             return Some(match (source, &lookup.site.origin) {
                 (RuleSource::Origin(line), Some(origin)) => {

@@ -77,7 +77,7 @@ pub fn engine_takes_name(engine: &str, agent: &str) -> bool {
 pub fn extent_text(extent: DisallowedPart) -> &'static str {
     match extent {
         DisallowedPart::FrontPage => "the front page",
-        DisallowedPart::AllButAllowed => "all of the site but what a rule allows",
+        DisallowedPart::AllButAllowed => "all of the site except what a rule allows",
         DisallowedPart::Whole => "the whole site",
     }
 }
@@ -111,7 +111,7 @@ fn lint_closed_site(subject: &LintSubject, diagnostics: &mut Diagnostics) {
         shown.push(rule.span);
         if !closes_site_to_googlebot(engine, closed) {
             let message = format!("this keeps {engine} off {}", extent_text(closed.part));
-            let help = "remove the rule if that is to be found";
+            let help = "remove the rule if search engines are to find that";
             lints::SITE_PARTLY_CLOSED.report(diagnostics, rule.span, message, help);
             continue;
         }
@@ -123,16 +123,17 @@ fn lint_closed_site(subject: &LintSubject, diagnostics: &mut Diagnostics) {
                 .iter()
                 .all(|group| group.closing_rule().is_some());
         let to = if to_all {
-            "every crawler: search engines drop it"
+            "all crawlers: search engines will drop it"
         } else {
-            "Googlebot: Google drops it"
+            "Googlebot: Google will drop it"
         };
         // Without a place, so that it comes first.
         lints::SITE_CLOSED.report(
             diagnostics,
             None,
             format!("line {} closes the whole site to {to}", rule.span.line),
-            "remove the rule if the site is to be found; a test site is kept private by a password, and not by robots.txt",
+            "remove the rule if search engines are to find the site. To keep a test site private, \
+             use a password: robots.txt does not protect it",
         );
     }
 }
@@ -147,11 +148,11 @@ fn lint_closed_resources(crawlers: &str, group: &SubjectGroup, diagnostics: &mut
                 diagnostics,
                 rule.span,
                 format!(
-                    "`{}` keeps {crawlers} off {}",
+                    "\"{}\" keeps {crawlers} off {}",
                     rule.pattern.as_str(),
                     kinds.join(" and ")
                 ),
-                "search engines look at pages as people see them; allow what the pages need",
+                "search engines render pages as visitors see them; allow the files that pages need",
             );
         }
     }

@@ -76,7 +76,7 @@ pub fn report_disagreement(
         ["disallowed", "allowed"]
     };
     let message = format!(
-        "`{}` is {one} by the RFC and {other} by Google's library",
+        "\"{}\" is {one} under RFC 9309 and {other} by Google's library",
         String::from_utf8_lossy(url)
     );
     lints::DIALECTS_DISAGREE.report(found, span, message, help);
@@ -87,12 +87,15 @@ pub fn common_spelling_help(written: &[u8], normal: &str) -> String {
     if let Some(place) = memchr::memmem::rfind(written, b"/index.htm") {
         let directory = String::from_utf8_lossy(&written[..=place]);
         format!(
-            "Google takes an index page for its directory; write `Allow: {directory}$` to say it to all"
+            "Google applies a rule for an index page to its directory; write \"Allow: \
+             {directory}$\" so that all crawlers do the same"
         )
     } else if written == normal.as_bytes() {
-        "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into()
+        "write the path as browsers send it: letters and digits as they are, everything else \
+         percent-encoded"
+            .into()
     } else {
-        format!("write the path as browsers send it: `{normal}`")
+        format!("write the path as browsers send it: \"{normal}\"")
     }
 }
 

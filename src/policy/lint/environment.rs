@@ -34,17 +34,25 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
         if staging && looks_like_production(host) {
             diagnostics.push(
                 lints::STAGING_LOOKS_LIKE_PRODUCTION
-                    .finding(host.span, format!("`{name}` looks like the site itself, and every page of it says noindex"))
-                    .label("a site like this drops out of search")
-                    .help("is this the policy of the test site? For the site itself remove `environment: staging`"),
+                    .finding(
+                        host.span,
+                        format!(
+                            "\"{name}\" looks like the real site, and all of its pages say noindex"
+                        ),
+                    )
+                    .label("search engines will drop the site")
+                    .help(
+                        "is this the policy of the test site? For the real site remove \
+                           \"environment: staging\"",
+                    ),
             );
         }
         if !staging && is_public(host) && is_test_site_name(host) {
             lints::PRODUCTION_LOOKS_LIKE_STAGING.report(
                 diagnostics,
                 host.span,
-                format!("`{name}` looks like a test site, and search engines may index it"),
-                "write `environment: staging` in a policy of its own for it",
+                format!("\"{name}\" looks like a test site, and search engines may index it"),
+                "write a separate policy for it, with \"environment: staging\"",
             );
         }
     }

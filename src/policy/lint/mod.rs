@@ -1,10 +1,12 @@
 //! Lints: findings about a policy or a robots.txt that is valid, but probably not what its owner
 //! wants. [`lint`] checks a compiled site, [`lint_file`] a robots.txt file. Lints of lines that
 //! both have (`agents.rs`, `rules.rs`, `closed.rs`, `sitemaps.rs`) check a `LintSubject`, which is
-//! made from either. `catalogue.rs` lists all lints, and `docs/lints.md` explains them.
+//! made from either. `catalogue` lists and explains all lints.
 
 mod agents;
 mod blocked_noindex;
+// The engine alone shows no explanations.
+#[cfg_attr(not(feature = "proxy"), allow(dead_code))]
 pub(super) mod catalogue;
 mod closed;
 mod contradictions;
@@ -25,9 +27,11 @@ mod never_false_tests;
 mod tests;
 
 pub use agents::{may_be_enforced, meant_tokens_help};
-#[cfg(any(test, feature = "internals"))]
+#[cfg(any(test, feature = "internals", feature = "proxy"))]
 pub use catalogue::LINTS;
 pub use catalogue::Lint;
+#[cfg(feature = "proxy")]
+pub(crate) use catalogue::lints;
 pub use file::{FileFindings, lint_file};
 pub use site::remove_provable_findings;
 

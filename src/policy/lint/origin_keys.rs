@@ -24,11 +24,12 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
         if seen.insert(name.to_ascii_lowercase()) {
             let place = origin.line_location(line.number);
             let message = format!(
-                "`{name}` is no key of a robots.txt: its lines are not published ({place})"
+                "\"{name}\" is not a key of robots.txt: its lines are not published ({place})"
             );
             let (lint, help) = if record.spelling == KeySpelling::Longer {
                 let help =
-                    "Google's library reads them in the origin's file; correct the key there"
+                    "only Google's library reads these lines in the origin's file; correct the \
+                     key there"
                         .to_owned();
                 (
                     lints::ORIGIN_KEY_LEFT_OUT.with_severity(Severity::Warning),
@@ -36,7 +37,8 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
                 )
             } else {
                 let help = format!(
-                    "if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`"
+                    "if crawlers need these lines, name the key in the policy: \"origin_keys: \
+                     [{name}]\""
                 );
                 (lints::ORIGIN_KEY_LEFT_OUT, help)
             };

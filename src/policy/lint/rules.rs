@@ -75,16 +75,17 @@ fn lint_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
             lints::PRIVATE_PATH.report(
                 diagnostics,
                 rule.span,
-                format!("robots.txt is public: it tells everybody that there is `{secret}`"),
-                "what must stay private needs a password; a crawler that knows no link needs no rule",
+                format!("robots.txt is public: everybody can read that \"{secret}\" exists"),
+                "protect private pages with a password; pages that nothing links to need no rule",
             );
         }
         if !rule.allow && matches!(rule.pattern.as_str().trim_end_matches('*'), "/*?" | "*?") {
             lints::EVERY_QUERY.report(
                 diagnostics,
                 rule.span,
-                "this closes every URL with a query: pages of lists, links of campaigns, versions of files",
-                "name the parameters that are meant: `/*?sort=` and `/*&sort=`",
+                "this closes every URL with a query: also list pages, campaign links, and files \
+                 with a version",
+                "name the parameters: \"/*?sort=\" and \"/*&sort=\"",
             );
         }
     }
@@ -98,30 +99,31 @@ fn lint_path(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics)
         lints::PATH_WITHOUT_SLASH.report(
             diagnostics,
             rule.span,
-            format!("`{pattern}` matches nothing: a path begins with `/` or `*`"),
+            format!("\"{pattern}\" matches nothing: a path begins with \"/\" or \"*\""),
             path_help(pattern),
         );
     } else if looks_like_regex(pattern) {
         lints::REGULAR_EXPRESSION.report(
             diagnostics,
             rule.span,
-            format!("`{pattern}` looks like a regular expression, and robots.txt has none"),
+            format!("\"{pattern}\" looks like a regular expression; robots.txt has none"),
             PATH_HELP,
         );
     } else if holds_several_paths(pattern) {
         lints::SEVERAL_PATHS.report(
             diagnostics,
             rule.span,
-            format!("`{pattern}` is read as one path"),
-            "write a rule for each path, in lines of their own",
+            format!("crawlers read \"{pattern}\" as one path"),
+            "write one rule for each path, each on its own line",
         );
     } else if is_open_ended(rule, opened) {
         lints::OPEN_ENDED_PATH.report(
             diagnostics,
             rule.span,
-            format!("`{pattern}` closes all that begins with it, such as `{pattern}-2`"),
+            format!("\"{pattern}\" also closes longer paths, such as \"{pattern}-2\""),
             format!(
-                "nothing is to be done if that is meant; write `{pattern}/` for the folder alone, `{pattern}$` for the page"
+                "if that is meant, nothing needs to be done. Write \"{pattern}/\" for the folder \
+                 alone, \"{pattern}$\" for the page alone"
             ),
         );
     }
@@ -160,11 +162,11 @@ fn path_help(pattern: &str) -> String {
     match pattern.split_once("://") {
         Some((_, url)) => {
             format!(
-                "write `{}`, in the robots.txt of that host",
+                "write \"{}\" in the robots.txt of that host",
                 url.find('/').map_or("/", |slash| &url[slash..])
             )
         }
-        None => format!("write `/{pattern}` or `*{pattern}`"),
+        None => format!("write \"/{pattern}\" or \"*{pattern}\""),
     }
 }
 
@@ -176,7 +178,7 @@ fn lint_needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
         match first.entry((&rule.pattern, rule.allow)) {
             Entry::Vacant(place) => drop(place.insert(rule)),
             Entry::Occupied(first) => {
-                let found = lints::DUPLICATE_RULE.finding(rule.span, "this rule stands here twice");
+                let found = lints::DUPLICATE_RULE.finding(rule.span, "this rule is written twice");
                 diagnostics.push(found.related(first.get().span, "first here"));
             }
         }
@@ -188,7 +190,7 @@ fn lint_needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                 lints::UNREACHABLE_RULE
                     .finding(
                         rule.span,
-                        "this never decides: the same path is allowed, and Allow wins",
+                        "this rule has no effect: the same path is allowed, and Allow wins",
                     )
                     .related(overruling.span, "allowed here")
                     .help("remove one of the two"),
@@ -229,7 +231,7 @@ fn lint_covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                     || rule.pattern.matches(&other.pattern.to_wildcard_target()))
         });
         if !has_opposite {
-            let found = lints::DUPLICATE_RULE.finding(rule.span, "a wider rule says the same");
+            let found = lints::DUPLICATE_RULE.finding(rule.span, "a wider rule covers this one");
             diagnostics.push(found.related(wider.span, "here"));
         }
     }

@@ -47,13 +47,16 @@ fn lint_disagreements(site: &Site, diagnostics: &mut Diagnostics) {
                 .finding(
                     *span,
                     format!(
-                        "`{other}: {}`, and `{one}: {}`",
+                        "\"{other}: {}\", and \"{one}: {}\"",
                         yes_or_no(*second),
                         yes_or_no(*first)
                     ),
                 )
                 .related(*place, "the opposite is said here")
-                .help("say it once, or the same in both: readers of one do not read the other"),
+                .help(
+                    "say it in one place, or the same in both: readers of one do not read the \
+                       other",
+                ),
         );
     }
 }
@@ -108,11 +111,12 @@ fn lint_license_for_search(site: &Site, registry: &Registry, diagnostics: &mut D
         lints::LICENSE_FOR_SEARCH
             .finding(
                 written.map_or(SourceSpan::default(), |value| value.span),
-                format!("search engines would get {status}, too"),
+                format!("search engines would get {status} as well"),
             )
-            .label("the pages would drop out of search")
+            .label("search engines would drop the pages")
             .help(
-                "ask under `purposes` or `agents`: `purposes: { training: { unlicensed: 401 } }`",
+                "write this under \"purposes\" or \"agents\": \"purposes: { training: { \
+                 unlicensed: 401 } }\"",
             ),
     );
 }
@@ -133,8 +137,8 @@ fn lint_unpublished_signals(site: &Site, diagnostics: &mut Diagnostics) {
         lints::SIGNAL_NOWHERE.report(
             diagnostics,
             span,
-            "under `signals: headers_only` what a group says is written nowhere",
-            "say it for the site, directly under `robots`; or write `signals: all`",
+            "with \"signals: headers_only\" a signal of a group is published nowhere",
+            "set it for the site, directly under \"robots\"; or write \"signals: all\"",
         );
     }
 }
@@ -153,8 +157,8 @@ fn lint_plain_http(site: &Site, diagnostics: &mut Diagnostics) {
         lints::LICENSE_NOT_HTTPS.report(
             diagnostics,
             url.span,
-            "a licence that is not fetched over HTTPS can be exchanged on its way",
-            format!("write `{}`", url.replacen("http://", "https://", 1)),
+            "without HTTPS, an attacker can replace this licence on its way",
+            format!("write \"{}\"", url.replacen("http://", "https://", 1)),
         );
     }
 }
@@ -171,8 +175,10 @@ fn lint_missing_licenses(site: &Site, diagnostics: &mut Diagnostics) {
         lints::LICENSE_OF_NOBODY.report(
             diagnostics,
             demand.span,
-            "neither the policy nor the origin's robots.txt names a licence: no crawler is asked for one",
-            "write one for the site (`robots: { license: ... }`) or in its group (`groups: [{ agents: ..., license: ... }]`)",
+            "no crawler is asked for a licence: neither the policy nor the origin's robots.txt \
+             names one",
+            "add a licence for the site (\"robots: { license: ... }\") or for a group (\"groups: \
+             [{ agents: ..., license: ... }]\")",
         );
     }
 }

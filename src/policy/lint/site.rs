@@ -39,10 +39,10 @@ fn lint_dropped_allows(site: &Site, diagnostics: &mut Diagnostics) {
         let allow = dropped.allow.as_str();
         let line = dropped.line;
         let message =
-            format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
+            format!("\"Allow: {allow}\", line {line} of the origin's robots.txt, is left out");
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.finding(dropped.disallow, message);
-        found.push(finding.label("it could defeat this rule").help(format!(
-            "what is to stay open belongs into the policy: `allow: [{allow:?}]`"
+        found.push(finding.label("it could override this rule").help(format!(
+            "if this is to stay open, write it in the policy: \"allow: ['{allow}']\""
         )));
     }
     super::add_limited(found, diagnostics);
@@ -113,20 +113,20 @@ fn lint_site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diag
         } else {
             lints::SITE_PARTLY_CLOSED
         };
-        let mut help = "if that is meant, write `acknowledge: [site_disallowed]`".to_owned();
+        let mut help = "if that is meant, write \"acknowledge: [site_disallowed]\"".to_owned();
         if let (RuleSource::Origin(line), Some(origin)) = (source, &site.origin) {
             let message = format!(
                 "the origin's own file keeps {engine} off {what}: {}",
                 origin.line_location(*line)
             );
-            help += "; or `robots: { origin: replace }`";
+            help += "; or \"robots: { origin: replace }\"";
             lint.report(diagnostics, None, message, help);
             continue;
         }
         let mut finding = lint.finding(source.span(), format!("this keeps {engine} off {what}"));
         if is_refused {
-            finding = finding.label("the site will drop out of search");
-            help += "; for a test site, `environment: staging`";
+            finding = finding.label("search engines will drop the site");
+            help += "; for a test site write \"environment: staging\"";
         }
         diagnostics.push(finding.help(help));
     }
@@ -166,15 +166,18 @@ fn lint_site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
             .map(|path| path.span),
     };
     let message = if lines.tags.effective(engine).forbids_indexing() {
-        "this says noindex on the front page of a production site"
+        "this says noindex for the front page of a production site"
     } else {
-        "this date has passed, and the front page of a production site is not to be found after it"
+        "this date has passed, so search engines drop the front page of a production site"
     };
     diagnostics.push(
         lints::SITE_NOINDEX
             .finding(span.unwrap_or_default(), message)
-            .label("the site will drop out of search")
-            .help("if that is meant, write `acknowledge: [site_noindex]`; to mean fewer pages, add `paths` or `types`"),
+            .label("search engines will drop the site")
+            .help(
+                "if that is meant, write \"acknowledge: [site_noindex]\". For fewer pages add \
+                 \"paths\" or \"types\"",
+            ),
     );
 }
 
@@ -189,8 +192,8 @@ fn lint_pauses(site: &Site, diagnostics: &mut Diagnostics) {
             lints::PAST_PAUSE.report(
                 diagnostics,
                 pause.span,
-                format!("this pause ended {end}: it pauses nothing"),
-                "remove it, or write the time that is meant",
+                format!("this pause ended {end}, so it has no effect"),
+                "remove it, or correct the time",
             );
         }
         if is_acknowledged(site, Acknowledgement::LongPause) {
@@ -200,8 +203,10 @@ fn lint_pauses(site: &Site, diagnostics: &mut Diagnostics) {
             lints::PAUSE_WITHOUT_FROM.report(
                 diagnostics,
                 pause.span,
-                "without `from` this pause ends 36 hours after it came into force, if not before",
-                "write `from`, so that its length can be checked; or `acknowledge: [long_pause]`",
+                "without \"from\" this pause ends at most 36 hours after the policy comes into \
+                 force",
+                "write \"from\", so that crawlgate can check the length; or \"acknowledge: \
+                 [long_pause]\"",
             );
         }
         if from
@@ -211,8 +216,8 @@ fn lint_pauses(site: &Site, diagnostics: &mut Diagnostics) {
             diagnostics.push(
                 lints::LONG_PAUSE
                     .finding(pause.span, "this pause is longer than 36 hours")
-                    .label("search engines drop URLs that stay 503 for two days")
-                    .help("if that is meant, write `acknowledge: [long_pause]`"),
+                    .label("search engines drop URLs that answer 503 for two days")
+                    .help("if that is meant, write \"acknowledge: [long_pause]\""),
             );
         }
     }
@@ -232,8 +237,9 @@ fn lint_permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Dia
         lints::PERMANENT_ERROR.report(
             diagnostics,
             None,
-            format!("search crawlers get {status} for good on disallowed paths"),
-            "they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good",
+            format!("on disallowed paths search crawlers get {status} permanently"),
+            "they slow down for the whole host and drop its URLs after two days. For a permanent \
+             answer use 403 or 404",
         );
     }
 }
@@ -251,14 +257,17 @@ fn lint_markers(site: &Site, diagnostics: &mut Diagnostics) {
         .flat_map(|described| &described.user_agent);
     for marker in markers.filter(|marker| is_visitor_word(marker.as_bytes())) {
         let message = format!(
-            "`{}` stands in the user agents of people's browsers or apps",
+            "\"{}\" is part of the user agents of browsers or apps",
             marker.value
         );
         diagnostics.push(
-            lints::BLOCKS_PEOPLE.finding(marker.span, message).label("people would be taken for a crawler").help(
-                "write what stands in the user agent of this crawler only; to block an app, write \
-                 `acknowledge: [blocks_people]`",
-            ),
+            lints::BLOCKS_PEOPLE
+                .finding(marker.span, message)
+                .label("crawlgate would take visitors for a crawler")
+                .help(
+                    "write a text that only this crawler has in its user agent. To block an app, \
+                 write \"acknowledge: [blocks_people]\"",
+                ),
         );
     }
 }
@@ -288,15 +297,17 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
                 diagnostics,
                 agent.span,
                 format!(
-                    "`{}` signs its requests and sends the user agent of a browser: they count as a person's",
+                    "\"{}\" signs its requests and sends the user agent of a browser: they count \
+                     as a visitor's",
                     agent.value
                 ),
-                "nothing is to be done; the rule binds the agent only if it reads robots.txt",
+                "nothing needs to be done; the agent obeys the rule only if it reads robots.txt",
             );
         }
         if agents::is_in_browser_agents(agent, registry) {
-            let help = "nothing is to be done if a crawler has this token; to block the app, describe it in `crawlers` \
-                        with a `user_agent`, and write `acknowledge: [blocks_people]`";
+            let help = "if a crawler has this token, nothing needs to be done. To block the app, \
+                        describe it in \"crawlers\" with a \"user_agent\", and write \
+                        \"acknowledge: [blocks_people]\"";
             agents::report_unmatched_token(agent, agent.span, help, diagnostics);
         }
     }
@@ -306,7 +317,7 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
         .filter(|described| described.user_agent.is_empty());
     for token in alone.map(|described| &described.token) {
         if agents::is_in_browser_agents(token, registry) {
-            let help = "write `user_agent`: what stands in the user agent of this crawler only";
+            let help = "write \"user_agent\": a text that only this crawler has in its user agent";
             agents::report_unmatched_token(token, token.span, help, diagnostics);
         }
     }
@@ -324,9 +335,15 @@ fn lint_wide_networks(site: &Site, diagnostics: &mut Diagnostics) {
         if let Some(network) = wide {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
-                    .finding(described.token.span, format!("`{network}` holds half of all addresses in use, or more"))
-                    .label("every client of this name is verified")
-                    .help("write the networks that its operator publishes; leave `networks` out if there are none"),
+                    .finding(
+                        described.token.span,
+                        format!("\"{network}\" contains at least half of all addresses in use"),
+                    )
+                    .label("every client that uses this name would be verified")
+                    .help(
+                        "write the networks that the operator publishes; omit \"networks\" if \
+                         there are none",
+                    ),
             );
         }
     }
@@ -344,19 +361,25 @@ fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagn
         if !is_of_policy_only || is_said {
             continue;
         }
-        let message = format!("no known crawler is called `{name}`");
+        let message = format!("no known crawler is called \"{name}\"");
         match agents::nearest_misspelling(name, registry) {
-            Some(near) => lints::UNKNOWN_CRAWLER.with_severity(Severity::Warning).report(
-                diagnostics,
-                agent.span,
-                message,
-                format!("did you mean `{near}`? It is looked for in user agents as it is written"),
-            ),
+            Some(near) => lints::UNKNOWN_CRAWLER
+                .with_severity(Severity::Warning)
+                .report(
+                    diagnostics,
+                    agent.span,
+                    message,
+                    format!(
+                        "did you mean \"{near}\"? crawlgate looks for this name in user agents \
+                         exactly as written"
+                    ),
+                ),
             None => lints::UNKNOWN_CRAWLER.report(
                 diagnostics,
                 agent.span,
                 message,
-                "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
+                "crawlgate looks for this name in user agents exactly as written; \"crawlgate \
+                 crawlers\" lists the known names",
             ),
         }
     }
@@ -383,9 +406,16 @@ fn lint_unverified_refused(site: &Site, diagnostics: &mut Diagnostics) {
         {
             diagnostics.push(
                 lints::UNVERIFIED_REFUSED
-                    .finding(span, "without `identity` in the settings only those of `crawlers` that have `networks` can be verified")
-                    .label("everybody else is refused, search engines too")
-                    .help("write `unverified: as_claimed`, or list the `networks` of the crawlers that are welcome"),
+                    .finding(
+                        span,
+                        "only crawlers under \"crawlers\" with \"networks\" can be verified, \
+                         because the settings have no \"identity\"",
+                    )
+                    .label("all other crawlers are blocked, search engines too")
+                    .help(
+                        "write \"unverified: as_claimed\", or list the \"networks\" of the \
+                         crawlers that may come",
+                    ),
             );
         }
     }
@@ -436,8 +466,9 @@ pub fn lint_previous(site: &Site, diagnostics: &mut Diagnostics) {
     lints::PREVIOUS_UNDECLARED.report(
         diagnostics,
         None,
-        format!("the origin says that its robots.txt has not changed since {modified}"),
-        "if every host of the site served this file all that time, through every cache, write `robots: { previous: origin }`; \
-         violations are then certain from the first minute. The date alone does not prove it",
+        format!("the origin's robots.txt has not changed since {modified}, says the origin"),
+        "if every host of the site has served this file since then, caches included, write \
+         \"robots: { previous: origin }\". Violations then count from the first minute. The date \
+         alone is no proof",
     );
 }

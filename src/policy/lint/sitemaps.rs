@@ -20,14 +20,14 @@ pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
         else {
             let host = subject.hosts.iter().find(|host| !host.wildcard);
             let finding =
-                lints::SITEMAP_RELATIVE.finding(*span, format!("`{url}` is no absolute URL"));
+                lints::SITEMAP_RELATIVE.finding(*span, format!("\"{url}\" is not an absolute URL"));
             diagnostics.push(finding.help(match host {
                 Some(host) => format!(
-                    "write it whole: `https://{}/{}`",
+                    "write the full URL: \"https://{}/{}\"",
                     host.name,
                     url.trim_start_matches('/')
                 ),
-                None => "write it whole, with `https://` and the host".to_owned(),
+                None => "write the full URL, with \"https://\" and the host".to_owned(),
             }));
             continue;
         };
@@ -41,9 +41,10 @@ pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
             lints::SITEMAP_OTHER_HOST.report(
                 diagnostics,
                 *span,
-                format!("`{host}` is none of the site's hosts"),
-                "serve it from this host, or check that it lists pages of this host: search engines ignore those of other hosts, \
-                 unless their robots.txt names the sitemap, too",
+                format!("\"{host}\" is not one of the site's hosts"),
+                "serve the sitemap from this host, or check that it lists pages of this host. \
+                 Search engines ignore pages of other hosts, unless the robots.txt of those hosts \
+                 names the sitemap, too",
             );
             continue;
         }
@@ -62,7 +63,7 @@ pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
                     .finding(*span, "crawlers may not fetch this sitemap")
                     .related(rule.span, "disallowed here")
                     .help(if subject.hosts.is_empty() {
-                        "allow its path, if it is on the host of this file"
+                        "if it is on the host of this file, allow its path"
                     } else {
                         "allow its path"
                     }),

@@ -34,8 +34,9 @@ fn lint_unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mu
             lints::UNKNOWN_TOKEN.report(
                 diagnostics,
                 place,
-                "no crawler is called `robots`, so none follows this",
-                "in a meta tag that means every crawler: write `\"*\"` here, or `tag` for `tags`",
+                "no crawler is called \"robots\", so no crawler reads this",
+                "in a meta tag \"robots\" means all crawlers: here write \"*\", or use \"tag\" in \
+                 place of \"tags\"",
             );
             continue;
         }
@@ -48,15 +49,16 @@ fn lint_unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mu
             agents::nearest_token(name, registry),
         ) {
             (Some(near), _) => format!(
-                "did you mean the directive `{near}`? What everybody is told stands in `tag`"
+                "did you mean the directive \"{near}\"? A directive for all crawlers goes under \
+                 \"tag\""
             ),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, Some(near)) => format!("did you mean \"{near}\"?"),
             (None, None) => continue,
         };
         lints::UNKNOWN_TOKEN.report(
             diagnostics,
             place,
-            format!("no known crawler is called `{name}`"),
+            format!("no known crawler is called \"{name}\""),
             help,
         );
     }
@@ -85,14 +87,17 @@ fn lint_scope(
         && let Some(text) = texts.first()
     {
         let (only, help) = match bot.directive_source {
-            DirectiveSource::Meta => ("meta tags in HTML", "the page itself has to say it"),
-            DirectiveSource::RobotsTxt => ("robots.txt", "write a group for it under `robots`"),
+            DirectiveSource::Meta => ("meta tags in HTML", "put it into the page itself"),
+            DirectiveSource::RobotsTxt => (
+                "robots.txt",
+                "write a group for this crawler under \"robots\"",
+            ),
         };
         lints::HEADER_UNREAD.report(
             diagnostics,
             text.span,
             format!(
-                "of `{name}` {} documents {only} only, not this header",
+                "{} documents only {only} for \"{name}\", not this header",
                 bot.operator
             ),
             format!("{help} ({}, {})", bot.source_url, bot.as_of),
@@ -111,15 +116,15 @@ fn lint_directive(
         Directive::Custom(word) => lints::CUSTOM_DIRECTIVE.report(
             diagnostics,
             place,
-            format!("`{word}` is sent as it is; no search engine documents it"),
-            "a crawler that does not know it passes over it",
+            format!("\"{word}\" is sent as written; no search engine documents it"),
+            "a crawler that does not know it ignores it",
         ),
         Directive::UnavailableAfter(moment) if *moment <= now => lints::UNAVAILABLE_AFTER_PAST
             .report(
                 diagnostics,
                 place,
-                format!("{moment} has passed: these pages are not to be found any more"),
-                "write noindex, which every search engine knows, or a later date",
+                format!("{moment} has passed: search engines drop these pages"),
+                "write noindex, which all search engines know, or a later date",
             ),
         _ => {}
     }

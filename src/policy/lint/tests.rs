@@ -390,17 +390,45 @@ fn every_lint_has_a_test_case() {
         .map(|(id, ..)| *id)
         .chain(here)
         .collect();
-    let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
+    let lints: BTreeSet<&str> = LINTS.into_iter().flatten().map(|lint| lint.id).collect();
     assert_eq!(cases, lints);
+}
+
+#[test]
+fn every_example_of_a_lint_shows_it() {
+    for lint in LINTS.into_iter().flatten() {
+        let explanation = lint.explanation();
+        let blocks = |language: &str| -> Vec<String> {
+            let fence = format!("```{language}\n");
+            let blocks = explanation.split(&fence).skip(1);
+            blocks
+                .map(|rest| rest.split("```").next().unwrap_or_default().to_owned())
+                .collect()
+        };
+        for text in blocks("text") {
+            let found = lint_text(text.as_bytes(), None);
+            assert!(
+                found.iter().any(|(id, _)| *id == lint.id),
+                "{text}{found:?}"
+            );
+        }
+        for text in blocks("yaml") {
+            let found = lint_policy(&text);
+            assert!(
+                found.iter().any(|(id, _)| *id == lint.id),
+                "{text}{found:?}"
+            );
+        }
+    }
 }
 
 #[test]
 fn help_for_a_path_without_slash_is_valid() {
     for (written, help) in [
-        ("private", &["`/private`", "`*private`"][..]),
-        ("https://a.example/b", &["`/b`"]),
+        ("private", &["\"/private\"", "\"*private\""][..]),
+        ("https://a.example/b", &["\"/b\""]),
         // No path to write instead, but the signs that there are.
-        ("^/x", &["`*`", "`$`"]),
+        ("^/x", &["\"*\"", "\"$\""]),
     ] {
         let text = format!("User-agent: *\nDisallow: {written}\n");
         let found = lint_file(
@@ -555,7 +583,7 @@ fn retired_directive_is_suggested_as_header() {
             .expect("a finding");
         let help = item.help.as_deref().unwrap_or_default();
         assert!(
-            help.contains(&format!("`X-Robots-Tag: {}`", key.to_ascii_lowercase())),
+            help.contains(&format!("\"X-Robots-Tag: {}\"", key.to_ascii_lowercase())),
             "{help}"
         );
     }
@@ -601,7 +629,7 @@ fn product_name_gets_suggested_tokens() {
             .find(|item| item.id == "not-a-token")
             .expect(written);
         let help = item.help.as_deref().unwrap_or_default();
-        let told: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+        let told: Vec<&str> = help.split('"').skip(1).step_by(2).collect();
         assert_eq!(told, meant, "{written}: {help}");
     }
     assert!(

@@ -25,7 +25,7 @@ use crate::upkeep::store_everything;
 use sd_notify::NotifyState;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Acquire};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -39,25 +39,25 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 pub enum UpgradeRefusal {
     /// No service manager would follow the next process.
     #[error(
-        "no service manager follows the next process (there is no NOTIFY_SOCKET); crawlgate goes on. Replace the container \
-         instead, or give --unsupervised if nothing waits for process {}",
+        "no service manager knows the next process (NOTIFY_SOCKET is not set), so nothing was upgraded. In a \
+         container, replace the container. If nothing waits for process {}, add --unsupervised",
         std::process::id()
     )]
     Unsupervised,
     /// Another upgrade is going on.
-    #[error("an upgrade is going on; crawlgate goes on with it")]
+    #[error("another upgrade is running; wait until it ends")]
     Busy,
     /// The previous process has not ended.
     #[error(
-        "the process before still answers requests, at most `upgrade.drain` long; crawlgate goes on. Try again later, or \
-         give --now to end it"
+        "the process of the last upgrade still answers requests, for at most the time of upgrade.drain. Try again \
+         later, or end it with --now"
     )]
     Draining,
     /// Facts would be lost.
-    #[error("the state directory cannot be written: {0}; crawlgate goes on. Mend that first")]
+    #[error("cannot write the state directory: {0}. Nothing was upgraded. Fix that first")]
     State(StoreHealth),
     /// A step failed.
-    #[error("{0}\ncrawlgate goes on as before")]
+    #[error("{0}\nNothing was upgraded: crawlgate goes on as before")]
     Failed(#[from] UpgradeError),
 }
 
@@ -98,7 +98,7 @@ impl FactSubscriber for FactRelay {
 }
 
 impl Upgrades {
-    /// Prepares for upgrades, which begin after [`Upgrades::serve_control`]. `control` is the control
+    /// Prepares for upgrades, which begin when the control socket is served. `control` is the control
     /// socket, if this process has it already.
     pub fn new(
         services: Arc<Services>,
@@ -108,7 +108,7 @@ impl Upgrades {
         is_replaceable: bool,
     ) -> Result<Arc<Upgrades>, ServerError> {
         let program = StartedProgram::current()
-            .map_err(ServerError::from_io("cannot say which program runs"))?;
+            .map_err(ServerError::from_io("cannot find out which program runs"))?;
         Ok(Arc::new(Upgrades {
             program,
             control: ControlEndpoint::new(services.settings.control.clone(), control),
@@ -125,13 +125,7 @@ impl Upgrades {
         }))
     }
 
-    /// Serves the control socket, if this process has it. Then an operator may start an upgrade
-    /// (`crawlgate upgrade`).
-    pub fn serve_control(self: &Arc<Upgrades>) -> Result<(), ServerError> {
-        self.control.serve(self.commands())
-    }
-
-    fn commands(self: &Arc<Upgrades>) -> ControlCommands {
+    pub fn commands(self: &Arc<Upgrades>) -> ControlCommands {
         let upgrades = self.clone();
         let upgrade: UpgradeHandler = Box::new(move |request| Ok(upgrades.upgrade(request)?));
         ControlCommands {
@@ -185,7 +179,7 @@ impl Upgrades {
         match &*lock(&self.predecessor) {
             Some(channel) => {
                 if let Err(error) = channel.send(&SuccessorMessage::Serving, &[]) {
-                    tracing::warn!(%error, "the process before cannot be told that this one serves");
+                    tracing::warn!(%error, "cannot tell the old process that this one serves");
                 }
             }
             None => notify_ready(),
@@ -194,7 +188,7 @@ impl Upgrades {
 
     /// Whether no other process accepts connections.
     pub fn is_alone(&self) -> bool {
-        !self.shares_listeners.load(Ordering::Acquire)
+        !self.shares_listeners.load(Acquire)
     }
 
     /// Step 4, when the next process serves: leaves it the state, the control socket and the
@@ -211,7 +205,7 @@ impl Upgrades {
         let next = self.next.get_or_init(|| next);
         self.stop.stop_after_upgrade();
         if let Err(error) = next.announce_leaving() {
-            tracing::warn!(%error, "upgrade: the next process serves, and does not say that commands reach it");
+            tracing::warn!(%error, "upgrade: the new process serves, but did not say whether commands reach it");
         }
         let Ok(channel) = next.channel.try_clone() else {
             return;
@@ -219,7 +213,8 @@ impl Upgrades {
         let upgrades = self.clone();
         let started = spawn("next-process", move || upgrades.handle_messages(&channel));
         if let Err(error) = started {
-            tracing::warn!(%error, "upgrade: the next process is not heard; it cannot end this one before `upgrade.drain`");
+            tracing::warn!(%error, "upgrade: the new process does not answer; it cannot end this one before \
+                upgrade.drain is over");
         }
     }
 
@@ -252,7 +247,7 @@ impl Upgrades {
             .channel
             .send(&PredecessorMessage::Farewell { cut_off }, &[])
         {
-            tracing::warn!(%error, "upgrade: the next process is gone");
+            tracing::warn!(%error, "upgrade: the new process is gone");
         }
         true
     }
@@ -332,37 +327,41 @@ impl Upgrades {
     /// thread reports served copies of robots.txt to the next process. After an error everything
     /// stays open.
     fn hand_over_state(&self, next: ProcessChannel) -> io::Result<HandedOverState> {
+        let Services {
+            instance,
+            store,
+            evidence,
+            peers,
+            acme,
+            upstreams,
+            ..
+        } = &*self.services;
         let (sender, received) = channel();
         let relay = spawn("relay", move || {
             for fact in received {
                 if let Err(error) = next.send(&PredecessorMessage::FactRecorded { fact }, &[]) {
-                    return tracing::debug!(%error, "the next process cannot be told what happens");
+                    return tracing::debug!(%error, "cannot tell the new process what happens");
                 }
             }
         })?;
         *lock(&self.relay) = Some(relay);
         // The ledger no longer notifies the relay once that has ended.
-        self.services
-            .instance
-            .ledger
-            .hand_over(Arc::new(FactRelay(sender)));
-        store_everything(&self.services.instance, &self.services.store);
+        instance.ledger.hand_over(Arc::new(FactRelay(sender)));
+        store_everything(instance, store);
         // The next process continues as this instance in the exchange.
-        if let Some(peers) = &self.services.peers {
+        if let Some(peers) = peers {
             peers.exchange.stop();
         }
-        self.services.evidence.hand_over();
-        let state = self.services.store.hand_over().map_err(io::Error::other)?;
+        evidence.hand_over();
+        let state = store.hand_over().map_err(io::Error::other)?;
         let control = self.control.socket();
         let control = control.map(|control| control.share_lock()).transpose()?;
-        let monotonic = self.services.instance.clock.moment().monotonic;
+        let monotonic = instance.clock.moment().monotonic;
         let memory = PassedMemory {
             monotonic: monotonic.as_millis() as u64,
-            behaviours: Some(self.services.instance.behaviours.export(monotonic)),
-            servers: self.services.upstreams.passed_servers(),
-            challenges: self
-                .services
-                .acme
+            behaviours: Some(instance.behaviours.export(monotonic)),
+            servers: upstreams.passed_servers(),
+            challenges: acme
                 .as_ref()
                 .and_then(|acme| serde_json::to_value(acme.hand_over()).ok())
                 .unwrap_or_default(),
@@ -378,29 +377,37 @@ impl Upgrades {
     /// it may have answered requests (`may_have_served`), what was published and served before
     /// counts as unknown.
     fn take_state_back(&self, may_have_served: bool) {
-        self.services.instance.ledger.reclaim();
+        let Services {
+            instance,
+            store,
+            evidence,
+            peers,
+            acme,
+            ..
+        } = &*self.services;
+        instance.ledger.reclaim();
         self.end_relay();
-        if let Some(acme) = &self.services.acme {
+        if let Some(acme) = acme {
             acme.resume();
         }
-        if let Err(error) = self.services.store.reclaim() {
+        if let Err(error) = store.reclaim() {
             tracing::error!(
-                "{error}; facts wait in memory, and the next start will treat this run as crashed"
+                "{error}; crawlgate keeps new data in memory, and the next start will treat this run as crashed"
             );
         }
-        self.services.evidence.reopen();
-        let peers = self.services.peers.as_ref();
+        evidence.reopen();
+        let peers = peers.as_ref();
         if let Some(Err(error)) = peers.map(|peers| peers.exchange.resume()) {
             tracing::error!(
-                "{error}; crawlgate exchanges nothing with other instances. Start it again"
+                "{error}; crawlgate exchanges nothing with other instances. Restart it"
             );
         }
         if may_have_served {
             // What it has published and served is in no table of this process.
-            self.services.store.mark_incomplete();
-            let now = self.services.instance.clock.moment().now;
-            self.services.instance.sites.record_observation_gap(now);
-            self.services.instance.ledger.restart_observations(now);
+            store.mark_incomplete();
+            let now = instance.clock.moment().now;
+            instance.sites.record_observation_gap(now);
+            instance.ledger.restart_observations(now);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::threads::spawn;
 use crate::upgrade::{Predecessor, Successor, SuccessorMessage};
 use crate::upkeep::Instance;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::Ordering::Release;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 impl Upgrades {
     /// Makes sure that the previous process has ended. With `may_end_it`, asks it to end and waits
     /// at most `END_TIMEOUT`. Refuses if it still runs.
-    pub(super) fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
+    pub fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
         let predecessor = lock(&self.predecessor);
         let Some(channel) = &*predecessor else {
             return Ok(());
@@ -63,16 +63,15 @@ impl Upgrades {
         let predecessor = successor.wait_to_serve()?;
         self.services.store.commit_take_over()?;
         let channel = predecessor.channel.try_clone();
-        let channel =
-            channel.map_err(ServerError::from_io("cannot speak with the process before"))?;
+        let channel = channel.map_err(ServerError::from_io("cannot talk to the old process"))?;
         *lock(&self.predecessor) = Some(channel);
-        self.shares_listeners.store(true, Ordering::Release);
+        self.shares_listeners.store(true, Release);
         let upgrades = self.clone();
         let started = spawn("predecessor", move || {
             upgrades.follow_to_end(predecessor, control_lock);
         });
         started.map(drop).map_err(ServerError::from_io(
-            "cannot start the thread for the process before",
+            "cannot start the thread for the old process",
         ))
     }
 
@@ -94,7 +93,7 @@ impl Upgrades {
         } = &*self.services.instance;
         let cut_off = predecessor.follow(
             || {
-                self.shares_listeners.store(false, Ordering::Release);
+                self.shares_listeners.store(false, Release);
                 notify_ready();
                 self.control.take_over(control_lock, self.commands());
                 if let Some(channel) = &*lock(&self.predecessor) {
@@ -117,18 +116,18 @@ impl Upgrades {
             Some(0) => {
                 tracing::info!(
                     predecessor = "answered",
-                    "upgrade: the process before has answered its last request"
+                    "upgrade: the old process has answered its last request"
                 )
             }
             Some(connections) => tracing::info!(
                 predecessor = "cut_off",
                 connections,
-                "upgrade: the process before has cut off its last connections"
+                "upgrade: the old process has closed its last connections, with requests on them"
             ),
             None => tracing::warn!(
                 predecessor = "lost",
-                "upgrade: the process before ended without a farewell; every crawler counts as served what was \
-                 published meanwhile"
+                "upgrade: the old process ended without notice; crawlgate assumes that every crawler was served what \
+                 was published meanwhile"
             ),
         }
         *lock(&self.predecessor) = None;

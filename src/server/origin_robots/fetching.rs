@@ -21,15 +21,15 @@ const START_LIMIT: Duration = Duration::from_secs(2);
 
 /// One fetch of a robots.txt.
 pub struct FetchJob {
-    pub(super) site: String,
-    pub(super) target: Option<OriginTarget>,
+    pub site: String,
+    pub target: Option<OriginTarget>,
     /// Whether the settings have an origin. A decision service may have none; then the policy is
     /// served alone.
-    pub(super) has_origins: bool,
-    pub(super) etag: Option<String>,
-    pub(super) last_modified: Option<String>,
+    pub has_origins: bool,
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
     /// The policy in force when the fetch begins.
-    pub(super) policy: Arc<Policy>,
+    pub policy: Arc<Policy>,
 }
 
 impl FetchJob {
@@ -40,10 +40,10 @@ impl FetchJob {
             None if !self.has_origins => FetchResult::NoFile {
                 url: "/robots.txt".into(),
                 reason:
-                    "the decision service has no origin: name it with --origin, or write `robots: { origin: replace }`"
+                    "the decision service has no origin. Name it with --origin, or write \"robots: { origin: replace }\""
                         .into(),
             },
-            None => FetchResult::Unreachable("no origin of the settings is for this site".into()),
+            None => FetchResult::Unreachable("no origin in the settings serves this site".into()),
             Some(target) => fetch_from_origin(&RobotsRequest {
                 target,
                 etag: self.etag.as_deref(),

@@ -10,8 +10,8 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 
 /// The remedy for a default site: crawlgate does not know which host name the origin expects.
-const REMEDY: &str = "is the site another host's? Name `hosts` in a policy, or with the origin in crawlgate.yaml, and crawlgate \
-                      asks for that host; or write the rules in a policy";
+const REMEDY: &str = "if the origin expects another host, name it in \"hosts\" of a policy or of the origin in \
+                      crawlgate.yaml; or write the rules in a policy";
 
 /// A followed site.
 pub struct FollowedSite {
@@ -76,7 +76,8 @@ impl FollowedSite {
                 site = name,
                 hosts = %self.hosts.join(", "),
                 %host,
-                "there is no policy: these hosts go by one robots.txt, the one of `host`. If they have different files, write an origin or a policy for each."
+                "without a policy these hosts share one robots.txt, the one of \"host\". If their files differ, write \
+                 an origin or a policy for each"
             );
         }
     }
@@ -123,6 +124,8 @@ impl FollowedSite {
     /// Logs the state of the file, and what crawlgate serves meanwhile. Logs nothing before the
     /// origin was asked.
     pub fn log_state(&self, site: &str, state: OriginCopyState, served: ServedRobots) {
+        use OriginCopyState::*;
+
         let name = state.name();
         let reason = self.problem().unwrap_or_default();
         let meanwhile = match (served, self.is_default_site) {
@@ -136,37 +139,38 @@ impl FollowedSite {
             (ServedRobots::WithoutOrigin, false) => "crawlgate serves the policy alone",
         };
         match state {
-            OriginCopyState::Absent if self.is_default_site => {
+            Absent if self.is_default_site => {
                 tracing::warn!(
                     %site, state = name, %reason,
-                    "the origin has no robots.txt; there is no policy, so crawlgate allows everything"
+                    "the origin has no robots.txt, and there is no policy: crawlgate allows everything"
                 );
             }
-            OriginCopyState::Current | OriginCopyState::Absent => {
-                tracing::info!(%site, state = name, "the origin's robots.txt is known");
+            Current | Absent => {
+                tracing::info!(%site, state = name, "crawlgate has the origin's robots.txt");
             }
             // The origin was not asked yet.
-            OriginCopyState::Awaited | OriginCopyState::Missing if reason.is_empty() => {}
-            OriginCopyState::Kept if self.fetch.is_unasked() => {}
-            OriginCopyState::Kept if self.fetch.believed_at().is_some() => {
+            Awaited | Missing if reason.is_empty() => {}
+            Kept if self.fetch.is_unasked() => {}
+            Kept if self.fetch.believed_at().is_some() => {
                 tracing::warn!(
                     %site, state = name, %reason,
-                    "the origin says that its rules are gone; crawlgate does not believe that yet: {meanwhile}"
+                    "the origin's robots.txt is gone or has no rules; crawlgate does not believe that yet: \
+                     {meanwhile}"
                 );
             }
-            OriginCopyState::Awaited | OriginCopyState::Kept => {
-                tracing::warn!(%site, state = name, %reason, "cannot read the origin's robots.txt: {meanwhile}");
+            Awaited | Kept => {
+                tracing::warn!(%site, state = name, %reason, "the origin's robots.txt could not be fetched: {meanwhile}");
             }
-            OriginCopyState::HeldBack => {
+            HeldBack => {
                 tracing::error!(
                     %site, state = name, %reason,
-                    "crawlgate holds the origin's new robots.txt back: {meanwhile}"
+                    "the origin's new robots.txt has errors and is not used: {meanwhile}"
                 );
             }
-            OriginCopyState::Missing => {
+            Missing => {
                 tracing::error!(
                     %site, state = name, %reason,
-                    "cannot read the origin's robots.txt, and there is no copy of it: {meanwhile}"
+                    "the origin's robots.txt could not be fetched, and there is no copy of it: {meanwhile}"
                 );
             }
         }

@@ -15,8 +15,9 @@ use super::PeriodLength;
 use crate::record::{DayPaths, PathOwner, RecordRow, RequestCounts};
 use crate::sketch::CountedKey;
 use crate::time::Timestamp;
-use crate::verdict::{IdentityOutcome, IdentityStatus};
+use crate::verdict::IdentityStatus;
 use std::collections::BTreeMap;
+use strum::VariantArray;
 
 /// The most rows of counts that wait.
 const MAX_COUNTS: usize = 200_000;
@@ -28,22 +29,30 @@ const MAX_NAMES: usize = 5_000;
 /// The most crawlers whose paths wait, each with at most 256 paths.
 const MAX_PATH_OWNERS: usize = 1_000;
 
+/// A number of each day and two names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
+pub enum DailyCount {
+    /// Requests by crawler and [`IdentityOutcome`](crate::verdict::IdentityOutcome): what was proven
+    /// of its name.
+    Identity,
+    /// Requests of unknown bots by what they call themselves. The second name is empty.
+    Unlisted,
+    /// Visits by site and service.
+    Visits,
+}
+
 /// Additions to the history that wait to be written. What does not fit is dropped, because nothing
 /// depends on the history.
 #[derive(Debug, Default)]
 pub struct HistoryBatch {
     /// By the beginning of the hour, site, crawler and identity.
-    pub(super) counts: BTreeMap<(Timestamp, String, String, Option<IdentityStatus>), RequestCounts>,
-    /// By the beginning of the day, crawler and outcome.
-    pub(super) identity: BTreeMap<(Timestamp, String, IdentityOutcome), u64>,
-    /// By the beginning of the day and what the bot calls itself.
-    pub(super) unlisted: BTreeMap<(Timestamp, String), u64>,
-    /// By the beginning of the day, site and service.
-    pub(super) visits: BTreeMap<(Timestamp, String, String), u64>,
+    pub counts: BTreeMap<(Timestamp, String, String, Option<IdentityStatus>), RequestCounts>,
+    /// By [`DailyCount`], and by the beginning of the day and the names.
+    pub daily: [BTreeMap<(Timestamp, [String; 2]), u64>; DailyCount::VARIANTS.len()],
     /// By the beginning of the day and the crawler. They replace what is stored.
-    pub(super) paths: BTreeMap<(Timestamp, PathOwner), Vec<CountedKey>>,
+    pub paths: BTreeMap<(Timestamp, PathOwner), Vec<CountedKey>>,
     /// With the fields of [`SAMPLE_FIELDS`](crate::record::SAMPLE_FIELDS).
-    pub(super) samples: Vec<RecordRow>,
+    pub samples: Vec<RecordRow>,
 }
 
 /// Returns the value of a key, created if it is new. `None` if the key is new and the map is full.
@@ -78,37 +87,16 @@ impl HistoryBatch {
         }
     }
 
-    /// Adds requests of a crawler with an outcome of identification (what was proven of its name),
-    /// in the day that `now` is in. Dropped if they need a new row and `MAX_COUNTS` rows wait.
-    pub fn add_identity(
-        &mut self,
-        now: Timestamp,
-        crawler: &str,
-        outcome: IdentityOutcome,
-        requests: u64,
-    ) {
-        let key = (PeriodLength::Day.start_of(now), crawler.to_owned(), outcome);
-        if let Some(known) = bounded_entry(&mut self.identity, MAX_COUNTS, key) {
-            *known += requests;
-        }
-    }
-
-    /// Adds requests of unknown bots that call themselves `name`, in the day that `now` is in.
-    /// Dropped if they need a new row and `MAX_NAMES` rows wait.
-    pub fn add_unlisted(&mut self, now: Timestamp, name: &str, requests: u64) {
-        let key = (PeriodLength::Day.start_of(now), name.to_owned());
-        if let Some(known) = bounded_entry(&mut self.unlisted, MAX_NAMES, key) {
-            *known += requests;
-        }
-    }
-
-    /// Adds visits from a service to a site, in the day that `now` is in. Dropped if they need a new
-    /// row and `MAX_COUNTS` rows wait.
-    pub fn add_visits(&mut self, now: Timestamp, site: &str, service: &str, visits: u64) {
-        let day = PeriodLength::Day.start_of(now);
-        let key = (day, site.to_owned(), service.to_owned());
-        if let Some(known) = bounded_entry(&mut self.visits, MAX_COUNTS, key) {
-            *known += visits;
+    /// Adds to a number of the day that `now` is in. Dropped if it needs a new row and too many rows
+    /// wait.
+    pub fn add_daily(&mut self, count: DailyCount, now: Timestamp, names: [&str; 2], number: u64) {
+        let key = (PeriodLength::Day.start_of(now), names.map(str::to_owned));
+        let max = match count {
+            DailyCount::Unlisted => MAX_NAMES,
+            DailyCount::Identity | DailyCount::Visits => MAX_COUNTS,
+        };
+        if let Some(known) = bounded_entry(&mut self.daily[count as usize], max, key) {
+            *known += number;
         }
     }
 
@@ -132,14 +120,10 @@ impl HistoryBatch {
         for ((hour, site, crawler, identity), counts) in other.counts {
             self.add_requests(hour, &site, &crawler, identity, &counts);
         }
-        for ((day, crawler, outcome), count) in other.identity {
-            self.add_identity(day, &crawler, outcome, count);
-        }
-        for ((day, name), count) in other.unlisted {
-            self.add_unlisted(day, &name, count);
-        }
-        for ((day, site, service), visits) in other.visits {
-            self.add_visits(day, &site, &service, visits);
+        for (count, theirs) in DailyCount::VARIANTS.iter().zip(other.daily) {
+            for ((day, [first, second]), number) in theirs {
+                self.add_daily(*count, day, [&first, &second], number);
+            }
         }
         for ((day, owner), paths) in other.paths {
             self.set_paths(DayPaths { day, owner, paths });
@@ -152,9 +136,7 @@ impl HistoryBatch {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
-            && self.identity.is_empty()
-            && self.unlisted.is_empty()
-            && self.visits.is_empty()
+            && self.daily.iter().all(BTreeMap::is_empty)
             && self.paths.is_empty()
             && self.samples.is_empty()
     }

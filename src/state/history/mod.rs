@@ -20,7 +20,7 @@ mod traffic;
 #[cfg(feature = "state")]
 mod traffic_reader;
 
-pub use batch::HistoryBatch;
+pub use batch::{DailyCount, HistoryBatch};
 pub use peer_counts::PeerCounts;
 #[cfg(feature = "state")]
 pub(super) use {
@@ -34,6 +34,7 @@ pub use {
 };
 
 use crate::time::Timestamp;
+use PeriodLength::{Day, Hour, Week};
 
 /// Seconds of an hour.
 pub const HOUR: i64 = 3_600;
@@ -75,31 +76,31 @@ pub enum PeriodLength {
 
 impl PeriodLength {
     /// Every length.
-    pub const ALL: [PeriodLength; 3] = [PeriodLength::Hour, PeriodLength::Day, PeriodLength::Week];
+    pub const ALL: [PeriodLength; 3] = [Hour, Day, Week];
     /// 1970-01-05, in seconds since 1970-01-01.
     const FIRST_MONDAY: i64 = 4 * DAY;
 
     /// How many seconds periods of this length are kept.
     pub fn retention_seconds(self) -> i64 {
         match self {
-            PeriodLength::Hour => 7 * DAY,
-            PeriodLength::Day => 130 * DAY,
-            PeriodLength::Week => 400 * DAY,
+            Hour => 7 * DAY,
+            Day => 130 * DAY,
+            Week => 400 * DAY,
         }
     }
 
     /// In seconds.
     pub fn seconds(self) -> i64 {
         match self {
-            PeriodLength::Hour => HOUR,
-            PeriodLength::Day => DAY,
-            PeriodLength::Week => 7 * DAY,
+            Hour => HOUR,
+            Day => DAY,
+            Week => 7 * DAY,
         }
     }
 
     /// The beginning, in UTC, of the period that has `moment`. Weeks begin on Monday.
     pub fn start_of(self, moment: Timestamp) -> Timestamp {
-        let first = if self == PeriodLength::Week {
+        let first = if self == Week {
             PeriodLength::FIRST_MONDAY
         } else {
             0

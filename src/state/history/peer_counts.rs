@@ -22,11 +22,11 @@ pub struct PeriodCounts {
     /// When the counts were read, in seconds since 1970.
     pub at: i64,
     /// An empty site stands for several.
-    pub(super) rows: Vec<PeriodCountsRow>,
+    pub rows: Vec<PeriodCountsRow>,
     /// The visits of the whole days that the period has: an hour has those of its day until then.
     /// An empty site stands for several.
     #[serde(default)]
-    pub(super) visits: Vec<VisitsRow>,
+    pub visits: Vec<VisitsRow>,
 }
 
 /// The counts of a peer in one period.
@@ -44,7 +44,7 @@ impl PeriodCounts {
     /// Keeps the `MAX_PEER_ROWS` rows with the most requests, and those with the most visits. The
     /// others are added up for each crawler and identity, and for each service, with an empty site.
     /// `at` is when they were read.
-    pub(super) fn from_rows(
+    pub fn from_rows(
         mut rows: Vec<PeriodCountsRow>,
         mut visits: Vec<VisitsRow>,
         at: Timestamp,

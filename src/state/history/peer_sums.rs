@@ -2,12 +2,12 @@
 //! returns the counts of this instance for its peers (the other instances), and
 //! [`HistoryReader::with_peers`] adds those of the peers to its own.
 
-use super::PeriodLength;
 use super::peer_counts::{PeerCounts, PeriodCounts, PeriodCountsRow, VisitsRow};
 use super::read::{HistoryError, HistoryMemory, HistoryReader, read_counts, read_identity};
 use super::sql::query_rows;
 use super::tables::{add_to_row, add_with_sums, count_columns, counts_table, prepare_add};
-use super::traffic::add_visits;
+use super::traffic::add_daily;
+use super::{DailyCount, PeriodLength};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -24,22 +24,14 @@ impl HistoryReader {
         start: Timestamp,
         now: Timestamp,
     ) -> Result<PeriodCounts, HistoryError> {
-        let counted = self.query(|connection| {
-            let table = counts_table(step);
-            let columns = count_columns(str::to_owned);
-            let sql = format!(
-                "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
-                 (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
-            );
-            query_rows(connection, &sql, [start], |row| {
-                Ok((
-                    row.get(0)?,
-                    row.get(1)?,
-                    read_identity(row, 2)?,
-                    read_counts(row, 3)?,
-                ))
-            })
-        })?;
+        // By crawler, because an index has the crawlers of a period.
+        let table = counts_table(step);
+        let condition = format!(
+            "start = ?1 AND site <> '' AND crawler IN (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND \
+             crawler <> '')"
+        );
+        let rows = self.counts_where(step, &condition, start)?.into_iter();
+        let counted = rows.map(|(_, row)| row).collect();
         let visits = self.visits_of_period(step, start)?;
         Ok(PeriodCounts::from_rows(counted, visits, now))
     }
@@ -60,27 +52,13 @@ impl HistoryReader {
         let Some(sum) = HistoryMemory::new() else {
             return Ok(self.clone());
         };
-        let own: Vec<(Timestamp, PeriodCountsRow)> = self.query(|connection| {
-            let table = counts_table(step);
-            let columns = count_columns(str::to_owned);
-            let sql = format!(
-                "SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1"
-            );
-            query_rows(connection, &sql, [from], |row| {
-                let counted = (
-                    row.get(0)?,
-                    row.get(2)?,
-                    read_identity(row, 3)?,
-                    read_counts(row, 4)?,
-                );
-                Ok((row.get(1)?, counted))
-            })
-        })?;
+        let own = self.counts_where(step, "start >= ?1", from)?;
         let own_visits = self.visits_by_day(PeriodLength::Day.start_of(from))?;
         sum.query(|connection| {
             connection.execute_batch("BEGIN")?;
             for (day, (site, service, visits)) in own_visits.iter().chain(&peer_visits(peers)) {
-                add_visits(connection, *day, site, service, *visits)?;
+                let names = [site.as_str(), service];
+                add_daily(connection, DailyCount::Visits, *day, names, *visits)?;
             }
             let mut statement = prepare_add(connection, step)?;
             for (start, (site, crawler, identity, counts)) in &own {
@@ -94,6 +72,28 @@ impl HistoryReader {
             connection.execute_batch("COMMIT")
         })?;
         Ok(HistoryReader::from_sum(sum, self.clone()))
+    }
+
+    /// The rows of periods of length `step` that fulfil a condition on `start`, each with the
+    /// beginning of its period.
+    fn counts_where(
+        &self,
+        step: PeriodLength,
+        condition: &str,
+        start: Timestamp,
+    ) -> Result<Vec<(Timestamp, PeriodCountsRow)>, HistoryError> {
+        let columns = count_columns(str::to_owned);
+        let table = counts_table(step);
+        let sql = format!(
+            "SELECT start, site, crawler, identity, {columns} FROM {table} WHERE {condition}"
+        );
+        self.query(|connection| {
+            query_rows(connection, &sql, [start], |row| {
+                let identity = read_identity(row, 3)?;
+                let counted = (row.get(1)?, row.get(2)?, identity, read_counts(row, 4)?);
+                Ok((row.get(0)?, counted))
+            })
+        })
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     use crate::record::{CountedAction, RequestCounts};
     use crate::state::history::peer_counts::MAX_PEER_ROWS;
     use crate::state::history::read::HistoryMemory;
-    use crate::state::history::{HOUR, HistoryBatch, HistoryReader, PeriodLength};
+    use crate::state::history::{DailyCount, HOUR, HistoryBatch, HistoryReader, PeriodLength};
     use crate::time::Timestamp;
     use crate::verdict::{IdentityStatus, Kind};
     use std::sync::Arc;
@@ -264,7 +264,8 @@ mod tests {
         let memory = HistoryMemory::new().expect("memory");
         for (site, hours, count) in visits {
             let mut batch = HistoryBatch::default();
-            batch.add_visits(Timestamp(NOW.0 - hours * HOUR), site, "chatgpt", *count);
+            let time = Timestamp(NOW.0 - hours * HOUR);
+            batch.add_daily(DailyCount::Visits, time, [site, "chatgpt"], *count);
             memory.add(&batch, NOW);
         }
         HistoryReader::from_memory(Some(Arc::new(memory)))

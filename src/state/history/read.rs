@@ -11,6 +11,7 @@ use crate::record::{CountsByIdentity, RequestCounts};
 use crate::state::database::{STATE_FILE, has_write_ahead_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
+use HistorySource::{File, Memory, Nothing, Sum};
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow, Rows};
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ impl HistoryMemory {
     }
 
     /// Runs a query on the history in memory.
-    pub(super) fn query<T>(
+    pub fn query<T>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
     ) -> Result<T, HistoryError> {
@@ -84,23 +85,20 @@ enum HistorySource {
 }
 
 /// The queries fail with a [`HistoryError`].
-#[allow(clippy::missing_errors_doc)]
 impl HistoryReader {
     /// A reader of the history in memory. Without a memory every query is empty.
-    pub(in crate::state) fn from_memory(memory: Option<Arc<HistoryMemory>>) -> HistoryReader {
-        HistoryReader(Arc::new(
-            memory.map_or(HistorySource::Nothing, HistorySource::Memory),
-        ))
+    pub fn from_memory(memory: Option<Arc<HistoryMemory>>) -> HistoryReader {
+        HistoryReader(Arc::new(memory.map_or(Nothing, Memory)))
     }
 
     /// A reader of the added counts of several instances in `sum`, and of everything else in `own`.
-    pub(super) fn from_sum(sum: HistoryMemory, own: HistoryReader) -> HistoryReader {
-        HistoryReader(Arc::new(HistorySource::Sum(sum, own)))
+    pub fn from_sum(sum: HistoryMemory, own: HistoryReader) -> HistoryReader {
+        HistoryReader(Arc::new(Sum(sum, own)))
     }
 
     /// A reader of a `state.db`, which is opened by the first query.
-    pub(in crate::state) fn from_file(file: PathBuf) -> HistoryReader {
-        HistoryReader(Arc::new(HistorySource::File(file, Mutex::default())))
+    pub fn from_file(file: PathBuf) -> HistoryReader {
+        HistoryReader(Arc::new(File(file, Mutex::default())))
     }
 
     /// Opens the `state.db` of a state directory, which a crawlgate may be using.
@@ -113,22 +111,20 @@ impl HistoryReader {
             return Err(HistoryError::Missing(directory.display().to_string()));
         }
         let connection = Mutex::new(Some(open(&file)?));
-        Ok(HistoryReader(Arc::new(HistorySource::File(
-            file, connection,
-        ))))
+        Ok(HistoryReader(Arc::new(File(file, connection))))
     }
 
     /// Runs a query. For a sum of instances, runs it on the added counts. Opens the file if it is
     /// not open, and again after a failed query. The result is the default if there is no history.
-    pub(super) fn query<T: Default>(
+    pub fn query<T: Default>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
     ) -> Result<T, HistoryError> {
         match &*self.0 {
-            HistorySource::Nothing => Ok(T::default()),
-            HistorySource::Memory(memory) => memory.query(read),
-            HistorySource::Sum(memory, _) => memory.query(read),
-            HistorySource::File(file, kept) => {
+            Nothing => Ok(T::default()),
+            Memory(memory) => memory.query(read),
+            Sum(memory, _) => memory.query(read),
+            File(file, kept) => {
                 let mut kept = lock(kept);
                 let connection = match kept.take() {
                     Some(connection) => connection,
@@ -251,7 +247,7 @@ impl HistoryReader {
     /// Runs a query of other data than counts and visits, and converts each row. For a sum of
     /// instances, runs it on the history of this instance, because only counts and visits are added
     /// up.
-    pub(super) fn query_rows<T>(
+    pub fn query_rows<T>(
         &self,
         sql: &str,
         values: impl Params,
@@ -261,12 +257,12 @@ impl HistoryReader {
     }
 
     /// [`HistoryReader::query`]. For a sum of instances, runs it on the history of this instance.
-    pub(super) fn query_own<T: Default>(
+    pub fn query_own<T: Default>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
     ) -> Result<T, HistoryError> {
         match &*self.0 {
-            HistorySource::Sum(_, own) => own.query(read),
+            Sum(_, own) => own.query(read),
             _ => self.query(read),
         }
     }
@@ -338,12 +334,12 @@ fn collect_by_identity<K: FromSql + PartialEq>(
 }
 
 /// Reads the identity in column `place`; visitors have none.
-pub(super) fn read_identity(row: &SqlRow<'_>, place: usize) -> SqlResult<Option<IdentityStatus>> {
+pub fn read_identity(row: &SqlRow<'_>, place: usize) -> SqlResult<Option<IdentityStatus>> {
     Ok(row.get_ref(place)?.as_str()?.parse().ok())
 }
 
 /// Reads all counts of a row, whose first column is `first`.
-pub(super) fn read_counts(row: &SqlRow<'_>, first: usize) -> SqlResult<RequestCounts> {
+pub fn read_counts(row: &SqlRow<'_>, first: usize) -> SqlResult<RequestCounts> {
     let mut counts = RequestCounts::default();
     for (place, (_, count)) in counts.columns_mut().enumerate() {
         *count = row.get(first + place)?;

@@ -14,26 +14,37 @@ use rusqlite::types::Value;
 
 /// Selects samples. `None` and no kinds select all.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct SampleFilter<'a> {
+    /// The site.
     pub site: Option<&'a str>,
+    /// The crawler, by its id or name.
     pub crawler: Option<&'a str>,
+    /// The kinds of requests.
     pub kinds: &'a [Kind],
+    /// The rule, as the policy or robots.txt writes it.
     pub rule: Option<&'a str>,
+    /// The identity.
     pub identity: Option<IdentityStatus>,
 }
 
 /// The samples of one site, crawler, identity, kind and rule.
 #[derive(Debug, PartialEq, Eq, serde::Serialize)]
-#[allow(missing_docs)]
 pub struct SampleGroup {
+    /// The site.
     pub site: String,
+    /// The crawler, by its id or name.
     pub crawler: String,
+    /// The identity.
     pub identity: IdentityStatus,
+    /// The kind of the requests.
     pub kind: Kind,
+    /// The rule, as the policy or robots.txt writes it.
     pub rule: String,
+    /// Where the rule is written: file, line and column.
     pub source: String,
+    /// The time of the first sample.
     pub first: Timestamp,
+    /// The time of the last sample.
     pub last: Timestamp,
     /// Samples that are kept; there may have been more requests.
     pub samples: u64,
@@ -55,7 +66,6 @@ pub struct Offence {
 }
 
 /// The queries fail with a [`HistoryError`].
-#[allow(clippy::missing_errors_doc)]
 impl HistoryReader {
     /// The groups of samples that match the filter, since the beginning of the day that `from` is
     /// in: the group with the latest sample first, at most `limit` groups.

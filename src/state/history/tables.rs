@@ -3,8 +3,8 @@
 //! or too many.
 
 use super::sql::{delete_oldest, to_sql_integer};
-use super::traffic::{self, delete_expired_traffic, write_traffic};
-use super::{DAY, HistoryBatch, MAX_SAMPLES_PER_DAY, PeriodLength};
+use super::traffic::{self, add_daily, delete_expired_traffic, write_paths};
+use super::{DAY, DailyCount, HistoryBatch, MAX_SAMPLES_PER_DAY, PeriodLength};
 use crate::printable::truncate;
 use crate::record::{
     FieldValue, RecordField, RecordRow, RequestCounts, SAMPLE_FIELDS, identity_label,
@@ -13,6 +13,7 @@ use crate::time::Timestamp;
 use crate::verdict::IdentityStatus;
 use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{Connection, Result as SqlResult, Row as SqlRow, Statement, params_from_iter};
+use strum::VariantArray;
 
 /// How many seconds everything but counts is kept.
 const RETENTION: i64 = 400 * DAY;
@@ -149,19 +150,12 @@ pub fn write_batch(
         return Ok(());
     }
     add_counts(connection, batch)?;
-    let mut identity = connection.prepare(
-        "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4",
-    )?;
-    for ((day, crawler, outcome), requests) in &batch.identity {
-        identity.execute((day, crawler, outcome.name(), to_sql_integer(*requests)))?;
+    for (count, numbers) in DailyCount::VARIANTS.iter().zip(&batch.daily) {
+        for ((day, [first, second]), number) in numbers {
+            add_daily(connection, *count, *day, [first, second], *number)?;
+        }
     }
-    let mut unlisted = connection.prepare(
-        "INSERT INTO history_unlisted VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET requests = requests + ?3",
-    )?;
-    for ((day, name), requests) in &batch.unlisted {
-        unlisted.execute((day, name, to_sql_integer(*requests)))?;
-    }
-    write_traffic(connection, batch)?;
+    write_paths(connection, batch)?;
     add_samples(connection, &batch.samples)?;
     let hour = PeriodLength::Hour.start_of(now).0;
     if *pruned != hour {

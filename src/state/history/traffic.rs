@@ -1,9 +1,9 @@
 //! The tables of visits and of requested paths in `state.db`: a row for each day, site and
-//! referring service, and one for each day, crawler and path. [`write_traffic`] adds them, and
-//! [`delete_expired_traffic`] deletes old ones.
+//! referring service, and one for each day, crawler and path. [`add_daily`] and [`write_paths`] add
+//! them, and [`delete_expired_traffic`] deletes old ones.
 
 use super::sql::{delete_oldest, query_rows, to_sql_integer};
-use super::{DAY, HistoryBatch, PeriodLength};
+use super::{DAY, DailyCount, HistoryBatch, PeriodLength};
 use crate::sketch::CountedKey;
 use crate::time::Timestamp;
 use rusqlite::{Connection, Result as SqlResult};
@@ -27,11 +27,8 @@ CREATE TABLE IF NOT EXISTS history_paths (
   requests INTEGER NOT NULL, error INTEGER NOT NULL,
   PRIMARY KEY (crawler, day, site, identity, path)) WITHOUT ROWID, STRICT;";
 
-/// Adds the visits of a batch, and replaces the paths of each crawler and day that it has.
-pub fn write_traffic(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
-    for ((day, site, service), visits) in &batch.visits {
-        add_visits(connection, *day, site, service, *visits)?;
-    }
+/// Replaces the paths of each crawler and day that a batch has.
+pub fn write_paths(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     for ((day, owner), paths) in &batch.paths {
         let key = (*day, &*owner.crawler, &*owner.site, owner.identity.name());
         connection
@@ -58,19 +55,27 @@ pub fn write_traffic(connection: &Connection, batch: &HistoryBatch) -> SqlResult
     Ok(())
 }
 
-/// Adds visits to the row of a day, site and service.
-pub fn add_visits(
+/// Adds to the row of a day and two names.
+pub fn add_daily(
     connection: &Connection,
+    count: DailyCount,
     day: Timestamp,
-    site: &str,
-    service: &str,
-    visits: u64,
+    names: [&str; 2],
+    number: u64,
 ) -> SqlResult<usize> {
-    connection
-        .prepare_cached(&format!(
-            "INSERT INTO {VISITS} VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET visits = visits + ?4"
-        ))?
-        .execute((day, site, service, to_sql_integer(visits)))
+    let sql = match count {
+        DailyCount::Identity => {
+            "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4"
+        }
+        DailyCount::Unlisted => {
+            "INSERT INTO history_unlisted VALUES (?1, ?2, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4"
+        }
+        DailyCount::Visits => {
+            "INSERT INTO history_visits VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET visits = visits + ?4"
+        }
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.execute((day, names[0], names[1], to_sql_integer(number)))
 }
 
 /// Deletes rows that are too old or too many. Of days that are over, keeps the most requested

@@ -15,7 +15,6 @@ use rusqlite::{Result as SqlResult, Row as SqlRow};
 
 /// The queries fail with a [`HistoryError`]. They are empty for a file of an earlier crawlgate,
 /// which has no such tables.
-#[allow(clippy::missing_errors_doc)]
 impl HistoryReader {
     /// The visits that each service sent to a site, or to all sites, the most first. Counts whole
     /// days: from that of `from` to that of `to`.
@@ -74,10 +73,7 @@ impl HistoryReader {
     }
 
     /// All stored paths of the day that has `now`, by crawler.
-    pub(in crate::state) fn paths_of_day(
-        &self,
-        now: Timestamp,
-    ) -> Result<Vec<DayPaths>, HistoryError> {
+    pub fn paths_of_day(&self, now: Timestamp) -> Result<Vec<DayPaths>, HistoryError> {
         let day = PeriodLength::Day.start_of(now);
         let sql = format!(
             "SELECT crawler, site, identity, path, requests, error FROM {PATHS} WHERE day = ?1 ORDER BY crawler, site, \
@@ -99,7 +95,7 @@ impl HistoryReader {
     }
 
     /// The visits of each day that begins at `from` or later.
-    pub(super) fn visits_by_day(
+    pub fn visits_by_day(
         &self,
         from: Timestamp,
     ) -> Result<Vec<(Timestamp, VisitsRow)>, HistoryError> {
@@ -112,7 +108,7 @@ impl HistoryReader {
     }
 
     /// The visits of this instance on the days that a period has, by site and service.
-    pub(super) fn visits_of_period(
+    pub fn visits_of_period(
         &self,
         step: PeriodLength,
         start: Timestamp,
@@ -149,13 +145,16 @@ mod tests {
     use crate::sketch::CountedKey;
     use crate::state::history::read::HistoryMemory;
     use crate::state::history::traffic::MAX_ROWS;
-    use crate::state::history::{DAY, HOUR, HistoryBatch, HistoryReader, PathRequests};
+    use crate::state::history::{DAY, DailyCount, HOUR, HistoryBatch, HistoryReader, PathRequests};
     use crate::time::Timestamp;
     use crate::verdict::IdentityStatus;
     use std::sync::Arc;
 
     /// The beginning of a day.
     const TODAY: Timestamp = Timestamp(20_000 * DAY);
+
+    /// Site and service.
+    const SHOP_FROM_CHATGPT: [&str; 2] = ["shop", "chatgpt"];
 
     fn days_ago(days: i64) -> Timestamp {
         Timestamp(TODAY.0 - days * DAY)
@@ -231,7 +230,8 @@ mod tests {
             (3 * HOUR, "shop", "bing", 7),
         ] {
             let mut batch = HistoryBatch::default();
-            batch.add_visits(Timestamp(TODAY.0 - ago), site, service, visits);
+            let time = Timestamp(TODAY.0 - ago);
+            batch.add_daily(DailyCount::Visits, time, [site, service], visits);
             memory.add(&batch, TODAY);
         }
         let visits = |from: Timestamp, to: Timestamp, site: Option<&str>| {
@@ -303,7 +303,7 @@ mod tests {
         let mut batch = HistoryBatch::default();
         for days in [0, 90, 91, 400, 401] {
             batch.set_paths(verified(days_ago(days), &[("/a", 1, 0)]));
-            batch.add_visits(days_ago(days), "shop", "chatgpt", 1);
+            batch.add_daily(DailyCount::Visits, days_ago(days), SHOP_FROM_CHATGPT, 1);
         }
         memory.add(&batch, TODAY);
         let counts =
@@ -320,7 +320,7 @@ mod tests {
         let inserted = history.query(|connection| connection.execute_batch(&many));
         inserted.expect("inserted");
         let mut batch = HistoryBatch::default();
-        batch.add_visits(TODAY, "shop", "chatgpt", 1);
+        batch.add_daily(DailyCount::Visits, TODAY, SHOP_FROM_CHATGPT, 1);
         memory.add(&batch, Timestamp(TODAY.0 + HOUR));
         assert_eq!(counts(&history), [1, 1], "the days before today are gone");
     }

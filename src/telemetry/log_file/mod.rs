@@ -8,7 +8,7 @@ use crate::locks::lock;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -111,7 +111,7 @@ impl LogFile {
             return Err(error);
         }
         if !was_logged {
-            tracing::error!(%error, "cannot create the {} again; crawlgate goes on with the renamed file", self.name);
+            tracing::error!(%error, "cannot create the {} again; crawlgate writes to the renamed file", self.name);
         }
         self.reopen_problem = Some(error.to_string());
         Ok(())
@@ -130,7 +130,7 @@ impl LogFile {
             _ => self.reopen()?,
         }
         tracing::warn!(
-            "the {} was removed or renamed; crawlgate created it again",
+            "the {} was removed or renamed; crawlgate created a new one",
             self.name
         );
         Ok(())
@@ -175,9 +175,12 @@ impl LogFile {
     }
 }
 
-/// Opens or creates a file for appending. Returns whether it ends with a part of a line.
+/// Opens a file for appending, or creates it for its owner and the group: it may have addresses of
+/// clients. Returns whether it ends with a part of a line.
 fn open_for_append(path: &Path) -> io::Result<(File, bool)> {
-    let file = open_nonblocking(OpenOptions::new().create(true).append(true), path)?;
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o640);
+    let file = open_nonblocking(&options, path)?;
     let metadata = file.metadata()?;
     // A file that cannot be read counts as one that ends with a whole line.
     let torn =

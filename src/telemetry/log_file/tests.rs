@@ -52,6 +52,19 @@ fn removed_renamed_or_replaced_file_is_created_again() {
 }
 
 #[test]
+fn new_and_rotated_files_are_closed_to_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    let mut log = open_log(&path);
+    for _ in 0..2 {
+        let mode = fs::metadata(&path).expect("a file").mode();
+        assert_eq!(mode & 0o137, 0, "{mode:o}");
+        fs::rename(&path, directory.path().join("moved")).expect("renamed");
+        log.reopen().expect("opened again");
+    }
+}
+
+#[test]
 fn removed_directory_loses_lines_and_moved_one_none() {
     let directory = tempfile::tempdir().expect("a directory");
     let (logs, moved) = (

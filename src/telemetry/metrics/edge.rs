@@ -10,10 +10,9 @@
 use super::Metrics;
 use super::collectors::{IntCounterVec, IntGauge, IntGaugeVec, MetricRegistrar};
 use crate::record::truncate_label;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The metrics. The help text of each says what it is.
-#[allow(missing_docs)]
 pub struct EdgeMetrics {
     /// The gauges of idle and of active connections.
     connections: [IntGauge; 2],
@@ -27,7 +26,7 @@ pub struct EdgeMetrics {
 }
 
 impl EdgeMetrics {
-    pub(super) fn new(register: MetricRegistrar<'_>) -> EdgeMetrics {
+    pub fn new(register: MetricRegistrar<'_>) -> EdgeMetrics {
         let closed = register.counters(
             "crawlgate_connections_closed_total",
             "Connections of clients that crawlgate ended for a reason of its own.",
@@ -132,9 +131,7 @@ impl ConnectionGauge {
     /// Sets whether a request is being received or answered.
     pub fn set_active(&self, active: bool) {
         // Read first: it is called for every piece of a request.
-        if self.active.load(Ordering::Relaxed) != active
-            && self.active.swap(active, Ordering::Relaxed) != active
-        {
+        if self.active.load(Relaxed) != active && self.active.swap(active, Relaxed) != active {
             self.gauges[usize::from(!active)].dec();
             self.gauges[usize::from(active)].inc();
         }

@@ -29,7 +29,6 @@ use http::StatusCode;
 use no_collectors as collectors;
 use requests::RequestSeries;
 use sites::SiteMetrics;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
 use upstream::UpstreamMetrics;
 
@@ -90,12 +89,23 @@ impl Metrics {
         #[cfg(all(feature = "metrics", target_os = "linux"))]
         collectors::add_process(&registry);
         let series = &Arc::default();
-        let (robots_txt, identity) = crawler_counters(register, series);
         Arc::new(Metrics {
             counts: CountTable::new(series),
             requests: RequestSeries::new(register),
-            robots_txt,
-            identity,
+            robots_txt: LabelledCounter::new(
+                register,
+                series,
+                "crawlgate_robots_txt_total",
+                "Responses to requests for robots.txt, by status.",
+                ["site", "crawler", "status"],
+            ),
+            identity: LabelledCounter::new(
+                register,
+                series,
+                "crawlgate_identity_total",
+                "Requests under a crawler's name, by identity: verified, unverified, impostor.",
+                ["crawler", "outcome"],
+            ),
             visits: LabelledCounter::new(
                 register,
                 series,
@@ -124,7 +134,7 @@ impl Metrics {
             ),
             problems: register.gauges(
                 "crawlgate_problems",
-                "Problems that need a person, by problem. `crawlgate status` lists them.",
+                "Problems that need attention, by problem. `crawlgate status` lists them.",
                 &["problem"],
             ),
             in_flight: register.gauge(
@@ -223,12 +233,12 @@ impl IdentityMetrics {
             ),
             checked: register.gauges(
                 "crawlgate_identity_list_checked_timestamp_seconds",
-                "When the server of a published list last said that the list is as crawlgate has it.",
+                "When the server of a published list last confirmed crawlgate's copy of it.",
                 &["list"],
             ),
             addresses: register.gauge(
                 "crawlgate_identity_addresses",
-                "Addresses of claimed crawlers whose reverse DNS is known or asked for.",
+                "Addresses of claimed crawlers whose reverse DNS is known or being asked.",
             ),
             lookups: register.counters(
                 "crawlgate_identity_lookups_total",
@@ -275,7 +285,7 @@ impl StoreMetrics {
             ),
             lag: register.float_gauge(
                 "crawlgate_instances_lag_seconds",
-                "Seconds since the instance that is furthest behind has reported; silent instances do not count.",
+                "Seconds since the report of the instance that is furthest behind; silent instances do not count.",
             ),
             clock_ahead: register.float_gauge(
                 "crawlgate_store_clock_ahead_seconds",
@@ -300,31 +310,8 @@ impl StoreMetrics {
             failures: register.counter("crawlgate_store_failures_total", "Attempts in which the store did not answer."),
             started_over: register.counter(
                 "crawlgate_store_started_over_total",
-                "How often the store was another one or had lost facts, so that every instance wrote its own again.",
+                "How often the store was replaced or had lost facts, so that every instance wrote its own again.",
             ),
         }
     }
-}
-
-/// The counters of requests for robots.txt and of identities, which share the cap of `series`.
-fn crawler_counters(
-    register: MetricRegistrar<'_>,
-    series: &Arc<AtomicUsize>,
-) -> (LabelledCounter<3>, LabelledCounter<2>) {
-    (
-        LabelledCounter::new(
-            register,
-            series,
-            "crawlgate_robots_txt_total",
-            "Responses to requests for robots.txt, by status.",
-            ["site", "crawler", "status"],
-        ),
-        LabelledCounter::new(
-            register,
-            series,
-            "crawlgate_identity_total",
-            "Requests of crawlers, by what crawlgate could prove about the claimed name.",
-            ["crawler", "outcome"],
-        ),
-    )
 }

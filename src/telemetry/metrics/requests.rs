@@ -17,18 +17,18 @@ impl RequestSeries {
         RequestSeries {
             requests: register.counters(
                 "crawlgate_requests_total",
-                "Requests, by what is proven of the crawler's name, by kind and by the action that crawlgate took.",
+                "Requests, by crawler, identity, kind and the action that crawlgate took.",
                 &["site", "crawler", "identity", "kind", "action"],
             ),
             violations: register.counters(
                 "crawlgate_violations_total",
-                "Requests that crawlgate refused as against the rules, or would have under enforcement, by kind and by what \
-                 is proven of the crawler's name. Without ambiguous, not_bound and unverified.",
+                "Requests that crawlgate blocked for breaking the rules, or that enforcement would block, by kind and \
+                 identity. The kinds ambiguous, not_bound and unverified are not counted.",
                 &["site", "crawler", "identity", "kind"],
             ),
             sent_bytes: register.counters(
                 "crawlgate_sent_bytes_total",
-                "Bytes of the bodies that were sent, by what is proven of the crawler's name.",
+                "Bytes of the bodies that were sent, by crawler and identity.",
                 &["site", "crawler", "identity"],
             ),
             responses: register.counters(

@@ -9,18 +9,21 @@ use std::collections::HashSet;
 
 /// The values of the gauges of one site.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct SiteGauges {
+    /// The name of the site.
     pub site: String,
     /// Empty when no policy of the site is in force.
     pub version: String,
+    /// Whether Googlebot may fetch and index the front page.
     pub indexable: bool,
     /// When the response for `/` that `indexable` is based on was sent, in seconds since 1970;
     /// `None` if it is based on the policy alone.
     pub front_page_seen: Option<i64>,
     /// How many paths are at each stage; all 0 if no path is being retired.
     pub retire: [(&'static str, usize); 3],
+    /// Whether crawling of the site is paused.
     pub paused: bool,
+    /// Whether the policy file is in force, or is gone.
     pub reload_success: bool,
 }
 
@@ -50,7 +53,7 @@ impl SiteMetrics {
             suspended: register.gauges(
                 "crawlgate_identity_suspended",
                 "1 while the crawler's networks in the site's policy verified no visit for 7 days although others \
-                 used its name. The list then proves no impostor.",
+                 used its name. Until one is verified, the networks prove no impostor.",
                 &["site", "crawler"],
             ),
             indexable: register.gauges(
@@ -61,7 +64,7 @@ impl SiteMetrics {
             ),
             front_page: register.gauges(
                 "crawlgate_site_front_page_timestamp_seconds",
-                "When the response for / that crawlgate_site_indexable goes by was sent. 0 before one was sent.",
+                "When the response for / behind crawlgate_site_indexable was sent. 0 before one was sent.",
                 &["site"],
             ),
             retire: register.gauges(
@@ -77,7 +80,7 @@ impl SiteMetrics {
             ),
             reload_success: register.gauges(
                 "crawlgate_policy_reload_success",
-                "1 if the site's policy file as it is on disk is in force, or is gone (problem `policy_removed`).",
+                "1 if the site's policy file on disk is in force, or is gone (problem policy_removed).",
                 &["site"],
             ),
             reload_timestamp: register
@@ -90,7 +93,7 @@ impl SiteMetrics {
             origin_robots_last_success: register.gauges(
                 "crawlgate_origin_robots_last_success_timestamp_seconds",
                 "When the origin last answered the request for its own robots.txt with a file, or with a status that \
-                 means it has none.",
+                 means that there is none.",
                 &["site"],
             ),
         }

@@ -61,7 +61,7 @@ struct OriginCounters {
 }
 
 impl UpstreamMetrics {
-    pub(super) fn new(register: MetricRegistrar<'_>) -> UpstreamMetrics {
+    pub fn new(register: MetricRegistrar<'_>) -> UpstreamMetrics {
         let seconds = register.histograms(
             "crawlgate_upstream_seconds",
             "Time until the origin sent the head of its response, by class of status. It includes connecting and a \
@@ -76,7 +76,7 @@ impl UpstreamMetrics {
             ),
             failures: register.counters(
                 "crawlgate_upstream_failures_total",
-                "Requests that a server of the origin did not answer, by reason, also where another server answered them then.",
+                "Requests that a server of the origin did not answer, by reason, even if another server then answered them.",
                 &["origin", "server", "reason"],
             ),
             retries: register.counters(
@@ -96,8 +96,8 @@ impl UpstreamMetrics {
             ),
             turned_away: register.counters(
                 "crawlgate_turned_away_total",
-                "Requests that no server of the origin had a place for: of crawlers (turned_away), and of people, because the \
-                 queue was full (queue_full) or the wait too long (queue_timeout).",
+                "Requests for which no server of the origin was free: of crawlers (turned_away), and of visitors, \
+                 because the queue was full (queue_full) or the wait too long (queue_timeout).",
                 &["origin", "reason"],
             ),
             servers: register.gauges(
@@ -112,12 +112,12 @@ impl UpstreamMetrics {
             ),
             waiting: register.gauges(
                 "crawlgate_queue_waiting",
-                "People who wait for a place at a server of the origin.",
+                "Visitors who wait for a server of the origin.",
                 &["origin"],
             ),
             queue_seconds: register.histogram(
                 "crawlgate_queue_seconds",
-                "How long people waited in the queues of origins for a place at a server.",
+                "How long visitors waited for a server of the origin.",
                 &QUEUE_BUCKETS,
             ),
             seconds: STATUS_CLASSES.map(|class| seconds.with_label_values(&[class])),

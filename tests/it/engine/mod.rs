@@ -4,8 +4,7 @@
 mod fuzz_corpora;
 #[cfg(not(feature = "proxy"))]
 mod import;
-#[cfg(not(feature = "proxy"))]
-mod links;
+pub(crate) mod links;
 #[cfg(not(feature = "proxy"))]
 mod no_alloc;
 #[cfg(not(feature = "proxy"))]

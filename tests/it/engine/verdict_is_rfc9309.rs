@@ -466,8 +466,8 @@ fn is_closed(rules: &[(bool, Vec<u8>)]) -> bool {
 fn opened_by_a_left_out_allow(merged: &str, token: &str, target: &[u8]) -> bool {
     comments_for(merged, token).iter().any(|comment| {
         let left_out = comment
-            .split_once(": `Allow: ")
-            .and_then(|(_, rest)| rest.split_once('`'));
+            .split_once(": \"Allow: ")
+            .and_then(|(_, rest)| rest.split_once('"'));
         left_out.is_some_and(|(pattern, _)| matches(pattern.as_bytes(), target))
     })
 }
@@ -566,7 +566,7 @@ proptest! {
             let served = rules_for(&merged, token);
             for (allow, pattern) in rules_for(&origin, token) {
                 let line = format!("Disallow: {}", String::from_utf8_lossy(&pattern));
-                let said = comments_for(&merged, token).iter().any(|comment| comment.contains(&format!("`{line}`")));
+                let said = comments_for(&merged, token).iter().any(|comment| comment.contains(&format!("\"{line}\"")));
                 prop_assert!(allow || pattern.is_empty() || served.contains(&(false, pattern.clone())) || said || is_closed(&served), "{} of {} is lost\n{}\n{}", line, token, origin, merged);
             }
         }

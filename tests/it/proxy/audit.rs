@@ -203,7 +203,7 @@ fn contradicting_options_are_refused() {
         let output = case.run(&["--robots", robots, "access.log"]);
         let errors = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!(output.status.code(), Some(0), "{errors}");
-        let is_warned = errors.contains(robots) && errors.contains(&format!("`{says}"));
+        let is_warned = errors.contains(robots) && errors.contains(&format!("\"{says}"));
         assert_eq!(is_warned, !says.is_empty(), "{errors}");
     }
     let empty = case.json(&["--robots", "robots.txt", "empty.log"]);

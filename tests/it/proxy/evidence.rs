@@ -1,5 +1,5 @@
 //! The evidence log of the real binary: a case is exported while crawlgate runs, checked by
-//! crawlgate and by the commands of the documentation, and holds after any number of crashes and
+//! crawlgate and by the scripts in it, and holds after any number of crashes and
 //! after a full disk.
 
 use crate::proxy::support::random::Random;
@@ -101,49 +101,31 @@ fn case(gate: &Gate, name: &str) -> Value {
     findings["logs"][0].take()
 }
 
-/// The blocks of a language in the documentation.
-fn documented(language: &str) -> Vec<String> {
-    let page = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/evidence.md"));
-    let begin = format!("```{language}\n");
-    let blocks = page.split(begin.as_str()).skip(1);
-    blocks
-        .map(|block| block.split("```").next().expect("a block").to_owned())
-        .collect()
+/// The directory of a case that was unpacked.
+fn unpacked(case: &Path) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let done = Command::new("tar")
+        .arg("-xf")
+        .arg(case)
+        .arg("-C")
+        .arg(directory.path())
+        .status();
+    assert!(done.expect("tar").success());
+    directory
 }
 
-/// Runs the second way of the documentation in a directory with the case. What the part in Python
-/// prints.
-fn check_by_hand(directory: &Path, key: &str) -> Result<String, String> {
-    let shell = documented("sh")
-        .into_iter()
-        .find(|block| block.starts_with("tar "))
-        .expect("the commands");
-    // Of several logs, each has a directory.
-    let shell = if directory.join("case.tar").exists() {
-        shell
-    } else {
-        shell.replacen("tar -xf case.tar", "", 1)
-    };
+/// Runs the scripts of a case, or of one of its logs, as its report says. What they print.
+fn check_by_hand(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     let checked = Command::new("sh")
-        .args(["-c", &shell])
+        .arg("check.sh")
+        .args(arguments)
         .current_dir(directory)
-        .env("KEY", key)
         .output()
         .expect("sh");
-    if !checked.status.success() {
-        return Err(format!("{checked:?}"));
-    }
-    let python = documented("python").remove(0);
-    let judged = Command::new("python3")
-        .args(["-c", &python])
-        .current_dir(directory)
-        .output()
-        .expect("python3");
-    let said = String::from_utf8_lossy(&judged.stdout).into_owned();
-    if judged.status.success() {
-        Ok(said)
+    if checked.status.success() {
+        Ok(String::from_utf8_lossy(&checked.stdout).into_owned())
     } else {
-        Err(String::from_utf8_lossy(&judged.stderr).into_owned())
+        Err(format!("{checked:?}"))
     }
 }
 
@@ -171,9 +153,8 @@ fn case_verifies_with_and_without_crawlgate() {
     );
     assert_eq!(request["identity"], "unverified");
 
-    let directory = tempfile::tempdir().expect("a directory");
-    fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
-    let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
+    let directory = unpacked(&gate.path("case.tar"));
+    let said = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
     assert!(
         ["/cart/1?a=b", "disallowed", "unverified"]
             .iter()
@@ -192,7 +173,6 @@ fn case_verifies_with_and_without_crawlgate() {
     changed[place] = b'V';
     let tampered = gate.path("tampered.tar");
     fs::write(&tampered, &changed).expect("written");
-    fs::write(directory.path().join("case.tar"), &changed).expect("written");
     let verified = evidence(
         &gate,
         &[
@@ -203,7 +183,7 @@ fn case_verifies_with_and_without_crawlgate() {
         ],
     );
     assert_eq!(verified.status.code(), Some(1));
-    check_by_hand(directory.path(), &key(&gate)).expect_err("the case was changed");
+    check_by_hand(unpacked(&tampered).path(), &[&key(&gate)]).expect_err("the case was changed");
 
     // What is forgotten is gone, and the chain holds.
     assert!(
@@ -253,9 +233,8 @@ fn case_has_the_list_that_proves_the_crawler() {
         all.iter()
             .all(|one| one["proof_entry"] == proofs[0]["number"])
     }));
-    let directory = tempfile::tempdir().expect("a directory");
-    fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
-    let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
+    let directory = unpacked(&gate.path("case.tar"));
+    let said = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
     assert!(
         ["198.51.100.7", "198.51.100.0/24"]
             .iter()
@@ -330,14 +309,9 @@ fn case_of_two_instances_is_checked_with_both_keys() {
         assert_eq!(request.expect("a request")["served_by"], name);
         assert_eq!(verify(file, &[&keys[0]]).status.code(), Some(1));
     }
-    let directory = tempfile::tempdir().expect("a directory");
-    let unpacked = Command::new("tar")
-        .args(["-xf", &joined, "-C"])
-        .arg(directory.path())
-        .status();
-    assert!(unpacked.expect("tar").success());
+    let directory = unpacked(Path::new(&joined));
     for (number, key) in (1..).zip(&keys) {
-        check_by_hand(&directory.path().join(format!("logs/{number}")), key)
+        check_by_hand(&directory.path().join(format!("logs/{number}")), &[key])
             .expect("the log holds");
     }
 }
@@ -532,39 +506,17 @@ fn checkpoints_have_timestamps_that_openssl_verifies() {
         holds.iter().any(|held| held["id"] == "timestamp"),
         "{holds:?}"
     );
-    let directory = tempfile::tempdir().expect("a directory");
-    fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
-    check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
-    fs::copy(
-        authority.directory.path().join("ca.pem"),
-        directory.path().join("tsa-ca.pem"),
-    )
-    .expect("copied");
-    let documented = documented("sh")
-        .into_iter()
-        .find(|block| block.contains("openssl ts -verify"))
-        .expect("the command");
-    let verify = || {
-        Command::new("sh")
-            .args(["-c", &documented])
-            .current_dir(directory.path())
-            .output()
-            .expect("sh")
+    let directory = unpacked(&gate.path("case.tar"));
+    check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
+    let check = |authority: &Authority| {
+        let certificate = authority.directory.path().join("ca.pem");
+        check_by_hand(
+            directory.path(),
+            &[&key(&gate), &certificate.display().to_string()],
+        )
     };
-    let verified = verify();
-    assert!(verified.status.success(), "{verified:?}");
-    let note = fs::read_dir(directory.path().join("checkpoints"))
-        .expect("checkpoints")
-        .map(|file| file.expect("a file").path());
-    let note = note
-        .filter(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "note")
-        })
-        .max()
-        .expect("a checkpoint");
-    fs::write(&note, read(&note).replace("number", "Number")).expect("written");
-    assert!(!verify().status.success());
+    check(&authority).expect("the authority made the timestamps");
+    check(&Authority::start()).expect_err("another authority made the timestamps");
 }
 
 #[test]

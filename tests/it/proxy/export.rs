@@ -377,9 +377,9 @@ fn untranslatable_rules_are_named_in_file_and_stderr() {
         for words in [
             "Crawl-delay",
             "traps",
-            "`html`",
+            "\"html\"",
             "cached versions",
-            "`indexing`",
+            "\"indexing\"",
         ] {
             assert!(
                 said.contains(words) && text.contains(words),

@@ -14,7 +14,9 @@ mod cli {
     mod cli_offline;
     mod cli_running;
     mod completions_and_man;
+    mod config_flag;
     mod first_day;
+    mod init;
     mod judgement;
     mod schema;
     mod sitemap;
@@ -65,6 +67,7 @@ pub mod shipped {
     mod docs;
     pub mod examples;
     mod release;
+    mod transcripts;
 }
 mod state {
     mod state_directory;

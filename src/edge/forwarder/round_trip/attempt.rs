@@ -15,7 +15,7 @@ use std::task::Poll;
 impl<C: ClientSide> RoundTrip<'_, C> {
     /// Sends the request to a server and passes the response on to the client's side. After a
     /// failure it tries another server or connection, as long as `upstreams` allows that.
-    pub(super) async fn send_and_relay(&mut self) -> Result<()> {
+    pub async fn send_and_relay(&mut self) -> Result<()> {
         loop {
             let mut origin = self.connect().await?;
             let error = match poll_fn(|context| self.poll_transfer(&mut origin, context)).await {

@@ -15,6 +15,7 @@ use super::response_reader::ResponseReader;
 use crate::answers::{Answer, AnswerField, RequestToAnswer};
 use crate::requests::{PendingRecord, ResponseEnd, Ticket};
 use crate::upstreams::{AttemptProgress, Attempts, ServerRoute, failure_status};
+use RoundTripOutcome::{Answered, BrokenOff, Whole};
 use http::Method;
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType, Result};
@@ -130,7 +131,7 @@ impl<'e, C: ClientSide> RoundTrip<'e, C> {
         async move {
             let relayed = self.relay().await;
             let outcome = match &relayed {
-                Ok(()) => RoundTripOutcome::Whole,
+                Ok(()) => Whole,
                 Err(error) => self.fail(error).await,
             };
             let ended_by = match &relayed {
@@ -176,11 +177,11 @@ impl<'e, C: ClientSide> RoundTrip<'e, C> {
         let status = failure_status(error);
         if status == 0 {
             tracing::debug!(%error, "the client left before its response was passed on");
-            return RoundTripOutcome::BrokenOff;
+            return BrokenOff;
         }
         if self.has_sent_head {
             let _ = self.flush().await;
-            return RoundTripOutcome::BrokenOff;
+            return BrokenOff;
         }
         let answer = self.error_answer(status);
         self.tags.clear();
@@ -194,9 +195,9 @@ impl<'e, C: ClientSide> RoundTrip<'e, C> {
         match self.flush().await {
             Ok(()) => {
                 self.body_bytes = answer.body().len() as u64;
-                RoundTripOutcome::Answered
+                Answered
             }
-            Err(_) => RoundTripOutcome::BrokenOff,
+            Err(_) => BrokenOff,
         }
     }
 

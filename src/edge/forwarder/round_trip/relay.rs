@@ -27,7 +27,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
     /// Passes on the heads that have come, and what has come of the body. Fails with 503 without
     /// buffer space for the response, and after more than `MAX_INFORMATIONAL` informational
     /// responses.
-    pub(super) fn relay_heads(&mut self, context: &mut Context<'_>) -> Result<WaitingFor> {
+    pub fn relay_heads(&mut self, context: &mut Context<'_>) -> Result<WaitingFor> {
         while let Some(head) = self.relay_next_head()? {
             if !head.status.is_informational() {
                 // Nothing of it was sent.
@@ -133,7 +133,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
     }
 
     /// Passes on what has come of the body. Waits for nothing at its end.
-    pub(super) fn relay_body(&mut self, context: &mut Context<'_>) -> Result<WaitingFor> {
+    pub fn relay_body(&mut self, context: &mut Context<'_>) -> Result<WaitingFor> {
         loop {
             let (data, ends) = self.response.data();
             if !data.is_empty() {

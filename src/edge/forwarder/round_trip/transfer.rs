@@ -9,11 +9,19 @@ use crate::edge::forwarder::field_lines::FieldLines;
 use crate::edge::forwarder::origin_io::{self, client_error, origin_error, origin_error_from};
 use crate::edge::slow_client::SlowClientTimer;
 use http::StatusCode;
+use pingora_core::ErrorType::{
+    ConnectionClosed, HTTPStatus, InvalidHTTPHeader, ReadError, ReadTimedout, WriteError,
+    WriteTimedout,
+};
 use pingora_core::protocols::Stream;
-use pingora_core::{Error, ErrorType, Result};
+use pingora_core::{Error, Result};
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{
+    Context,
+    Poll::{self, Pending, Ready},
+    ready,
+};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
@@ -73,17 +81,17 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         let request = self.poll_request(&mut origin.stream, context)?;
         let response = self.poll_response(&mut origin.stream, context)?;
         if response == WaitingFor::Nothing {
-            return Poll::Ready(Ok(()));
+            return Ready(Ok(()));
         }
         if response == WaitingFor::Origin
-            && let Poll::Ready(Err(error)) = self.client.poll_flush(context)
+            && let Ready(Err(error)) = self.client.poll_flush(context)
         {
-            return Poll::Ready(Err(client_error(ErrorType::WriteError, error)));
+            return Ready(Err(client_error(WriteError, error)));
         }
         if (request == WaitingFor::Nothing || self.request.is_complete)
-            && let Poll::Ready(gone) = self.client.poll_client_left(context)
+            && let Ready(gone) = self.client.poll_client_left(context)
         {
-            return Poll::Ready(Err(client_error(ErrorType::WriteError, gone)));
+            return Ready(Err(client_error(WriteError, gone)));
         }
         self.poll_time_limits(origin, request, response, context)
     }
@@ -100,32 +108,32 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         response: WaitingFor,
         context: &mut Context<'_>,
     ) -> Poll<Result<()>> {
+        use WaitReason::*;
+
         if request != WaitingFor::Client && response != WaitingFor::Client {
             self.transfer.slow_client.end_wait();
         } else if !self.track_client_wait(context) {
             let kind = if self.has_sent_head {
-                ErrorType::WriteError
+                WriteError
             } else {
-                ErrorType::ReadTimedout
+                ReadTimedout
             };
-            return Poll::Ready(Err(client_error(kind, io::ErrorKind::TimedOut.into())));
+            return Ready(Err(client_error(kind, io::ErrorKind::TimedOut.into())));
         }
         let timeouts = origin.route.timeouts;
         let (reason, limit) = match (request, response) {
             (_, WaitingFor::Client) => {
                 self.transfer.wait = None;
-                return Poll::Pending;
+                return Pending;
             }
             // The origin has answered, so the rest of the body has no timeout of its own.
-            (WaitingFor::Client, _) if self.has_sent_head => {
-                (WaitReason::OriginRead, timeouts.read)
-            }
+            (WaitingFor::Client, _) if self.has_sent_head => (OriginRead, timeouts.read),
             (WaitingFor::Client, _) if self.continue_state == ContinueState::Expected => {
-                (WaitReason::Continue, CONTINUE_TIMEOUT)
+                (Continue, CONTINUE_TIMEOUT)
             }
-            (WaitingFor::Client, _) => (WaitReason::ClientBody, self.forwarder.stall),
-            (WaitingFor::Origin, _) => (WaitReason::OriginWrite, timeouts.write),
-            (WaitingFor::Nothing, _) => (WaitReason::OriginRead, timeouts.read),
+            (WaitingFor::Client, _) => (ClientBody, self.forwarder.stall),
+            (WaitingFor::Origin, _) => (OriginWrite, timeouts.write),
+            (WaitingFor::Nothing, _) => (OriginRead, timeouts.read),
         };
         let until = match self.transfer.wait {
             Some((before, until)) if before == reason => until,
@@ -133,8 +141,8 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         };
         self.transfer.wait = Some((reason, until));
         ready!(self.client.poll_elapsed(until, context));
-        Poll::Ready(Err(match reason {
-            WaitReason::Continue => {
+        Ready(Err(match reason {
+            Continue => {
                 // The next poll flushes it.
                 let lines = FieldLines::default();
                 self.client
@@ -142,17 +150,11 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                 self.continue_state = ContinueState::SentHere;
                 self.transfer.wait = None;
                 context.waker().wake_by_ref();
-                return Poll::Pending;
+                return Pending;
             }
-            WaitReason::OriginWrite => {
-                origin_error(ErrorType::WriteTimedout, "the origin takes nothing")
-            }
-            WaitReason::OriginRead => {
-                origin_error(ErrorType::ReadTimedout, "the origin sends nothing")
-            }
-            WaitReason::ClientBody => {
-                client_error(ErrorType::ReadTimedout, io::ErrorKind::TimedOut.into())
-            }
+            OriginWrite => origin_error(WriteTimedout, "the origin takes nothing"),
+            OriginRead => origin_error(ReadTimedout, "the origin sends nothing"),
+            ClientBody => client_error(ReadTimedout, io::ErrorKind::TimedOut.into()),
         }))
     }
 
@@ -183,21 +185,21 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                 return Ok(WaitingFor::Nothing);
             }
             match self.poll_write(stream, context) {
-                Poll::Pending => return Ok(WaitingFor::Origin),
-                Poll::Ready(Ok(())) if self.request.is_complete => {
+                Pending => return Ok(WaitingFor::Origin),
+                Ready(Ok(())) if self.request.is_complete => {
                     self.ticket.release_body_space();
                     return Ok(WaitingFor::Nothing);
                 }
-                Poll::Ready(Ok(())) if !has_read => return Ok(WaitingFor::Client),
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) if !self.request.is_partly_written => {
+                Ready(Ok(())) if !has_read => return Ok(WaitingFor::Client),
+                Ready(Ok(())) => {}
+                Ready(Err(error)) if !self.request.is_partly_written => {
                     return Err(origin_error_from(
-                        ErrorType::WriteError,
+                        WriteError,
                         "while sending the request",
                         error,
                     ));
                 }
-                Poll::Ready(Err(error)) => self.transfer.write_error = Some(error),
+                Ready(Err(error)) => self.transfer.write_error = Some(error),
             }
         }
     }
@@ -210,28 +212,25 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             && self.transfer.write_error.is_none()
         {
             match self.client.poll_body(&mut self.request, context) {
-                Poll::Pending => return Ok(Poll::Pending),
-                Poll::Ready(Ok(is_over)) => {
+                Pending => return Ok(Pending),
+                Ready(Ok(is_over)) => {
                     self.transfer.wait = None;
                     self.count_body_bytes()?;
                     if is_over {
                         self.request.finish_body();
                     }
                 }
-                Poll::Ready(Err(BodyError::ClientLeft(error))) => {
-                    return Err(client_error(ErrorType::ReadError, error));
+                Ready(Err(BodyError::ClientLeft(error))) => {
+                    return Err(client_error(ReadError, error));
                 }
-                Poll::Ready(Err(error @ BodyError::Malformed)) => {
-                    let error = Error::because(
-                        ErrorType::InvalidHTTPHeader,
-                        "while reading the request",
-                        error,
-                    );
+                Ready(Err(error @ BodyError::Malformed)) => {
+                    let error =
+                        Error::because(InvalidHTTPHeader, "while reading the request", error);
                     return Err(error.into_down());
                 }
             }
         }
-        Ok(Poll::Ready(()))
+        Ok(Ready(()))
     }
 
     /// Counts the bytes of the body that were read. Fails if the body is too large or too slow. A
@@ -244,7 +243,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         self.transfer.slow_client.end_wait();
         self.ticket.count_body_bytes(count).map_err(|error| {
             Error::because(
-                ErrorType::HTTPStatus(error.status()),
+                HTTPStatus(error.status()),
                 "while reading the request",
                 error,
             )
@@ -272,7 +271,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             ready!(Pin::new(stream).poll_flush(context))?;
             self.transfer.is_unflushed = false;
         }
-        Poll::Ready(Ok(()))
+        Ready(Ok(()))
     }
 
     /// Reads from the origin and passes on, as long as bytes come and the client takes them.
@@ -292,24 +291,22 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             }
             if !self.response.is_before_body() {
                 match self.client.poll_capacity(context) {
-                    Poll::Pending => {
+                    Pending => {
                         self.response.shrink_buffer();
                         return Ok(WaitingFor::Client);
                     }
-                    Poll::Ready(capacity) => {
-                        capacity.map_err(|error| client_error(ErrorType::WriteError, error))?
-                    }
+                    Ready(capacity) => capacity.map_err(|error| client_error(WriteError, error))?,
                 }
             }
             let read = origin_io::poll_read(stream, self.response.input_buffer(), context);
             self.response.mark_read();
             match read {
-                Poll::Pending => return Ok(WaitingFor::Origin),
-                Poll::Ready(Ok(1..)) => self.transfer.wait = None,
-                Poll::Ready(Ok(0)) => return self.handle_origin_close(),
-                Poll::Ready(Err(error)) => {
+                Pending => return Ok(WaitingFor::Origin),
+                Ready(Ok(1..)) => self.transfer.wait = None,
+                Ready(Ok(0)) => return self.handle_origin_close(),
+                Ready(Err(error)) => {
                     return Err(origin_error_from(
-                        ErrorType::ReadError,
+                        ReadError,
                         "while reading the response",
                         error,
                     ));
@@ -327,7 +324,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         }
         if let Some(error) = self.transfer.write_error.take() {
             return Err(origin_error_from(
-                ErrorType::WriteError,
+                WriteError,
                 "while sending the request",
                 error,
             ));
@@ -337,6 +334,6 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         } else {
             "the origin closed before the end of its response"
         };
-        Err(origin_error(ErrorType::ConnectionClosed, what))
+        Err(origin_error(ConnectionClosed, what))
     }
 }

@@ -13,6 +13,7 @@ use crate::edge::context::EdgeContext;
 use crate::edge::sent_answer::{SentPart, record_answer};
 use crate::requests::{ClientConnection, OutgoingAnswer, PendingRecord};
 use crate::telemetry::ConnectionGauge;
+use FinishedRequest::{Recorded, Reset, Sent};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -24,7 +25,11 @@ use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{
+    Context,
+    Poll::{self, Pending, Ready},
+    Waker, ready,
+};
 
 /// The work on a request, until h2 has its whole response.
 type RequestFuture<'e> = Pin<Box<dyn Future<Output = FinishedRequest> + Send + 'e>>;
@@ -152,8 +157,8 @@ impl<'e> Http2Session<'e> {
     /// Takes turns, and handles the timeouts. Ready when the connection is over.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<SessionEnd> {
         loop {
-            if let Poll::Ready(end) = self.poll_turn(context) {
-                return Poll::Ready(end);
+            if let Ready(end) = self.poll_turn(context) {
+                return Ready(end);
             }
             let is_active = !self.in_flight.is_empty();
             if let Some(gauge) = &self.gauge {
@@ -167,9 +172,9 @@ impl<'e> Http2Session<'e> {
                     self.timeouts.count_goaway();
                     self.connection.abrupt_shutdown(Reason::NO_ERROR);
                 }
-                DueStep::Close => return Poll::Ready(Ok(())),
+                DueStep::Close => return Ready(Ok(())),
                 DueStep::PingTimeout => {
-                    return Poll::Ready(Err((CloseReason::NoPong, "no pong".to_owned())));
+                    return Ready(Err((CloseReason::NoPong, "no pong".to_owned())));
                 }
             }
         }
@@ -194,8 +199,8 @@ impl<'e> Http2Session<'e> {
     /// has left. Repeats that while h2 has more to write. Ready when the connection is over.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<SessionEnd> {
         loop {
-            if let Poll::Ready(end) = self.poll_requests(context) {
-                return Poll::Ready(end);
+            if let Ready(end) = self.poll_requests(context) {
+                return Ready(end);
             }
             if self.closed_for.is_none() && !self.client.peer.is_trusted && self.output.is_flooded()
             {
@@ -208,14 +213,14 @@ impl<'e> Http2Session<'e> {
             }
             if let Err(error) = ready!(self.output.poll_flush(context)) {
                 tracing::debug!(%error, "an HTTP/2 connection broke");
-                return Poll::Ready(Ok(()));
+                return Ready(Ok(()));
             }
             self.in_output
                 .drain(..)
                 .for_each(|unrecorded| unrecorded.record(true));
             // If it was full, h2 has more to write.
             if !was_full {
-                return Poll::Pending;
+                return Pending;
             }
         }
     }
@@ -228,7 +233,7 @@ impl<'e> Http2Session<'e> {
         self.output.allow_read();
         self.waker.pause(context.waker());
         loop {
-            while let Poll::Ready(Some(finished)) = self.in_flight.poll_next_unpin(context) {
+            while let Ready(Some(finished)) = self.in_flight.poll_next_unpin(context) {
                 self.handle_finished(finished);
             }
             if self.waker.resume() {
@@ -236,7 +241,7 @@ impl<'e> Http2Session<'e> {
                 self.output.allow_read();
             }
             if !is_due {
-                return Poll::Pending;
+                return Pending;
             }
             // This also has h2 write into the output what the requests have sent.
             let accepted = self
@@ -244,10 +249,10 @@ impl<'e> Http2Session<'e> {
                 .poll_accept(&mut Context::from_waker(&connection));
             self.waker.pause(context.waker());
             is_due = accepted.is_ready();
-            if let Poll::Ready(accepted) = accepted
+            if let Ready(accepted) = accepted
                 && let ControlFlow::Break(end) = self.accept(accepted)
             {
-                return Poll::Ready(end);
+                return Ready(end);
             }
         }
     }
@@ -277,14 +282,14 @@ impl<'e> Http2Session<'e> {
     /// rest is drained.
     fn handle_finished(&mut self, finished: FinishedRequest) {
         let (stream, unrecorded) = match finished {
-            FinishedRequest::Sent(stream, unrecorded) => (stream, unrecorded),
-            FinishedRequest::Reset => {
+            Sent(stream, unrecorded) => (stream, unrecorded),
+            Reset => {
                 if !self.client.peer.is_trusted && self.resets.record_reset() {
                     self.close_for("too many resets");
                 }
                 return;
             }
-            FinishedRequest::Recorded => return,
+            Recorded => return,
         };
         let sending = if stream.is_received() {
             Some(stream.sending)
@@ -317,7 +322,7 @@ impl<'e> Http2Session<'e> {
             unrecorded.record(false);
         }
         while let Some(finished) = self.in_flight.next().await {
-            if let FinishedRequest::Sent(_, Some(unrecorded)) = finished {
+            if let Sent(_, Some(unrecorded)) = finished {
                 unrecorded.record(false);
             }
         }

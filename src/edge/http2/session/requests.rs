@@ -28,7 +28,7 @@ use http::header::EXPECT;
 use http::request::Parts;
 use http::{Response, StatusCode};
 use pingora_core::server::ShutdownWatch;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::sync::Arc;
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -367,7 +367,8 @@ async fn send_answer_body(
     } = &mut stream;
     let answered = async {
         while !body.is_empty() {
-            let capacity = sending.wait_for_capacity(body.len()).await?;
+            let wanted = body.len();
+            let capacity = poll_fn(|context| sending.poll_capacity(wanted, context)).await?;
             sending.send_data(body.split_to(capacity), body.is_empty())?;
         }
         Ok(())

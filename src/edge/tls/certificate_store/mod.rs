@@ -38,7 +38,7 @@ pub struct ListenerCertificates {
     from_files: Mutex<Vec<FileCertificate>>,
     by_name: ArcSwap<CertificatesByName>,
     /// The ordered ones, if the listener uses them.
-    pub(super) acme: Option<Arc<dyn AcmeCertificates>>,
+    pub acme: Option<Arc<dyn AcmeCertificates>>,
 }
 
 /// A certificate in use, and its files.
@@ -160,8 +160,8 @@ impl CertificateStore {
         uncovered
             .map(|host| {
                 CertificateFault::Uncovered.with_message(format!(
-                    "no certificate is for {host}, which `origins` names: clients refuse https://{host}. Add a certificate \
-                     with this name to `certificates`"
+                    "no certificate is for {host} of \"origins\", so clients reject https://{host}. Add a certificate \
+                     with this name to \"certificates\""
                 ))
             })
             .collect()
@@ -296,10 +296,10 @@ impl FileCertificate {
                     .filter(|name| !renewed.names.contains(name));
                 let lost: Vec<&String> = lost.collect();
                 if !lost.is_empty() {
-                    tracing::warn!(names = ?lost, "a renewed certificate lacks these names of the former one");
+                    tracing::warn!(names = ?lost, "a renewed certificate lacks these names of the old one");
                 }
                 let until = renewed.not_after.to_http_date();
-                tracing::info!(names = ?renewed.names, "took a renewed certificate, valid until {until}");
+                tracing::info!(names = ?renewed.names, "the renewed certificate is in use, valid until {until}");
                 self.certificate = renewed;
                 self.renewed = Some(now);
                 self.refused = None;
@@ -307,7 +307,7 @@ impl FileCertificate {
             }
             Err(error) => {
                 let until = self.certificate.not_after.to_http_date();
-                tracing::warn!("{error}; the former certificate stays in use, valid until {until}");
+                tracing::warn!("{error}; the old certificate stays in use, valid until {until}");
                 self.refused = Some(RefusedRenewal {
                     at: now,
                     reason: error.to_string(),
@@ -340,6 +340,8 @@ impl FileCertificate {
     /// The reasons for which clients refuse this certificate, or may refuse it. It expires soon
     /// within 14 days of its end, or within the last quarter of its life if that is shorter.
     fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
+        use CertificateFault::*;
+
         let file = self.files.certificate.display();
         let certificate = &self.certificate;
         let from = certificate.not_before;
@@ -350,35 +352,35 @@ impl FileCertificate {
         let end = until.to_http_date();
         let mut problems = Vec::new();
         if now > until {
-            problems.push(CertificateFault::Expired.with_message(format!(
-                "the certificate in {file} expired on {end}: renew it"
+            problems.push(Expired.with_message(format!(
+                "the certificate in {file} expired on {end}, so clients reject it. Renew it"
             )));
         }
         if now < from {
-            problems.push(CertificateFault::NotYetValid.with_message(format!(
-                "the certificate in {file} is not valid before {begin}: is the clock right?"
+            problems.push(NotYetValid.with_message(format!(
+                "the certificate in {file} is not valid before {begin}. Check the clock of this machine"
             )));
         }
         if is_soon {
-            problems.push(CertificateFault::ExpiresSoon.with_message(format!(
-                "the certificate in {file} expires on {end}: renew it"
+            problems.push(ExpiresSoon.with_message(format!(
+                "the certificate in {file} expires on {end}. Renew it"
             )));
         }
         if certificate.names.is_empty() {
-            problems.push(CertificateFault::NoNames.with_message(format!(
-                "the certificate in {file} names no host: clients refuse it"
+            problems.push(NoNames.with_message(format!(
+                "the certificate in {file} names no host, so clients reject it. Use one that names your hosts"
             )));
         }
         if certificate.lacks_chain {
-            problems.push(CertificateFault::NoChain.with_message(format!(
-                "{file} has the certificate alone: use the file with the whole chain (certbot: fullchain.pem), or clients \
-                 that do not know its issuer refuse it"
+            problems.push(NoChain.with_message(format!(
+                "{file} lacks the certificate of the issuer, so some clients reject it. Use the file with the whole \
+                 chain (certbot: fullchain.pem)"
             )));
         }
         if let Some(refused) = &self.refused {
-            problems.push(CertificateFault::RefusedRenewal.with_message(format!(
-                "{}; the former certificate stays in use, valid until {end}. Mend the files before the next start: \
-                 crawlgate takes them by itself, and does not start without them",
+            problems.push(RefusedRenewal.with_message(format!(
+                "{}; the old certificate stays in use, valid until {end}. Fix the files before the next start: \
+                 crawlgate uses them as soon as they are right, and does not start without them",
                 refused.reason
             )));
         }

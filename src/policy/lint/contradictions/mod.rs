@@ -108,8 +108,8 @@ fn lint_overridden(words: &[WrittenDirective], diagnostics: &mut Diagnostics) {
         lints::CONTRADICTORY_TAG.report(
             diagnostics,
             word.span,
-            format!("`{text}` has no effect beside `{}`", other.text),
-            format!("remove `{text}`, and what crawlers go by stays the same"),
+            format!("\"{text}\" has no effect beside \"{}\"", other.text),
+            format!("remove \"{text}\": nothing changes for crawlers"),
         );
     }
 }

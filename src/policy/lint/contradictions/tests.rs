@@ -121,10 +121,13 @@ fn overridden_directives_are_reported() {
                         panic!("{way}: {messages:?}");
                     };
                     for word in [one, other] {
-                        assert!(message.contains(&format!("`{}`", value(word))), "{message}");
+                        assert!(
+                            message.contains(&format!("\"{}\"", value(word))),
+                            "{message}"
+                        );
                     }
                     let help = found[0].help.as_deref().unwrap_or_default();
-                    assert!(help.contains(&format!("`{}`", value(one))), "{help}");
+                    assert!(help.contains(&format!("\"{}\"", value(one))), "{help}");
                 }
             }
         }

@@ -15,34 +15,34 @@ pub fn lint_line(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) 
                 let length = line.text.len();
                 (
                     lints::LINE_TOO_LONG,
-                    format!("this line has {length} bytes; what is beyond 16,663 is not read"),
+                    format!("this line has {length} bytes; crawlers read only the first 16,663"),
                     "write one rule per line",
                 )
             }
             LineIssue::Nul => (
                 lints::UNREADABLE_BYTES,
-                "a NUL byte: what follows it in the line is not read".into(),
+                "a NUL byte: crawlers do not read the rest of the line".into(),
                 "remove it",
             ),
             LineIssue::NotUtf8 => (
                 lints::UNREADABLE_BYTES,
                 "this line is not UTF-8".into(),
-                "save the file as UTF-8, or percent-encode what is not ASCII",
+                "save the file as UTF-8, or percent-encode every character outside ASCII",
             ),
             LineIssue::StrayBom => (
                 lints::UNREADABLE_BYTES,
-                "a byte order mark in the middle of the file spoils its line".into(),
-                "remove it; two files were probably put together",
+                "a byte order mark inside the file: crawlers do not understand its line".into(),
+                "remove it; probably two files were joined",
             ),
             LineIssue::NotKeyValue => (
                 lints::NO_RECORD,
-                "this line is neither `key: value` nor a comment".into(),
-                "begin it with `#` if it is a comment",
+                "this line is neither \"key: value\" nor a comment".into(),
+                "if it is a comment, begin it with \"#\"",
             ),
             LineIssue::MissingColon => (
                 lints::MISSING_COLON,
-                "there is no colon; Google supplies it, others may not".into(),
-                "write `key: value`",
+                "the colon is missing; Google adds it, other crawlers may not".into(),
+                "write \"key: value\"",
             ),
             LineIssue::Typo => continue,
         };
@@ -102,8 +102,9 @@ fn lint_hash_in_path(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnosti
         lints::HASH_IN_PATH.report(
             found,
             span_of_line(file, line.number),
-            format!("`{}` is read as `{path}`", whole.trim_end()),
-            "`#` begins a comment, and crawlers send no part of a URL behind it: write the path without it",
+            format!("crawlers read \"{}\" as \"{path}\"", whole.trim_end()),
+            "\"#\" begins a comment, and requests never contain what follows \"#\" in a URL: \
+             write the path without it",
         );
     }
 }
@@ -125,19 +126,29 @@ fn lint_key(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
     match record.spelling {
         KeySpelling::Exact => {}
         // `sitemap https://...`: the first colon is that of the URL.
-        KeySpelling::Longer if name.split_once(' ').is_some_and(|(word, _)| word.eq_ignore_ascii_case(proper)) => {
+        KeySpelling::Longer
+            if name
+                .split_once(' ')
+                .is_some_and(|(word, _)| word.eq_ignore_ascii_case(proper)) =>
+        {
             lints::MISSING_COLON.report(
                 found,
                 key,
-                format!("there is no colon behind `{proper}`; Google supplies it, others may not"),
-                "write `key: value`",
+                format!(
+                    "the colon after \"{proper}\" is missing; Google adds it, other crawlers may \
+                     not"
+                ),
+                "write \"key: value\"",
             )
         }
         KeySpelling::Typo | KeySpelling::Longer => lints::MISSPELT_KEY.report(
             found,
             key,
-            format!("`{name}` is misspelt: Google's library takes it for `{proper}`, others may ignore the line"),
-            format!("write `{proper}`"),
+            format!(
+                "\"{name}\" is misspelt: Google's library reads it as \"{proper}\", other \
+                 crawlers may ignore the line"
+            ),
+            format!("write \"{proper}\""),
         ),
     }
 }
@@ -157,9 +168,10 @@ fn lint_other_key(
             // blog, 2019-07-02, "A note on unsupported rules in robots.txt").
             (
                 lints::RETIRED_DIRECTIVE,
-                format!("no crawler reads `{name}` in robots.txt"),
+                format!("no crawler reads \"{name}\" in robots.txt"),
                 format!(
-                    "send `X-Robots-Tag: {directive}`, and let crawlers fetch the page, or they will not see it"
+                    "send \"X-Robots-Tag: {directive}\" instead, and let crawlers fetch the page: \
+                     otherwise they will not see it"
                 ),
             )
         }
@@ -167,14 +179,14 @@ fn lint_other_key(
             let lint = lints::RETIRED_DIRECTIVE.with_severity(Severity::Note);
             (
                 lint,
-                "`Host`: Yandex stopped reading it in 2018".into(),
-                "redirect to the main host".into(),
+                "\"Host\": Yandex stopped reading it in 2018".into(),
+                "redirect to the main host instead".into(),
             )
         }
         RobotsKey::Unknown if line.issues.is_empty() => (
             lints::UNKNOWN_DIRECTIVE,
-            format!("`{name}` is in no crawler's documentation"),
-            "crawlers pass over the line".to_owned(),
+            format!("no crawler documents \"{name}\""),
+            "crawlers ignore the line".to_owned(),
         ),
         _ => return,
     };

@@ -127,10 +127,10 @@ fn lint_whole_file(file: &RobotsFile, found: &mut Diagnostics) {
     let unreadable = match file.shape() {
         FileFormat::Text => None,
         FileFormat::Html => Some((
-            "a page of HTML",
+            "an HTML page",
             "answer /robots.txt with text/plain, or with 404 if there is none",
         )),
-        FileFormat::Utf16 => Some(("UTF-16", "save it as UTF-8")),
+        FileFormat::Utf16 => Some(("UTF-16", "save the file as UTF-8")),
     };
     match unreadable {
         Some((what, help)) => {
@@ -144,8 +144,8 @@ fn lint_whole_file(file: &RobotsFile, found: &mut Diagnostics) {
         None if !file.has_rule() => lints::EMPTY_FILE.report(
             found,
             None,
-            "there is no rule in this file: crawlers may fetch everything",
-            "if that is meant, say it: `User-agent: *` and an empty `Disallow:`",
+            "this file has no rules: crawlers may fetch everything",
+            "if that is meant, write \"User-agent: *\" and an empty \"Disallow:\"",
         ),
         None => {}
     }
@@ -164,7 +164,7 @@ fn lint_whole_file(file: &RobotsFile, found: &mut Diagnostics) {
                         file.bytes().len() / 1024
                     ),
                 )
-                .label("from here on nothing counts")
+                .label("crawlers ignore everything from here on")
                 .help("use fewer, wider patterns"),
         );
     }
@@ -189,8 +189,8 @@ fn lint_rules_outside_groups(file: &RobotsFile, reading: &DialectRules, found: &
     lints::RULE_OUTSIDE_GROUP.report(
         found,
         span_of_line(file, first.number),
-        "rules from here on are for no crawler: no User-agent stands above them",
-        "write `User-agent: *` above",
+        "these rules apply to no crawler: no User-agent line precedes them",
+        "write \"User-agent: *\" above them",
     );
 }
 
@@ -220,7 +220,7 @@ fn lint_crawl_delays(
                 found,
                 span_of_line(file, delay),
                 format!("Crawl-delay is ignored by {agents}"),
-                "remove it, or slow the crawler down by answering 429 or 503 with Retry-After",
+                "remove it. To slow these crawlers down, answer 429 or 503 with Retry-After",
             );
         }
     }
@@ -251,17 +251,17 @@ fn lint_several_agents(
             continue;
         };
         let lines = join(
-            names.iter().map(|name| format!("`User-agent: {name}`")),
+            names.iter().map(|name| format!("\"User-agent: {name}\"")),
             ", ",
         );
         lints::SEVERAL_AGENTS.report(
             found,
             span_of_line(file, agent.line),
             format!(
-                "crawlers read only the first name of this line, `{}`",
+                "crawlers read only the first name of this line, \"{}\"",
                 agent.token
             ),
-            format!("write each name on a line of its own: {lines}"),
+            format!("write each name on its own line: {lines}"),
         );
     }
 }
@@ -298,15 +298,24 @@ fn lint_glued_groups(
         }
         let Some(between) = between else { continue };
         let what = match &between.key_value {
-            Some(record) => format!("{} is no rule and closes nothing", file.text(&record.name)),
-            None => "this line ends no group".to_owned(),
+            Some(record) => format!(
+                "{} is not a rule and does not end a list of crawlers",
+                file.text(&record.name)
+            ),
+            None => "this line does not end the group".to_owned(),
         };
         found.push(
             lints::GLUED_GROUP
-                .finding(span_of_line(file, below.line), format!("`{one}` and `{other}` are one group"))
-                .label("no new group begins here")
+                .finding(
+                    span_of_line(file, below.line),
+                    format!("\"{one}\" and \"{other}\" are one group"),
+                )
+                .label("this line does not begin a new group")
                 .related(span_of_line(file, between.number), what)
-                .help(format!("write the rules for `{one}` before this line; `Allow: /` if it may fetch everything")),
+                .help(format!(
+                    "write the rules for \"{one}\" before this line; \"Allow: /\" if it may fetch \
+                     everything"
+                )),
         );
     }
 }

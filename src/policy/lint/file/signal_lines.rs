@@ -32,13 +32,14 @@ fn span_of_part(file: &RobotsFile, line: &RobotsLine, value: &str, part: &str) -
 /// if it is no dictionary.
 pub fn lint(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
     if let Some(value) = line_value(file, line, RobotsKey::ContentSignal) {
-        let help = "write `ai-train`, `ai-input` or `search` with `=yes` or `=no`; or `use=reference`, say";
+        let help = "write \"ai-train\", \"ai-input\" or \"search\" with \"=yes\" or \"=no\"; or, \
+                    for example, \"use=reference\"";
         for (part, _) in parse_content_signal(value).filter(|(_, meaning)| meaning.is_none()) {
             report_unreadable(part, span_of_part(file, line, value, part), help, found);
         }
     }
     if let Some(value) = line_value(file, line, RobotsKey::ContentUsage) {
-        let help = "write `train-ai`, `ai-use` or `search` with `=n` or `=y`";
+        let help = "write \"train-ai\", \"ai-use\" or \"search\" with \"=n\" or \"=y\"";
         for member in parse_content_usage(value).1.unwrap_or_else(|| vec![value]) {
             let parsed = parse_usage_member(member).value;
             if parsed.is_none_or(|(category, _)| !USAGE_CATEGORIES.contains(&category)) {
@@ -49,7 +50,7 @@ pub fn lint(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
 }
 
 fn report_unreadable(part: &str, span: SourceSpan, help: &str, found: &mut Diagnostics) {
-    let message = format!("`{part}` says nothing to readers");
+    let message = format!("readers ignore \"{part}\"");
     lints::UNREADABLE_SIGNAL.report(found, span, message, help);
 }
 
@@ -76,11 +77,8 @@ pub fn lint_opposed(file: &RobotsFile, reading: &DialectRules, found: &mut Diagn
                 };
                 let (before, at) = *first.entry(category).or_insert((allows, line.number));
                 if before != allows {
-                    let message = format!(
-                        "`{}` is said to be the opposite in line {at}",
-                        category.name()
-                    );
-                    let help = "readers take one of the two; say it once";
+                    let message = format!("line {at} says the opposite of \"{}\"", category.name());
+                    let help = "readers take one of the two; write it once";
                     lints::SIGNALS_DISAGREE.report(
                         found,
                         span_of_line(file, line.number),

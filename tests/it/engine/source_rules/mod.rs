@@ -156,7 +156,8 @@ fn library_declares_its_modules_by_layer() {
 #[test]
 fn files_that_the_architecture_names_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(root.join("docs/internals/architecture.md")).expect("docs/internals/architecture.md");
+    let text = fs::read_to_string(root.join("docs/internals/architecture.md"))
+        .expect("docs/internals/architecture.md");
     let missing: Vec<&str> = code_words(&text)
         .filter(|word| word.contains('/') && !word.contains([' ', '*', ':']))
         .filter(|path| !root.join("src").join(path).exists() && !root.join(path).exists())

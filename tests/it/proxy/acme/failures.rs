@@ -23,9 +23,7 @@ fn before_the_first_certificate_port_80_serves() {
     eventually("the log names the host and the command", || {
         let log = site.gate.log.text();
         log.lines()
-            .any(|line| {
-                line.contains("`crawlgate status`") && line.contains("host=\"shop.example\"")
-            })
+            .any(|line| line.contains("crawlgate status") && line.contains("host=\"shop.example\""))
             .then_some(())
     });
     let (_, problems) = site.status();

@@ -37,5 +37,5 @@ fn acme_without_a_state_directory_does_not_start() {
         .argument("off");
     let (said, status) = setup.fail();
     assert_eq!(status.code(), Some(3), "{said}");
-    assert!(said.contains("`acme`"), "{said}");
+    assert!(said.contains("\"acme\""), "{said}");
 }

@@ -598,6 +598,49 @@ fn lines_suggested_by_the_overview_block_the_crawler() {
 }
 
 #[test]
+fn exempt_crawler_passes_now_live_and_from_state() {
+    let origin = Origin::plain();
+    let gate = observed(Setup::before(origin.address));
+    for agent in [GPTBOT, BINGBOT] {
+        visit(&gate, agent, "/robots.txt");
+        visit(&gate, agent, "/cart/");
+    }
+    let breaking = |report: &Value, id| {
+        let row = crawler(report, id).filter(|row| row["part"] == "breaks_rules")?;
+        Some((row["is_blocked"].clone(), row["to_block"].is_null()))
+    };
+    eventually("both broke a rule", || {
+        let report = report(&gate);
+        breaking(&report, "gptbot").and(breaking(&report, "bingbot"))
+    });
+    // The line to write is not for search engines.
+    assert_eq!(
+        breaking(&report(&gate), "bingbot"),
+        Some((false.into(), true))
+    );
+    let policy = format!("{POLICY}enforcement: {{ mode: enforce, exempt: [GPTBot] }}\n");
+    gate.write_policy("shop", &policy);
+    assert_eq!(gate.command(&["reload"]).status.code(), Some(0));
+    gate.wait_until_stored();
+    let directory = |name: &str| gate.path(name).display().to_string();
+    let settings = directory("settings.yaml");
+    let text = format!(
+        "listen: 127.0.0.1:0\norigins: http://127.0.0.1:9\npolicies: {}\n",
+        directory("policies")
+    );
+    fs::write(&settings, text).expect("settings");
+    let state = directory("state");
+    let arguments = [
+        "report", "--since", "3d", "--json", "--state", &state, "--config", &settings,
+    ];
+    let stored = read_json(&run(&arguments));
+    for report in [report(&gate), stored] {
+        assert_eq!(breaking(&report, "gptbot"), Some((false.into(), true)));
+        assert_eq!(breaking(&report, "bingbot"), Some((true.into(), true)));
+    }
+}
+
+#[test]
 fn link_to_a_line_of_the_policy_opens_it_in_chromium() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();

@@ -154,6 +154,30 @@ fn identity_settings_silence_the_unverified_warning() {
 }
 
 #[test]
+fn settings_name_the_policies_to_check() {
+    let place = directory(&[("crawlgate.yaml", "policies: sites\n")]);
+    let sites = place.path().join("sites");
+    std::fs::create_dir(&sites).expect("a directory");
+    std::fs::write(sites.join("shop.yaml"), GOOD).expect("a policy");
+    let settings = place.path().join("crawlgate.yaml");
+    let check = || {
+        crawlgate(&[
+            "check",
+            "--json",
+            "--config",
+            settings.to_str().expect("UTF-8"),
+        ])
+    };
+    let output = check();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(json(&output)["sites"][0]["site"], "shop");
+    for (text, code) in [("polices: sites\n", 1), ("policies: nowhere\n", 3)] {
+        std::fs::write(&settings, text).expect("settings");
+        assert_eq!(check().status.code(), Some(code), "{text}");
+    }
+}
+
+#[test]
 fn two_policies_for_one_host_are_a_conflict() {
     let policies = directory(&[("a.yaml", GOOD), ("b.yaml", GOOD)]);
     let output = crawlgate(&["check", "--json", path(&policies)]);
@@ -635,9 +659,9 @@ fn crawlers_are_listed_found_and_identified() {
     let person = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
     assert_eq!(
         json(&crawlgate(&["crawlers", "--json", "--identify", person]))["claim"],
-        "nobody"
+        "visitor"
     );
-    assert!(text(&crawlgate(&["crawlers", "--identify", person]).stdout).starts_with("nobody"));
+    assert!(text(&crawlgate(&["crawlers", "--identify", person]).stdout).starts_with("visitor"));
 
     assert_eq!(
         json(&crawlgate(&["crawlers", "--json", "--identify", "-foo"]))["claim"],
@@ -700,7 +724,7 @@ fn user_agents_are_identified_line_by_line() {
         .map(|line| line.split('\t').collect())
         .collect();
     let found: Vec<_> = rows.iter().map(|row| (row[0], row[1], row.len())).collect();
-    let nobody = ("nobody", "person", 4);
+    let visitor = ("visitor", "person", 4);
     let tool = ("tool", "tool", 4);
     assert_eq!(
         found,
@@ -709,7 +733,7 @@ fn user_agents_are_identified_line_by_line() {
             ("other", "bot", 4),
             tool,
             tool,
-            nobody,
+            visitor,
             tool
         ],
         "{lines}"
@@ -724,7 +748,10 @@ fn user_agents_are_identified_line_by_line() {
         .iter()
         .map(|answer| answer["claim"].as_str().expect("a word"))
         .collect();
-    assert_eq!(claims, ["known", "other", "tool", "tool", "nobody", "tool"]);
+    assert_eq!(
+        claims,
+        ["known", "other", "tool", "tool", "visitor", "tool"]
+    );
     assert_eq!(
         (&answers[0]["crawler"], &answers[0]["kind"]),
         (&"gptbot".into(), &"training".into())
@@ -891,11 +918,11 @@ fn tester_rejects_a_malformed_path() {
     let files = directory(&[("robots.txt", ROBOTS_TXT)]);
     let file = files.path().join("robots.txt").display().to_string();
     for (agent, url, remedy) in [
-        ("Googlebot", "cart/", "write `/cart/`"),
+        ("Googlebot", "cart/", "write /cart/"),
         (
             "Googlebot",
             "shop.example/cart/",
-            "write `https://shop.example/cart/`",
+            "https://shop.example/cart/",
         ),
     ] {
         let output = crawlgate(&["tester", &file, "--agent", agent, url]);
@@ -914,7 +941,7 @@ fn tester_names_the_tokens_that_a_product_goes_by() {
     let files = directory(&[("ai.txt", "User-agent: GPTBot\nDisallow: /\n")]);
     let file = files.path().join("ai.txt").display().to_string();
     let said = |agent: &str| text(&crawlgate(&["tester", &file, "--agent", agent, "/x"]).stderr);
-    assert!(said("ChatGPT").contains("`ChatGPT-User`"));
+    assert!(said("ChatGPT").contains("\"ChatGPT-User\""));
     for agent in ["GPTBot", "OurOwnReader"] {
         assert_eq!(said(agent), "", "{agent}");
     }

@@ -279,7 +279,7 @@ fn a_pause_begins_and_ends_from_the_command_line() {
     let long = demo.ask("pause", &["--for", "3d"]);
     assert_eq!(long.status.code(), Some(1));
     assert!(
-        text(&long.stderr).contains("`--long`"),
+        text(&long.stderr).contains("--long"),
         "{}",
         text(&long.stderr)
     );

@@ -317,13 +317,13 @@ fn candidates(kind: &Kind) -> BTreeSet<String> {
     words
 }
 
-/// The names in messages like "there is no field `x` here".
+/// The names in messages like `there is no field "x" here`.
 fn named<'d>(findings: &'d Diagnostics, id: &str) -> BTreeSet<&'d str> {
     findings
         .items
         .iter()
         .filter(|item| item.id == id)
-        .filter_map(|item| item.message.split('`').nth(1))
+        .filter_map(|item| item.message.split('"').nth(1))
         .collect()
 }
 
@@ -641,7 +641,7 @@ fn other_than(default: &Value, path: &[Step], parts: &[&Value]) -> Option<Value>
     Some(match (words.next(), default) {
         (Some(word), _) => word.clone(),
         (None, Value::Number(_)) => json!(451),
-        (None, _) => json!("86399"),
+        (None, _) => json!("86399s"),
     })
 }
 
@@ -785,11 +785,11 @@ const RIGHT_POLICIES: &[&str] = &[
     "robots: { origin: replace }\ncrawlers: { token: 360Spider, user_agent: 360, crawl_delay: Yes, networks: ['::1'] }",
     "robots: { origin: replace }\ncrawlers: [{ token: A, user_agent: [Abot], binds: named, networks: 10.0.0.0/8 }]",
     "robots: { origin: replace, groups: { agents: [360Spider, '*'], disallow: '', crawl_delay: 500ms } }",
-    "robots: { origin: replace, max_age: 60, sitemaps: [] }",
+    "robots: { origin: replace, max_age: 60s, sitemaps: [] }",
     "hosts: [shop.example]",
     "robots: {}",
     "robots: { origin: merge, sitemaps: 'https://shop.example/s.xml' }",
-    "robots: { origin: only, max_age: 60 }",
+    "robots: { origin: only, max_age: 60s }",
     "robots: { origin: replace, max_age: '1h 30m' }\nenforcement: { grace: 1w, behind_cache: Yes }",
     "robots: { origin: replace }\nenforcement: { behind_cache: 90m }\ntests: { agent: GPTBot, path: /, cached: none, expect: { kind: allowed, never_fetched: no } }",
     "robots: { origin: replace }\nenforcement: { behind_cache: no }\ntests: { agent: GPTBot, path: /, cached: \"User-agent: *\\nDisallow: /\", expect: allowed }",
@@ -798,7 +798,7 @@ const RIGHT_POLICIES: &[&str] = &[
     "robots: { origin: replace }\nenforcement: { agents: { 360Spider: { mode: off } }, purposes: { tool: { mode: enforce } } }",
     "robots: { origin: replace }\nenforcement: {}\npurposes: { tool: inherit }\ntests: []\nacknowledge: long_pause",
     "robots: { origin: replace }\nindexing: { status: 4xx, not: { status: ['500', 5xx] }, tags: { '*': none } }",
-    "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-02T01:00:00.5+02:00, retry_after: 90 }",
+    "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-02T01:00:00.5+02:00, retry_after: 90s }",
     "robots: { origin: replace }\nhosts: bücher.example:8443",
     "hosts: ['[2001:db8::1]:8443', 10.0.0.1, _srv.example]\nrobots: &r { origin: replace, max_age: 1m }",
     "robots: { origin: replace, max_age: 1d }",
@@ -816,11 +816,11 @@ const RIGHT_SETTINGS: &[&str] = &[
     "origins: http://127.0.0.1:3000",
     "origins: [HTTPS://Origin.example/, 'http://[::1]:81']\nlisten: { address: '[::1]:0' }",
     "listen: [127.0.0.1:1, { address: 127.0.0.1:2 }]\nadmin: Off\ncontrol: no\nstate: false\nstrict: TRUE",
-    "direct_forwarding: off\nstrict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, idle: 90, drain: 1m30s }",
+    "direct_forwarding: off\nstrict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, idle: 90s, drain: 1m30s }",
     "origins: { hosts: '*.shop.example', servers: http://a, timeouts: { connect: 1ms, idle: 1h } }",
     "origins: [{ paths: /api/, servers: [{ url: http://a, weight: 100 }, { url: http://b, backup: yes }] }, http://c]",
     "origins: { servers: [http://a, http://b], balance: client, ejection: off }",
-    "origins: { servers: http://a, health: { path: '/up?deep=1', host: a.example, every: 100ms, timeout: 60, unhealthy_after: '1', healthy_after: 9, status: [200, 300-404] } }",
+    "origins: { servers: http://a, health: { path: '/up?deep=1', host: a.example, every: 100ms, timeout: 60s, unhealthy_after: '1', healthy_after: 9, status: [200, 300-404] } }",
     "origins: { servers: http://a, balance: least_requests, ejection: { failures: '1', for: 1s, most: 1h, statuses: [500-504, 429] } }",
     "origins: { servers: http://a, connections: 100, crawlers: '20', exempt: [Googlebot, bingbot], queue: { length: 0, wait: 250ms } }",
     "origins: { servers: https://a, tls: { ca: ca.pem, server_name: a.internal, client: { cert: c.pem, key: c.key } } }",
@@ -845,7 +845,7 @@ const RIGHT_SETTINGS: &[&str] = &[
     "listen: { address: 127.0.0.1:1, tls: { acme: yes } }",
     "listen: { address: 127.0.0.1:1, tls: { acme: {}, certificates: { cert: a, key: b } } }",
     "listen: { address: 127.0.0.1:1, tls: { acme: { email: a@b.example, directory: 'https://[::1]:14000/dir', hosts: a.example, challenge: tls-alpn, resolvers: ['9.9.9.9', '[::1]:53'] } } }",
-    "listen: { address: 127.0.0.1:1, tls: { certificates: [{ cert: a, key: b }], min_version: 1.3, hsts: { max_age: 0 } } }",
+    "listen: { address: 127.0.0.1:1, tls: { certificates: [{ cert: a, key: b }], min_version: 1.3, hsts: { max_age: 0s } } }",
     "listen: { address: 127.0.0.1:1, proxy_protocol: yes }\ntrusted_proxies: 10.0.0.1",
     "listen: { address: 127.0.0.1:1, http2: off }",
     "store: Redis://10.0.0.5",

@@ -180,6 +180,40 @@ fn sitemaps_of_an_index_are_read_beside_it() {
     );
 }
 
+/// One file with many queries is one sitemap; the 101st file is not checked.
+#[test]
+fn each_file_of_an_index_is_read_once() {
+    let listed =
+        |name: &str| format!("<sitemap><loc>https://docs.example/{name}</loc></sitemap>\n");
+    let queries: String = (0..150)
+        .map(|number| listed(&format!("a.xml?{number}")))
+        .collect();
+    let names: Vec<String> = (0..100).map(|number| format!("{number}.xml")).collect();
+    let others: String = names.iter().map(|name| listed(name)).collect();
+    let index = format!("<sitemapindex>\n{queries}{others}</sitemapindex>");
+    let mut files: Vec<(&str, &[u8])> = vec![
+        ("robots.txt", ROBOTS_TXT.as_bytes()),
+        ("index.xml", index.as_bytes()),
+        ("a.xml", b"https://docs.example/drafts/\n"),
+    ];
+    files.extend(
+        names
+            .iter()
+            .map(|name| (&**name, &b"https://docs.example/\n"[..])),
+    );
+    let site = site(&files);
+    assert_eq!(
+        findings(site.path(), &["robots.txt", "--sitemap", "index.xml"])
+            .iter()
+            .map(|(file, id, line, _)| (&**file, &**id, *line))
+            .collect::<Vec<_>>(),
+        [
+            ("index.xml", "sitemap-unreadable", 251),
+            ("./a.xml", "sitemap-url-disallowed", 1),
+        ]
+    );
+}
+
 #[test]
 fn findings_of_a_kind_are_counted_beyond_a_hundred() {
     let urls: String = (0..150)

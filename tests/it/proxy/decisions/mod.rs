@@ -384,7 +384,7 @@ fn peers_that_are_not_trusted_are_turned_away() {
         "{}",
         answer.text()
     );
-    gate.log.wait_for("`decisions.trusted`");
+    gate.log.wait_for("decisions.trusted");
 }
 
 #[test]

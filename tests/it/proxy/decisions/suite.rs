@@ -1,5 +1,5 @@
 //! Policies by crawlers by paths, through every entry point: what crawlgate answers as a proxy, each proxy
-//! beside the decision service answers too, where the table of docs/behind-your-proxy.md says so.
+//! beside the decision service answers too, where the table of docs/decision-service.md says so.
 
 use super::{caddy, envoy, forward_auth, haproxy, nginx};
 use crate::proxy::support::nginx::Nginx;

@@ -239,7 +239,7 @@ fn status_shows_certificates_and_the_refused_renewal() {
         "problem (certificate): ",
         "  shop.example\n",
         "    valid until: 2090-01-01",
-        "    refused:     a renewal at ",
+        "    rejected:    a renewal at ",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -254,7 +254,7 @@ fn status_shows_certificates_and_the_refused_renewal() {
         "shop.pem",
         "2090-01-01",
         " days</td>",
-        "the former certificate stays in use",
+        "id=\"certificate\"",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }

@@ -1,11 +1,11 @@
 //! The forwarder: requests on their way past Pingora's proxy, and that they come out as they would come
 //! out of it.
 
-#[path = "../../../../examples/forwarder_differential/cases.rs"]
+#[path = "../../../../tools/forwarder_differential/cases.rs"]
 mod cases;
-#[path = "../../../../examples/forwarder_differential/drive.rs"]
+#[path = "../../../../tools/forwarder_differential/drive.rs"]
 mod drive;
-#[path = "../../../../examples/forwarder_differential/http2.rs"]
+#[path = "../../../../tools/forwarder_differential/http2.rs"]
 mod http2;
 
 use crate::proxy::support::{

@@ -242,9 +242,9 @@ fn admin_listener_serves_readiness_and_health() {
 #[test]
 fn every_end_says_why_in_one_line() {
     for (signal, cause) in [
-        ("TERM", "ended after SIGTERM"),
-        ("QUIT", "ended after SIGQUIT"),
-        ("INT", "ended after SIGINT"),
+        ("TERM", "stopped after SIGTERM"),
+        ("QUIT", "stopped after SIGQUIT"),
+        ("INT", "stopped after SIGINT"),
     ] {
         let origin = Origin::plain();
         let mut gate = Setup::before(origin.address).start();

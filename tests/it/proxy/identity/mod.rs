@@ -596,7 +596,7 @@ fn files_of_a_directory_are_lists_without_outgoing_requests() {
     // The page says so at once, and the status after a day.
     let page = gate.admin_page("/health");
     assert!(
-        page.contains("fails") && page.contains("openai.com/searchbot.json"),
+        page.contains("failing since") && page.contains("openai.com/searchbot.json"),
         "{page}"
     );
     let problem = "identity_lists";
@@ -610,7 +610,7 @@ fn files_of_a_directory_are_lists_without_outgoing_requests() {
     std::fs::write(file.with_file_name("searchbot.json"), LISTED).expect("a list");
     gate.command(&["crawlers", "--update"]);
     assert!(!status(&gate).contains(problem));
-    assert!(!gate.admin_page("/health").contains("fails"));
+    assert!(!gate.admin_page("/health").contains("failing since"));
 }
 
 #[test]

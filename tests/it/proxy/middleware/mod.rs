@@ -1,4 +1,4 @@
-//! The tower layer in an axum application (`examples/axum.rs`), as crawlers, browsers and the
+//! The tower layer in the servers of `examples/` (axum, hyper, tonic), as crawlers, browsers and the
 //! author of the application see it.
 
 mod grpc;
@@ -20,17 +20,25 @@ struct Application {
 }
 
 impl Application {
-    /// With the policy that the example comes with.
+    /// The axum example with the policy of the examples.
     fn start() -> Application {
-        let shipped =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/axum-policies/shop.yaml");
-        Application::with_policy(&fs::read_to_string(shipped).expect("the policy of the example"))
+        Application::start_example("axum")
+    }
+
+    fn start_example(name: &str) -> Application {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/policies/shop.yaml");
+        let policy = fs::read_to_string(shipped).expect("the policy of the examples");
+        Application::start_example_with(name, &policy)
     }
 
     fn with_policy(policy: &str) -> Application {
+        Application::start_example_with("axum", policy)
+    }
+
+    fn start_example_with(name: &str, policy: &str) -> Application {
         let policies = tempfile::tempdir().expect("a temporary directory");
         fs::write(policies.path().join("shop.yaml"), policy).expect("a policy");
-        let mut child = example("axum")
+        let mut child = example(name)
             .arg("127.0.0.1:0")
             .arg(policies.path())
             .stdout(Stdio::piped())
@@ -299,4 +307,31 @@ fn body_of_a_request_arrives_behind_the_gate() {
         "GET /about HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\n\r\n"
     ));
     assert_eq!(connection.response("GET").status, 200);
+}
+
+#[test]
+fn hyper_server_answers_by_the_policy() {
+    let policy = "purposes: { training: disallow }\nenforcement: { mode: enforce }\n\
+                  robots: { groups: [{ agents: bingbot, crawl_delay: 1h }] }\n";
+    let server = Application::start_example_with("hyper", policy);
+    assert_eq!(server.get("/", GPTBOT).status, 403);
+    assert_eq!(server.get("/", BROWSER).status, 200);
+    assert_eq!(server.get("/robots.txt", BINGBOT).status, 200);
+    // Only a client with an address has a crawl rate.
+    eventually("it came too fast", || {
+        (server.get("/", BINGBOT).status == 429).then_some(())
+    });
+}
+
+#[test]
+fn tonic_client_gets_the_status_of_its_call() {
+    let server = Application::start_example("tonic");
+    for (user_agent, printed) in [(BROWSER, "SERVING\n"), (GPTBOT, "PermissionDenied\n")] {
+        let url = format!("http://{}", server.address);
+        let output = example("tonic")
+            .args(["--call", &url, user_agent])
+            .output()
+            .expect("the example runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
+    }
 }

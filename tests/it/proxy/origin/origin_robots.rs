@@ -596,10 +596,10 @@ fn page_of_html_without_policy_is_no_rules() {
     assert_eq!((world.after(0), world.state()), (1, "absent".into()));
     let served = world.served().expect("no 503");
     assert!(!served.contains("Disallow"), "{served}");
-    assert!(world.problem().contains("`hosts`"), "{}", world.problem());
+    assert!(world.problem().contains("\"hosts\""), "{}", world.problem());
     assert_eq!(world.fetch(&script, status("404 Not Found")), "absent");
     assert!(
-        world.problem().contains("404") && world.problem().contains("`hosts`"),
+        world.problem().contains("404") && world.problem().contains("\"hosts\""),
         "{}",
         world.problem()
     );
@@ -787,7 +787,7 @@ fn redirect_to_crawlgate_is_reported_with_remedy() {
         let problem = world.problem();
         assert!(problem.contains("http://shop.test/robots.txt"), "{problem}");
         // A policy names the host.
-        assert_eq!(problem.contains("`hosts`"), helps, "{problem}");
+        assert_eq!(problem.contains("\"hosts\""), helps, "{problem}");
         assert!(log.contains(&problem), "{log}");
     }
     // An origin that is down needs no such remedy.
@@ -796,7 +796,7 @@ fn redirect_to_crawlgate_is_reported_with_remedy() {
     let mut world = World::new(directory.path(), &down, "", 0);
     world.after(0);
     assert!(
-        !world.problem().contains("`hosts`") && !world.problem().is_empty(),
+        !world.problem().contains("\"hosts\"") && !world.problem().is_empty(),
         "{}",
         world.problem()
     );
@@ -1491,9 +1491,9 @@ fn robots_txt_is_503_until_first_copy() {
         r#"crawlgate_origin_robots_state{site="site",state="awaited"}"#,
         1.0,
     );
-    let said = gate.command(&["status"]);
+    let said = gate.command(&["status", "--json"]);
     assert!(
-        String::from_utf8_lossy(&said.stdout).contains("awaited"),
+        String::from_utf8_lossy(&said.stdout).contains("\"awaited\""),
         "{said:?}"
     );
     script.says(ok(RULES));
@@ -1645,7 +1645,7 @@ fn offline_commands_name_their_assumption() {
     assert!(String::from_utf8_lossy(&rendered.stdout).contains("Disallow: /a/"));
     let checked = run(&["check", &policies]);
     assert!(
-        String::from_utf8_lossy(&checked.stdout).contains("unknown"),
+        String::from_utf8_lossy(&checked.stdout).contains("--origin-robots"),
         "{checked:?}"
     );
     let checked = run(&[

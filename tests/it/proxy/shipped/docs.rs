@@ -4,10 +4,11 @@
 use crate::proxy::support::program::{Program, haproxy};
 use crate::proxy::support::{BROWSER, Origin, Setup};
 use crawlgate::Engine;
-use crawlgate::internals::policy::SCHEMA as SCHEMA_TEXT;
-use crawlgate::internals::settings;
+use crawlgate::internals::policy::lint::Lint;
+use crawlgate::internals::policy::{self, SCHEMA as SCHEMA_TEXT};
 use crawlgate::internals::yaml::{Node, NodeValue as Yaml, YamlDocument};
-use crawlgate::yaml::{Diagnostics, SourceFile};
+use crawlgate::internals::{settings, sitemap};
+use crawlgate::yaml::{Diagnostics, Severity, SourceFile};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -48,9 +49,11 @@ fn findings(name: &str, text: &str) -> String {
 
 /// Whether a block of a page with policies is a settings file.
 fn is_settings(block: &str) -> bool {
-    ["listen:", "trusted_proxies:"]
+    let mut lines = block.lines().map(str::trim_start);
+    let first = lines.find(|line| !line.starts_with('#'));
+    ["listen:", "origins:", "trusted_proxies:"]
         .iter()
-        .any(|field| block.starts_with(field))
+        .any(|field| first.is_some_and(|line| line.starts_with(field)))
 }
 
 /// Over HTTP/2 a target that is no URL would be a 502.
@@ -94,8 +97,9 @@ fn documented_haproxy_in_front_passes_odd_targets_on() {
 fn every_policy_in_the_documentation_is_accepted() {
     for (document, at_least) in [
         ("docs/policy.md", 10),
-        ("docs/deploy.md", 1),
+        ("docs/instances.md", 1),
         ("docs/library.md", 1),
+        ("docs/tutorial.md", 3),
         ("README.md", 1),
         ("docs/behind-your-proxy.md", 1),
     ] {
@@ -221,13 +225,21 @@ fn every_field_of_the_language_has_an_example() {
 
 #[test]
 fn the_settings_in_the_documentation_are_accepted() {
-    let deploy: Vec<String> = blocks("docs/deploy.md", "yaml")
-        .into_iter()
+    let guides = [
+        "docs/deploy.md",
+        "docs/instances.md",
+        "docs/tls.md",
+        "docs/tutorial.md",
+        "docs/privacy.md",
+    ];
+    let in_guides: Vec<String> = guides
+        .iter()
+        .flat_map(|page| blocks(page, "yaml"))
         .filter(|block| is_settings(block))
         .collect();
     let files = blocks("docs/settings.md", "yaml");
-    assert!(!files.is_empty() && !deploy.is_empty());
-    for text in files.into_iter().chain(deploy) {
+    assert!(!files.is_empty() && in_guides.len() >= guides.len());
+    for text in files.into_iter().chain(in_guides) {
         let source = SourceFile {
             name: "a page".into(),
             text: text.as_str().into(),
@@ -253,9 +265,20 @@ fn every_command_and_flag_in_the_documentation_exists() {
         "docs/dashboard.md",
         "docs/behind-your-proxy.md",
         "docs/deploy.md",
+        "docs/instances.md",
+        "docs/kubernetes.md",
+        "docs/runbook.md",
+        "docs/tls.md",
+        "docs/internals/trials.md",
+        "docs/export.md",
+        "docs/log-formats.md",
         "docs/policies-in-git.md",
         "docs/policy.md",
         "docs/settings.md",
+        "docs/tutorial.md",
+        "docs/first-day.md",
+        "docs/faq.md",
+        "docs/privacy.md",
         "README.md",
     ] {
         let typed = blocks(document, "sh").join("\n");
@@ -304,40 +327,107 @@ fn every_command_and_flag_in_the_documentation_exists() {
 }
 
 #[test]
-fn every_lint_has_a_section_in_the_documentation() {
-    use crawlgate::internals::{policy, sitemap};
-    use crawlgate::yaml::Severity;
-    let lints = [policy::lint::LINTS, sitemap::LINTS].concat();
+fn every_page_is_in_the_index() {
+    let index = read("docs/README.md");
+    for directory in ["docs", "docs/internals"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+        for entry in std::fs::read_dir(path).expect("the pages") {
+            let name = entry.expect("a page").file_name();
+            let name = name.to_str().expect("a name in UTF-8");
+            let link = format!("{directory}/{name}").replacen("docs/", "](", 1);
+            assert!(
+                !name.ends_with(".md") || name == "README.md" || index.contains(&link),
+                "{directory}/{name} is not in docs/README.md"
+            );
+        }
+    }
+}
+
+/// The lints in the order of their sections in `docs/lints.md`.
+fn lints() -> impl Iterator<Item = &'static Lint> {
+    policy::lint::LINTS
+        .into_iter()
+        .flatten()
+        .chain(sitemap::LINTS)
+}
+
+/// `UPDATE_DOCS=1 cargo test --test it -- sections_of_lints` writes the sections again. A new lint
+/// needs its heading first.
+#[test]
+fn sections_of_lints_are_those_of_the_catalogue() {
     let page = read("docs/lints.md");
-    let sections: Vec<&str> = page
+    let headings: Vec<&str> = page
         .lines()
         .filter_map(|line| line.strip_prefix("### "))
         .collect();
-    assert_eq!(
-        sections,
-        lints.iter().map(|lint| lint.id).collect::<Vec<_>>(),
-        "one section each, in this order"
-    );
-    for lint in lints {
-        let section = page
-            .split(&format!("### {}\n", lint.id))
-            .nth(1)
-            .and_then(|rest| rest.split("\n#").next());
-        let words = section
-            .unwrap_or("")
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+    let ids: Vec<&str> = lints().map(|lint| lint.id).collect();
+    assert_eq!(headings, ids, "one section each, in this order");
+    let mut expected = page.clone();
+    for lint in lints() {
+        let begin = expected
+            .find(&format!("### {}\n", lint.id))
+            .expect("found above");
+        let end = expected[begin + 1..]
+            .find("\n##")
+            .map_or(expected.len(), |at| begin + 1 + at);
         let severity = match lint.severity {
             Severity::Note => "Note",
             Severity::Warning => "Warning",
             Severity::Error => "Error",
         };
-        assert!(
-            words.starts_with(&format!("{severity}: ")),
-            "{}: {severity}",
-            lint.id
+        let section = format!(
+            "### {}\n\n**{severity}.** {}\n",
+            lint.id,
+            lint.explanation()
         );
-        assert!(words.len() > 120, "{} needs more words", lint.id);
+        expected.replace_range(begin..end, &section);
+        assert!(section.contains("\n\nFix: "), "{}", lint.id);
     }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/lints.md");
+        std::fs::write(file, expected).expect("written");
+        return;
+    }
+    assert!(page == expected, "UPDATE_DOCS=1 writes docs/lints.md again");
+}
+
+/// The files of a directory of the source, without tests.
+fn source_files(directory: &Path, files: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            source_files(&path, files);
+        } else if path.extension().is_some_and(|ending| ending == "rs")
+            && !path.to_string_lossy().contains("tests")
+        {
+            let text = std::fs::read_to_string(&path).expect("a source");
+            let text = text.split("#[cfg(test)]\nmod").next().unwrap_or_default();
+            files.push(text.to_owned());
+        }
+    }
+}
+
+#[test]
+fn every_mistake_in_a_file_is_in_the_table() {
+    let mut sources = Vec::new();
+    for module in ["policy", "yaml", "settings", "indexing", "crawlers"] {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        source_files(&directory.join(module), &mut sources);
+    }
+    // The id is the first argument, or the first part of a tuple. Those of tdm are header fields.
+    let id = regex::Regex::new(r#"\(\s*"([a-z]+(?:-[a-z]+)+)","#).expect("an expression");
+    let written: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|text| id.captures_iter(text))
+        .map(|found| found.get(1).expect("a group").as_str())
+        .filter(|id| !id.starts_with("tdm-") && lints().all(|lint| lint.id != *id))
+        .collect();
+    let page = read("docs/lints.md");
+    let table = page.split("\n## Mistakes").nth(1).expect("the table");
+    let listed: BTreeSet<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect();
+    let missing: Vec<&&str> = written.difference(&listed).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

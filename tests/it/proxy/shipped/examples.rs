@@ -7,6 +7,7 @@ use crate::proxy::support::{
 };
 use crawlgate::crawlers::Registry;
 use crawlgate::{Engine, Request};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -378,6 +379,23 @@ fn the_bare_proxy_forwards_and_keeps_connections() {
 }
 
 #[test]
+fn examples_are_those_of_their_page() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let page = fs::read_to_string(directory.join("README.md")).expect("the page");
+    let entries = fs::read_dir(&directory).expect("the examples");
+    let programs: BTreeSet<String> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.join("main.rs").exists() || path.extension() == Some("rs".as_ref()))
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into())
+        .collect();
+    let named = page.split("--example ").skip(1);
+    let named: BTreeSet<String> = named
+        .map(|rest| rest.split([' ', '`']).next().expect("a name").to_owned())
+        .collect();
+    assert_eq!(named, programs);
+}
+
+#[test]
 fn the_engine_decides_without_a_server() {
     let printed = output(&mut example("engine"));
     assert!(
@@ -401,9 +419,9 @@ fn own_crawler_is_known_by_its_marker_alone() {
     let printed = output(&mut example("own_crawler"));
     let expected = [
         "IntranetBot/3.1: intranetbot",
-        "NotTheIntranetBot/1.0: a bot that is in no list",
+        "NotTheIntranetBot/1.0: an unknown bot",
         "GPTBot/1.2: gptbot",
-        "Mozilla/5.0 (X11; rv:145.0) Firefox/145.0: nobody: a person",
+        "Mozilla/5.0 (X11; rv:145.0) Firefox/145.0: a visitor",
     ];
     assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
 }

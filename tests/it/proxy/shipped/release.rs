@@ -1,6 +1,7 @@
 //! What makes a release fits together: the package's files, the changelogs, the workflows and the
 //! scripts that they run. `scripts/try-package` tries the package itself (docs/internals/releasing.md).
 
+use crate::engine::links;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -126,25 +127,18 @@ fn the_debian_package_has_every_file_that_it_names() {
     );
 }
 
+/// Runs a script of the repository.
+fn run_script(script: &str, arguments: &[&str]) -> Output {
+    Command::new(path(script))
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("{script}: {error}"))
+}
+
 #[test]
-fn the_changelogs_are_of_this_version() {
+fn the_changelog_is_of_this_version() {
     let package = package();
     let version = package["version"].as_str().expect("a version");
-    let debian = text("deploy/debian/changelog");
-    assert!(
-        debian.starts_with(&format!("crawlgate ({version}-1) ")),
-        "{debian}"
-    );
-    let maintainer = package["metadata"]["deb"]["maintainer"]
-        .as_str()
-        .expect("a maintainer");
-    assert!(debian.contains(&format!(" -- {maintainer}  ")), "{debian}");
-    let notes = |version: &str| -> Output {
-        Command::new(path("scripts/notes"))
-            .arg(version)
-            .output()
-            .expect("a script")
-    };
     let changes = text("CHANGELOG.md");
     let mut headings = changes
         .lines()
@@ -152,9 +146,56 @@ fn the_changelogs_are_of_this_version() {
     assert_eq!(headings.next(), Some("Unreleased"));
     let newest = headings.next();
     assert!(newest.is_none_or(|newest| newest == version), "{newest:?}");
-    let [said, unknown] = [notes(newest.unwrap_or("Unreleased")), notes("99.0.0")];
+    let said = run_script("scripts/notes", &[newest.unwrap_or("Unreleased")]);
     assert!(said.status.success() && String::from_utf8_lossy(&said.stdout).contains("### "));
+    let unknown = run_script("scripts/notes", &["99.0.0"]);
     assert!(!unknown.status.success() && unknown.stdout.is_empty());
+}
+
+#[test]
+fn metadata_of_the_package_is_what_cargo_knows() {
+    let package = package();
+    let value = |field: &str| {
+        let output = run_script("scripts/metadata", &[field]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    for field in ["version", "repository", "license", "description"] {
+        assert_eq!(package[field], value(field));
+    }
+    assert_eq!(package["authors"][0], value("authors"));
+    let unknown = run_script("scripts/metadata", &["no-such-field"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    let repository = value("repository");
+    let other_version = run_script("scripts/check-release", &["v99.0.0", &repository]);
+    assert_eq!(other_version.status.code(), Some(1));
+}
+
+#[test]
+fn links_in_the_archive_lead_somewhere() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().to_str().expect("a path");
+    let output = run_script("scripts/archive", &[env!("CARGO_BIN_EXE_crawlgate"), out]);
+    assert!(output.status.success(), "{output:?}");
+    let archive = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    assert!(archive.is_file(), "{archive:?}");
+    let name = archive.file_name().expect("a name").to_string_lossy();
+    let root = directory.path().join(name.trim_end_matches(".tar.gz"));
+    for file in [
+        "bin/crawlgate",
+        "LICENSE",
+        "README.md",
+        "deploy/systemd/crawlgate.service",
+        "docs/install.md",
+        "policies/presets/open-site.yaml",
+        "share/completions/crawlgate.bash",
+        "share/man/man1/crawlgate-run.1.gz",
+    ] {
+        assert!(root.join(file).is_file(), "{file} is missing");
+    }
+    let (faults, links) = links::check(&root);
+    assert!(links > 200, "only {links} links were found");
+    assert_eq!(faults, Vec::<String>::new());
 }
 
 #[test]
@@ -163,10 +204,10 @@ fn names_that_the_registry_lacks_are_printed() {
     let compared = |list: &str| {
         let file = directory.path().join("list");
         fs::write(&file, list).expect("written");
-        let output = Command::new(path("scripts/compare-crawlers"))
-            .arg(&file)
-            .output()
-            .expect("a script");
+        let output = run_script(
+            "scripts/compare-crawlers",
+            &[file.to_str().expect("a path")],
+        );
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout)
             .expect("text")
@@ -230,7 +271,7 @@ fn files_that_users_copy_name_this_version() {
             "deploy/kubernetes/kustomization.yaml",
             &["/crawlgate:", "newTag: \""],
         ),
-        ("docs/deploy.md", &["crawlgate_", "/crawlgate:"]),
+        ("docs/kubernetes.md", &["/crawlgate:"]),
     ] {
         let text = text(file);
         for beginning in beginnings {

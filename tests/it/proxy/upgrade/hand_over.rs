@@ -201,7 +201,7 @@ fn drain_is_bounded_by_the_settings() {
     assert!(gate.ended().success());
     assert!(idle.is_closed());
     assert!(
-        gate.log.text().contains("`upgrade.drain`"),
+        gate.log.text().contains("upgrade.drain"),
         "{}",
         gate.log.text()
     );

@@ -133,7 +133,7 @@ fn process_that_opens_and_then_accepts_nothing() {
 fn process_that_says_something_out_of_turn() {
     fails_after_ready(
         "hear(\"yours\"); say(\"serving\"); time.sleep(60)",
-        "something else than expected",
+        "another program",
     );
 }
 
@@ -281,7 +281,7 @@ fn another_state_directory() {
     gate.change_settings("/state\n", "/other\n");
     assert!(
         gate.refused_upgrade(&["--unsupervised"])
-            .contains("`state`")
+            .contains("\"state\"")
     );
     gate.change_settings("/other\n", "/state\n");
     goes_on(gate);

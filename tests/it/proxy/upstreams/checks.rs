@@ -132,7 +132,7 @@ fn servers_are_all_tried_where_all_are_down() {
     }
     let (shown, _) = status(&gate);
     assert!(
-        shown.contains("connect_refused") && shown.contains("status 404"),
+        shown.contains("connect refused") && shown.contains("status 404"),
         "{shown}"
     );
     says.store(200, Ordering::SeqCst);

@@ -192,7 +192,7 @@ fn the_kustomization_names_the_image_that_the_page_builds() {
         image["newName"].as_str().unwrap(),
         image["newTag"].as_str().unwrap()
     );
-    for file in ["docs/deploy.md", "deploy/kubernetes/kustomization.yaml"] {
+    for file in ["docs/kubernetes.md", "deploy/kubernetes/kustomization.yaml"] {
         assert!(
             text(file).contains(&format!("docker push {name}\n")),
             "{file}"

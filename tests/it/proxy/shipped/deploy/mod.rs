@@ -4,6 +4,7 @@
 
 mod containers;
 mod files;
+mod generated;
 mod git;
 mod instances;
 mod kubernetes;

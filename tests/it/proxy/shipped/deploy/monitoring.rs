@@ -158,7 +158,7 @@ fn every_alert_fires_when_it_should_and_only_then() {
 
 #[test]
 fn alerts_have_severity_and_instructions() {
-    let manual = text("docs/deploy.md");
+    let manual = text("docs/runbook.md");
     let headings: Vec<&str> = manual
         .lines()
         .filter_map(|line| line.strip_prefix("### Crawlgate"))
@@ -185,7 +185,7 @@ fn alerts_have_severity_and_instructions() {
                 "{name}: {field}"
             );
         }
-        let anchor = format!("docs/deploy.md#{}", name.to_ascii_lowercase());
+        let anchor = format!("docs/runbook.md#{}", name.to_ascii_lowercase());
         assert_eq!(
             alert["annotations"]["runbook_url"],
             anchor.as_str(),

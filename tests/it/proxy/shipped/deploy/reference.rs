@@ -2,6 +2,7 @@
 //! writes them.
 
 use super::files::{says, text};
+use super::generated::{assert_or_update, with_table};
 use crate::proxy::support::dns::{Dns, Reply};
 use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::{
@@ -327,19 +328,10 @@ fn table_of_fields() -> String {
     format!("| field | access log | event log | meaning |\n|---|---|---|---|\n{rows}")
 }
 
-/// `UPDATE_DOCS=1 cargo test --test it -- table_of_fields` writes it anew.
 #[test]
 fn table_of_fields_is_that_of_the_source() {
-    let page = text(PAGE);
-    let begin = page.find("| field | access log").expect("the table");
-    let end = begin + page[begin..].find("\n\n").expect("the end of the table") + 1;
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let whole = [&page[..begin], &table_of_fields(), &page[end..]].concat();
-        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-        fs::write(file, whole).expect("written");
-        return;
-    }
-    assert_eq!(page[begin..end], table_of_fields());
+    let head = "| field | access log";
+    assert_or_update(PAGE, &with_table(&text(PAGE), head, &table_of_fields()));
 }
 
 #[test]

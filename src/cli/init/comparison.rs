@@ -1,0 +1,183 @@
+//! [`RobotsComparison`]: the robots.txt that crawlers fetch now, from each host over http and https
+//! and from the origin. Crawlers read a page of HTML, and 4xx, as a file without rules.
+
+use crate::origin::robots::{
+    FetchFailure, FetchResult, OriginTarget, RobotsRequest, fetch_from_origin, find_defect,
+    truncate_body,
+};
+use crate::origin::{FetchedRobots, fetch_robots};
+use crate::robots::RobotsFile;
+use crate::settings::{OriginSettings, ServerAddress};
+use std::fmt;
+use std::net::ToSocketAddrs;
+use std::thread;
+
+/// What all places answered: the first host over https, over http and from the origin, then the
+/// other hosts.
+pub struct RobotsComparison(Vec<RobotsCopy>);
+
+/// The answer of one place.
+struct RobotsCopy {
+    host: String,
+    url: String,
+    is_origin: bool,
+    answer: Answer,
+}
+
+enum Answer {
+    File(Vec<u8>),
+    /// Why crawlers see no rules there.
+    NoRules(String),
+    /// 5xx or 429: crawlers stay away.
+    Failed(u16),
+    /// Why there is no answer.
+    Unanswered(String),
+}
+
+impl RobotsComparison {
+    /// Fetches all files at once. If there is one host, also asks the same host with or without
+    /// `www.`, and adds that to `hosts` if it answers.
+    pub fn fetch(hosts: &mut Vec<String>, origin: &ServerAddress) -> RobotsComparison {
+        let named = hosts.len();
+        if let [host] = hosts.as_slice() {
+            let www = host.strip_prefix("www.").map(str::to_owned);
+            hosts.push(www.unwrap_or_else(|| format!("www.{host}")));
+        }
+        let mut copies: Vec<RobotsCopy> = thread::scope(|scope| {
+            let mut running = Vec::new();
+            for host in hosts.iter() {
+                for scheme in ["https", "http"] {
+                    running.push(scope.spawn(move || RobotsCopy::from_host(scheme, host)));
+                }
+                running.push(scope.spawn(move || RobotsCopy::from_origin(host, origin)));
+            }
+            running
+                .into_iter()
+                .flat_map(|thread| thread.join().ok())
+                .collect()
+        });
+        let answered: Vec<String> = copies
+            .iter()
+            .filter(|copy| !copy.is_origin && !matches!(copy.answer, Answer::Unanswered(_)))
+            .map(|copy| copy.host.clone())
+            .collect();
+        if hosts.len() > named && !answered.contains(&hosts[named]) {
+            hosts.truncate(named);
+        }
+        copies.retain(|copy| hosts.contains(&copy.host));
+        RobotsComparison(copies)
+    }
+
+    /// The file that crawlers know: the first one, or an empty file if no place has rules. `None` if
+    /// no place answered.
+    pub fn before(&self) -> Option<&[u8]> {
+        let files = || self.0.iter().filter_map(|copy| copy.answer.rules());
+        files().find(|file| !file.is_empty()).or(files().next())
+    }
+
+    /// Whether at least one place answered, and all that answered have the same rules.
+    pub fn agrees(&self) -> bool {
+        let answers = || self.0.iter().map(|copy| &copy.answer);
+        self.before().is_some()
+            && answers().all(|answer| match answer {
+                Answer::Failed(_) => false,
+                answer => answer
+                    .rules()
+                    .is_none_or(|rules| Some(rules) == self.before()),
+            })
+    }
+}
+
+impl RobotsCopy {
+    fn from_host(scheme: &str, host: &str) -> RobotsCopy {
+        let url = format!("{scheme}://{host}/robots.txt");
+        let answer = match fetch_robots(&url) {
+            Ok(FetchedRobots::File { bytes, .. }) => Answer::from_body(bytes, false),
+            Ok(FetchedRobots::Unavailable(status)) => {
+                Answer::NoRules(format!("no file ({status})"))
+            }
+            Ok(FetchedRobots::Unreachable(status)) => Answer::Failed(status),
+            Err(_) if (host, 443).to_socket_addrs().is_err() => {
+                Answer::Unanswered("the name has no address in DNS".into())
+            }
+            Err(error) => Answer::Unanswered(error.reason),
+        };
+        RobotsCopy {
+            host: host.to_owned(),
+            url,
+            is_origin: false,
+            answer,
+        }
+    }
+
+    fn from_origin(host: &str, origin: &ServerAddress) -> RobotsCopy {
+        let target = OriginTarget {
+            host: host.to_owned(),
+            origin: OriginSettings::with_servers([origin.clone()]),
+        };
+        let fetched = fetch_from_origin(&RobotsRequest {
+            target: &target,
+            etag: None,
+            last_modified: None,
+            is_own_host: &|other| other == host,
+        });
+        let answer = match fetched {
+            FetchResult::File { bytes, html, .. } => Answer::from_body(bytes, html),
+            FetchResult::NoFile { reason, .. } => Answer::NoRules(format!("no file: {reason}")),
+            FetchResult::Unreachable(FetchFailure::Other(reason)) => {
+                // The URL is in the column before.
+                let (_, why) = reason.split_once("robots.txt: ").unwrap_or(("", &reason));
+                Answer::Unanswered(why.to_owned())
+            }
+            FetchResult::Unreachable(failure) => Answer::Unanswered(failure.to_string()),
+            FetchResult::Unchanged => Answer::Failed(304),
+        };
+        RobotsCopy {
+            host: host.to_owned(),
+            url: format!("{} for {host}", origin.url()),
+            is_origin: true,
+            answer,
+        }
+    }
+}
+
+impl Answer {
+    /// The answer of a body. `is_html`: its media type is HTML.
+    fn from_body(mut bytes: Vec<u8>, is_html: bool) -> Answer {
+        truncate_body(&mut bytes);
+        match find_defect(&RobotsFile::parse(bytes.as_slice()), is_html) {
+            Some(defect) => Answer::NoRules(format!("{defect}; crawlers read it as no rules")),
+            None => Answer::File(bytes),
+        }
+    }
+
+    /// The rules that crawlers read. `None` if there is no answer to read.
+    fn rules(&self) -> Option<&[u8]> {
+        match self {
+            Answer::File(bytes) => Some(bytes),
+            Answer::NoRules(_) => Some(&[]),
+            Answer::Failed(_) | Answer::Unanswered(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for RobotsComparison {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "robots.txt now:")?;
+        let width = self.0.iter().map(|copy| copy.url.len()).max().unwrap_or(0);
+        for RobotsCopy { url, answer, .. } in &self.0 {
+            let text = match answer {
+                Answer::File(bytes) => crate::numbers::plural_thousands(bytes.len(), "byte"),
+                Answer::NoRules(why) => why.clone(),
+                Answer::Failed(status) => format!("failed with {status}; crawlers stay away"),
+                Answer::Unanswered(why) => format!("could not be fetched: {why}"),
+            };
+            let differs = match answer.rules() {
+                Some(rules) if Some(rules) != self.before() => " (differs)",
+                _ => "",
+            };
+            writeln!(out, "  {url:width$}  {text}{differs}")?;
+        }
+        Ok(())
+    }
+}

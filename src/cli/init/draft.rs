@@ -1,0 +1,263 @@
+//! [`PolicyDraft`]: the policy of a new site, from a preset or from the robots.txt that crawlers
+//! know. A draft only observes.
+
+use crate::cli::demo::guide::shell_quote;
+use crate::crawlers::Registry;
+use crate::policy::import::{ImportNote, ImportOptions, Imported, import, yaml_list};
+use crate::robots::{Dialect, DialectRules, RobotsFile};
+use std::path::Path;
+
+/// The robots block of every preset and of an imported policy begins so.
+const ROBOTS: &str = "robots:\n  origin: replace\n";
+const OBSERVE: &str =
+    "enforcement:\n  mode: observe   # nothing is blocked; logs and metrics show what would be\n";
+const ACKNOWLEDGEMENT: &str =
+    "acknowledge: [site_disallowed]   # as robots.txt was before crawlgate";
+
+/// The policies that crawlgate brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Preset {
+    /// Everyone may crawl, a few corners aside
+    OpenSite,
+    /// Search engines may crawl, training crawlers may not
+    SearchYesTrainingNo,
+    /// Licence signals for publishers
+    Publisher,
+    /// Archives may crawl more than others
+    ArchiveFriendly,
+    /// Only the front pages may be crawled
+    MembersOnly,
+    /// A planned pause for crawlers
+    Maintenance,
+    /// noindex on every page
+    Staging,
+}
+
+impl Preset {
+    /// The text of the preset, without its tests.
+    fn text(self) -> &'static str {
+        let text = match self {
+            Preset::OpenSite => include_str!("../../../policies/presets/open-site.yaml"),
+            Preset::SearchYesTrainingNo => {
+                include_str!("../../../policies/presets/search-yes-training-no.yaml")
+            }
+            Preset::Publisher => include_str!("../../../policies/presets/publisher.yaml"),
+            Preset::ArchiveFriendly => {
+                include_str!("../../../policies/presets/archive-friendly.yaml")
+            }
+            Preset::MembersOnly => include_str!("../../../policies/presets/members-only.yaml"),
+            Preset::Maintenance => include_str!("../../../policies/presets/maintenance.yaml"),
+            Preset::Staging => include_str!("../../../policies/presets/staging.yaml"),
+        };
+        text.split_once("\ntests:\n")
+            .map_or(text, |(rules, _)| rules)
+    }
+}
+
+/// Where the rules of a policy come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicySource {
+    RobotsTxt,
+    /// No place has rules.
+    NoRules,
+    Preset,
+    /// The origin's rules are added while crawlgate runs.
+    PresetAndOrigin,
+    /// robots.txt could not be fetched.
+    Origin,
+}
+
+/// What the policy of a new site is made of.
+pub struct PolicyDraft<'a> {
+    pub hosts: &'a [String],
+    pub preset: Option<Preset>,
+    /// The robots.txt that crawlers know; `None` if it could not be fetched.
+    pub before: Option<&'a [u8]>,
+    /// Whether crawlers know no other file.
+    pub is_unchanged: bool,
+}
+
+/// The policy as YAML.
+pub struct DraftedPolicy {
+    pub text: String,
+    pub source: PolicySource,
+    /// Whether the robots.txt keeps Googlebot off the whole site.
+    pub closes_site: bool,
+    pub notes: Vec<(usize, ImportNote)>,
+}
+
+impl PolicyDraft<'_> {
+    /// Renders the policy.
+    pub fn render(&self) -> DraftedPolicy {
+        let before = RobotsFile::parse(self.before.unwrap_or_default());
+        let has_rules = self.before.is_some_and(|before| !before.is_empty());
+        let source = match self.preset {
+            Some(Preset::Staging) => PolicySource::Preset,
+            Some(_) if has_rules || self.before.is_none() => PolicySource::PresetAndOrigin,
+            Some(_) => PolicySource::Preset,
+            None if self.before.is_none() => PolicySource::Origin,
+            None if has_rules => PolicySource::RobotsTxt,
+            None => PolicySource::NoRules,
+        };
+        let Imported { text, mut notes } = match self.preset {
+            Some(preset) => Imported {
+                text: self.adapt_preset(preset),
+                notes: Vec::new(),
+            },
+            None => import(&before, &ImportOptions::default(), Registry::builtin()),
+        };
+        let noted = notes.len();
+        notes.retain(|(_, note)| *note != ImportNote::Acknowledgement);
+        let closes_site = notes.len() < noted;
+        // The import ends with the acknowledgement as a comment. The site is closed already, and
+        // the summary says so.
+        let text = match text.trim_end().rsplit_once("\n\n") {
+            Some((rest, _)) if closes_site => format!("{rest}\n\n{ACKNOWLEDGEMENT}\n"),
+            _ => text,
+        };
+        DraftedPolicy {
+            text: self.add_fields(&text, source),
+            source,
+            closes_site,
+            notes,
+        }
+    }
+
+    /// A path that the robots.txt disallows for GPTBot and that a shell needs no quotes for; else `/`.
+    pub fn disallowed_path(&self) -> String {
+        let file = RobotsFile::parse(self.before.unwrap_or_default());
+        let rules = DialectRules::new(&file, Dialect::Rfc9309, &[]);
+        let (_, groups) = rules.groups_for(b"GPTBot");
+        let lines = rules.groups_at(groups).flat_map(|group| &group.rules);
+        let mut paths = lines.map(|line| line.rule.pattern.as_str());
+        let path = paths.find(|path| {
+            shell_quote(Path::new(path)) == **path
+                && !rules.verdict(b"GPTBot", path.as_bytes()).allowed
+        });
+        path.unwrap_or("/").to_owned()
+    }
+
+    /// The preset for the first host. Where it enforces, its enforcement becomes a comment.
+    fn adapt_preset(&self, preset: Preset) -> String {
+        let text = preset.text();
+        let text = text.replace("hosts: [site.example, www.site.example]\n\n", "");
+        let text = text.replace("site.example", &self.hosts[0]);
+        match text.split_once("\nenforcement:\n") {
+            Some((rules, enforcement)) if enforcement.contains("mode: enforce") => {
+                let lines = enforcement.trim_end().replace('\n', "\n# ");
+                format!(
+                    "{rules}\n{OBSERVE}\n# To enforce, write this in place of the two lines above:\n# enforcement:\n# {lines}\n"
+                )
+            }
+            _ => text + "\n",
+        }
+    }
+
+    /// Adds the hosts, whether the origin's rules are merged, and `previous`.
+    fn add_fields(&self, text: &str, source: PolicySource) -> String {
+        let origin = match source {
+            PolicySource::PresetAndOrigin | PolicySource::Origin => "merge",
+            _ => "replace",
+        };
+        let previous = if self.is_unchanged {
+            "previous: before.txt"
+        } else {
+            "# previous: before.txt   # only if before.txt was robots.txt everywhere for 24 hours before crawlgate"
+        };
+        let hosts = yaml_list(self.hosts);
+        text.replacen(
+            ROBOTS,
+            &format!("hosts: {hosts}\n\nrobots:\n  origin: {origin}\n  {previous}\n"),
+            1,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PolicyDraft, PolicySource, Preset};
+    use crate::crawlers::Registry;
+    use crate::policy::IncludedFiles;
+    use crate::policy::model::{EnforcementMode, PreviousRobots};
+    use crate::policy::origin::OriginAvailability;
+    use crate::verdict::{PolicySources, load_site_at};
+    use crate::yaml::SourceFile;
+    use clap::ValueEnum;
+
+    const BEFORE: &[u8] = b"User-agent: *\nDisallow: /cart/\n";
+
+    /// The source of a draft for two hosts, after a check of the policy.
+    fn checked_source(preset: Option<Preset>, before: Option<&[u8]>) -> PolicySource {
+        let hosts = ["shop.example".to_owned(), "www.shop.example".to_owned()];
+        let is_unchanged = before.is_some();
+        let draft = PolicyDraft {
+            hosts: &hosts,
+            preset,
+            before,
+            is_unchanged,
+        };
+        let draft = draft.render();
+        let source = SourceFile {
+            name: "shop.example.yaml".into(),
+            text: draft.text.into(),
+        };
+        let sources = PolicySources {
+            origin: &OriginAvailability::default(),
+            files: &IncludedFiles::default(),
+        };
+        let now = crate::cli::now();
+        let (site, findings) = load_site_at("shop", &source, sources, Registry::builtin(), now);
+        let site = site.unwrap_or_else(|| panic!("{preset:?}: {findings:?}\n{}", source.text));
+        let names: Vec<String> = site
+            .policy
+            .hosts
+            .iter()
+            .map(|host| host.value.to_string())
+            .collect();
+        assert_eq!(names, hosts);
+        let previous = site.policy.robots.previous.as_ref();
+        assert_eq!(
+            matches!(previous, Some(PreviousRobots::File(_))),
+            is_unchanged
+        );
+        let enforcement = &site.policy.enforcement;
+        let modes = enforcement.purposes.values().chain([&enforcement.site]);
+        for fields in modes {
+            assert_ne!(fields.mode, Some(EnforcementMode::Enforce), "{preset:?}");
+        }
+        assert!(!source.text.contains("site.example"), "{preset:?}");
+        draft.source
+    }
+
+    #[test]
+    fn every_preset_becomes_a_policy_that_observes() {
+        for preset in Preset::value_variants() {
+            let sources = [None, Some(&b""[..]), Some(BEFORE)]
+                .map(|before| checked_source(Some(*preset), before));
+            let expected = match preset {
+                Preset::Staging => [PolicySource::Preset; 3],
+                _ => [
+                    PolicySource::PresetAndOrigin,
+                    PolicySource::Preset,
+                    PolicySource::PresetAndOrigin,
+                ],
+            };
+            assert_eq!(sources, expected, "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn robots_txt_becomes_a_policy_that_observes() {
+        for (before, expected) in [
+            (None, PolicySource::Origin),
+            (Some(&b""[..]), PolicySource::NoRules),
+            (Some(BEFORE), PolicySource::RobotsTxt),
+            (
+                Some(b"User-agent: *\nDisallow: /\n"),
+                PolicySource::RobotsTxt,
+            ),
+        ] {
+            assert_eq!(checked_source(None, before), expected);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The command `init`: writes a policy, the robots.txt from before, and the settings for a site
+//! that begins to use crawlgate. [`RobotsComparison`] shows what crawlers fetch now, and
+//! [`PolicyDraft`] becomes the policy. `previous` is active only if all places serve the same file
+//! and the owner says that nothing changed for a day.
+
+mod answers;
+mod comparison;
+mod draft;
+mod new_files;
+
+use super::check;
+use super::demo::guide::{program_word, shell_quote};
+use super::{Failure, Result, now, print_result};
+use crate::printable::printable_path;
+use crate::settings::{ServerAddress, parse_listen_address};
+use askama::Template;
+use comparison::RobotsComparison;
+use draft::{PolicyDraft, PolicySource, Preset};
+use new_files::NewFiles;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long crawlers may use a copy of robots.txt (RFC 9309 section 2.4).
+const FIRST_DAY: Duration = Duration::from_secs(86_400);
+/// `crawlgate import` prints the rest.
+const MAX_NOTES: usize = 5;
+
+/// Write a policy and the settings for a new site
+#[derive(clap::Args)]
+#[command(after_help = "\
+In a terminal, init asks for what is missing. It overwrites nothing.
+
+Examples:
+  crawlgate init
+  crawlgate init --host shop.example --origin http://127.0.0.1:3000 --unchanged-for 24h
+  crawlgate init --host shop.example --origin http://127.0.0.1:3000 --preset search-yes-training-no
+
+Exit codes: 0 written, 1 the policy fails the check, 2 wrong usage or a file exists, 3 failed.")]
+pub struct Arguments {
+    /// The directory to write to
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// The name that visitors use, like shop.example; may be repeated
+    #[arg(long = "host", value_name = "HOST", value_parser = answers::parse_site_host)]
+    hosts: Vec<String>,
+    /// The server of the site, like http://127.0.0.1:3000
+    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
+    origin: Option<ServerAddress>,
+    /// The policy to begin with [default: the rules of the site's robots.txt]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<Preset>,
+    /// How long robots.txt has been the same, on every host and in every cache: at least 24h
+    #[arg(long, value_name = "DURATION", value_parser = parse_unchanged)]
+    unchanged_for: Option<Duration>,
+    /// The address that crawlgate listens on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = parse_listen_address)]
+    listen: SocketAddr,
+}
+
+/// Parses the time without changes. Less than a day proves nothing.
+fn parse_unchanged(written: &str) -> Result<Duration, &'static str> {
+    let duration = crate::yaml::parse_duration(written)?;
+    if duration < FIRST_DAY {
+        return Err("crawlers may use a copy of robots.txt for 24 hours; write 24h or more");
+    }
+    Ok(duration)
+}
+
+/// Compares the robots.txt of all places, writes the files and checks them, and prints the next
+/// commands. Fails if one of the files exists.
+pub fn run(arguments: &Arguments) -> Result {
+    let mut hosts = answers::hosts_or_ask(&arguments.hosts)?;
+    let origin = answers::origin_or_ask(arguments.origin.as_ref())?;
+    let files = NewFiles::new(&arguments.directory, &hosts[0]);
+    files.require_absent()?;
+    let comparison = RobotsComparison::fetch(&mut hosts, &origin);
+    print_result(false, &(), &comparison)?;
+    let is_unchanged =
+        comparison.agrees() && (arguments.unchanged_for.is_some() || answers::confirm_unchanged()?);
+    let draft = PolicyDraft {
+        hosts: &hosts,
+        preset: arguments.preset,
+        before: comparison.before(),
+        is_unchanged,
+    };
+    let policy = draft.render();
+    let settings = SettingsText {
+        listen: arguments.listen,
+        origin: crate::policy::import::yaml_scalar(&origin.url()),
+    };
+    files.write(&policy.text, draft.before, &settings.to_string())?;
+    if let Err(failure) = check::check_new_files(&files.policies, &files.settings) {
+        files.remove();
+        return Err(match failure {
+            Failure::Findings => Failure::FindingsMessage(
+                "the policy fails the check, so nothing was written".into(),
+            ),
+            failure => failure,
+        });
+    }
+    let before = printable_path(&files.before);
+    for (line, note) in policy.notes.iter().take(MAX_NOTES) {
+        print_message!("{before}:{line}: {note}");
+    }
+    if policy.notes.len() > MAX_NOTES {
+        print_message!(
+            "crawlgate import {before} prints all {} notes",
+            policy.notes.len()
+        );
+    }
+    let summary = Summary {
+        host: &hosts[0],
+        path: draft.disallowed_path(),
+        listen: arguments.listen,
+        policy: printable_path(&files.policy),
+        before,
+        settings: printable_path(&files.settings),
+        source: policy.source,
+        has_before: draft.before.is_some(),
+        closes_site: policy.closes_site,
+        is_unchanged,
+        agrees: comparison.agrees(),
+        wants_unchanged: arguments.unchanged_for.is_some(),
+        first_day_end: now().plus(FIRST_DAY).human_readable(),
+        is_own_origin: hosts.contains(&origin.host),
+        program: program_word(),
+        settings_word: shell_quote(&files.settings),
+    };
+    print_result(false, &(), &summary)
+}
+
+/// The text of crawlgate.yaml.
+#[derive(Template)]
+#[template(path = "init_settings.txt")]
+struct SettingsText {
+    listen: SocketAddr,
+    origin: String,
+}
+
+/// What was written, when violations count, and the next commands.
+#[derive(Template)]
+#[template(path = "init.txt")]
+struct Summary<'a> {
+    host: &'a str,
+    /// A path that GPTBot may not fetch, if there is one.
+    path: String,
+    listen: SocketAddr,
+    policy: String,
+    before: String,
+    settings: String,
+    source: PolicySource,
+    has_before: bool,
+    /// Whether the robots.txt keeps Googlebot off the site.
+    closes_site: bool,
+    is_unchanged: bool,
+    agrees: bool,
+    wants_unchanged: bool,
+    first_day_end: String,
+    /// Whether the origin has the name of the site: crawlgate would forward requests to itself.
+    is_own_origin: bool,
+    program: String,
+    /// The settings file as a word of the shell.
+    settings_word: String,
+}

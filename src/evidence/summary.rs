@@ -1,0 +1,331 @@
+//! [`case_summary`] says in three paragraphs what a case (an excerpt of the evidence log, as one
+//! file) shows: who did what and when, how sure it is who that was, and what rests on the word of
+//! the site. The report of the case begins with it.
+
+use super::{CaseFindings, LogFindings, RequestFinding};
+use crate::numbers::{plural_thousands, thousands};
+use crate::printable::join;
+use crate::record::{NO_CRAWLER, RecordField};
+use crate::report::{crawler_name, is_unprovable_label};
+use std::collections::BTreeSet;
+
+/// More hosts or rules are only counted.
+const MAX_NAMED: usize = 3;
+
+/// How sure the case is that the client of a request was the crawler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ClientBasis {
+    /// The case has a proof that it was.
+    Proven,
+    /// The site says that it was: by networks of the policy, or a proof that was deleted.
+    Asserted,
+    /// It is not known.
+    Claimed,
+    /// The case has a proof that it was not.
+    Impostor,
+    /// The site says that it was not.
+    AssertedImpostor,
+}
+
+impl ClientBasis {
+    pub fn from_request(request: &RequestFinding, findings: &LogFindings) -> ClientBasis {
+        let mut proofs = findings.proofs.iter();
+        let has_proof = proofs.any(|proof| Some(proof.number) == request.proof_entry);
+        let identity = request.field_text_or_empty(RecordField::Identity);
+        match (&*identity, has_proof) {
+            ("verified", true) => ClientBasis::Proven,
+            ("verified", false) => ClientBasis::Asserted,
+            ("impostor", true) => ClientBasis::Impostor,
+            ("impostor", false) => ClientBasis::AssertedImpostor,
+            _ => ClientBasis::Claimed,
+        }
+    }
+}
+
+/// The requests of a log with this basis.
+pub fn requests_with(findings: &LogFindings, basis: ClientBasis) -> Vec<&RequestFinding> {
+    let requests = findings.requests.iter();
+    requests
+        .filter(|request| ClientBasis::from_request(request, findings) == basis)
+        .collect()
+}
+
+/// Who alone says whose these requests are: the site's own policy, or the site in general.
+pub fn site_source(requests: &[&RequestFinding]) -> &'static str {
+    let mut proofs = requests
+        .iter()
+        .map(|one| one.field_text_or_empty(RecordField::Proof));
+    if proofs.all(|proof| proof == "networks") {
+        "the site's own policy"
+    } else {
+        "the site's own word"
+    }
+}
+
+/// `2026-11-28 10:00:00 UTC`; a text of another form is returned as it is.
+pub fn format_time(time: &str) -> String {
+    match (
+        time.get(..10),
+        time.get(10..11),
+        time.get(11..19),
+        time.ends_with('Z'),
+    ) {
+        (Some(day), Some("T"), Some(clock), true) => format!("{day} {clock} UTC"),
+        _ => time.to_owned(),
+    }
+}
+
+/// The clients that a case is about: `clients that call themselves GPTBot`.
+pub fn clients_text(crawler: &str) -> String {
+    match crawler {
+        NO_CRAWLER => "visitors".to_owned(),
+        label if is_unprovable_label(label) => crawler_name(label).to_owned(),
+        label => format!("clients that call themselves {}", crawler_name(label)),
+    }
+}
+
+/// The hosts that the crawler asked, or the id of the site.
+pub fn hosts_text(case: &CaseFindings) -> String {
+    let mut hosts = BTreeSet::new();
+    for log in &case.logs {
+        hosts.extend(log.served.iter().map(|copy| copy.host.clone()));
+        let requests = log.requests.iter();
+        hosts.extend(requests.filter_map(|request| text(request, RecordField::Host)));
+    }
+    match hosts.len() {
+        0 => case
+            .logs
+            .first()
+            .map(|log| log.site.clone())
+            .unwrap_or_default(),
+        1..=MAX_NAMED => join(hosts, ", "),
+        more => format!("{} hosts", thousands(more)),
+    }
+}
+
+/// What the case shows: what happened, whose requests these were, and what is independent of the
+/// site.
+pub fn case_summary(case: &CaseFindings) -> [String; 3] {
+    [
+        what_happened(case),
+        identity_sentences(case),
+        site_sentences(case),
+    ]
+}
+
+fn what_happened(case: &CaseFindings) -> String {
+    let Some(first) = case.logs.first() else {
+        return String::new();
+    };
+    let clients = clients_text(&first.crawler);
+    let hosts = hosts_text(case);
+    let requests: Vec<&RequestFinding> = case.logs.iter().flat_map(|log| &log.requests).collect();
+    let mut times: Vec<String> = requests.iter().map(|one| format_time(&one.time)).collect();
+    times.sort_unstable();
+    let (Some(begin), Some(end)) = (times.first(), times.last()) else {
+        return format!(
+            "From {} until {} the log has no request by {clients} against the rules of {hosts}.",
+            format_time(&first.from),
+            format_time(&first.to)
+        );
+    };
+    let when = if begin == end {
+        format!("At {begin}")
+    } else {
+        format!("From {begin} until {end}")
+    };
+    let disallowed: Vec<_> = requests.iter().filter(|one| is_disallowed(one)).collect();
+    let mut more = rules_text(&disallowed);
+    let unproven = disallowed.iter().filter(|one| has_kind(one, "unproven"));
+    let unproven = unproven.count();
+    if unproven > 0 {
+        more += &format!(
+            ", of which {} may have followed an older robots.txt",
+            thousands(unproven)
+        );
+    }
+    if disallowed.len() < requests.len() {
+        more += &format!(
+            ", and {} that its policy blocks or slows down",
+            plural_thousands(requests.len() - disallowed.len(), "other request")
+        );
+    }
+    format!(
+        "{when}, {clients} sent {} that the robots.txt of {hosts} disallows{more}.",
+        plural_thousands(disallowed.len(), "request")
+    )
+}
+
+/// The rules of these requests in brackets, or their number.
+fn rules_text(requests: &[&&RequestFinding]) -> String {
+    let rules: BTreeSet<String> = requests
+        .iter()
+        .filter_map(|one| text(one, RecordField::Rule))
+        .collect();
+    match rules.len() {
+        0 => String::new(),
+        1..=MAX_NAMED => format!(" ({})", join(rules, ", ")),
+        more => format!(" ({} rules)", thousands(more)),
+    }
+}
+
+fn has_kind(request: &RequestFinding, kind: &str) -> bool {
+    request.field_text_or_empty(RecordField::Kind) == kind
+}
+
+/// Whether robots.txt disallows a request: by the files of the case, or by its entry.
+fn is_disallowed(request: &RequestFinding) -> bool {
+    request.rejudged == "disallowed" || has_kind(request, "violation")
+}
+
+fn identity_sentences(case: &CaseFindings) -> String {
+    let mut sentences = Vec::new();
+    let name = case
+        .logs
+        .first()
+        .map_or("", |log| crawler_name(&log.crawler));
+    for basis in [
+        ClientBasis::Proven,
+        ClientBasis::Asserted,
+        ClientBasis::Claimed,
+        ClientBasis::Impostor,
+        ClientBasis::AssertedImpostor,
+    ] {
+        let logs = case.logs.iter();
+        let requests: Vec<_> = logs.flat_map(|log| requests_with(log, basis)).collect();
+        if requests.is_empty() {
+            continue;
+        }
+        let verb = if requests.len() == 1 { "is" } else { "are" };
+        let count = plural_thousands(requests.len(), "request");
+        let source = site_source(&requests);
+        sentences.push(match basis {
+            ClientBasis::Proven => {
+                format!("This case has a proof that {count} {verb} {name}'s.")
+            }
+            ClientBasis::Asserted => format!("Only {source} says that {count} {verb} {name}'s."),
+            ClientBasis::Claimed => format!("The client is not verified for {count}."),
+            ClientBasis::Impostor => format!(
+                "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}."
+            ),
+            ClientBasis::AssertedImpostor => format!(
+                "Only {source} says that {count} {verb} not {name}'s, and that the client pretended to be {name}."
+            ),
+        });
+    }
+    join(sentences, " ")
+}
+
+fn site_sentences(case: &CaseFindings) -> String {
+    let stamps = case.logs.iter().filter_map(|log| log.timestamp.as_ref());
+    let stamped = stamps.map(|stamp| format_time(&stamp.time)).max();
+    let all: usize = case.logs.iter().map(|log| log.requests.len()).sum();
+    let covered = case.logs.iter().map(|log| {
+        let stamp = log.timestamp.as_ref();
+        let requests = log.requests.iter();
+        requests
+            .filter(|request| stamp.is_some_and(|stamp| request.recorded <= stamp.covers_until))
+            .count()
+    });
+    let mut sentences = match stamped {
+        None => "No independent timestamp is in this case. The times, and that the entries are true and complete, are the site's \
+                 word."
+            .to_owned(),
+        Some(time) => format!(
+            "An independent timestamp shows that the entries of {} of {} existed by {time} (check.sh checks its signature). It \
+             does not show that they are true or complete: that is the site's word.",
+            thousands(covered.sum::<usize>()),
+            plural_thousands(all, "request")
+        ),
+    };
+    let declared = case
+        .logs
+        .iter()
+        .map(|log| log.count_requests_with(RecordField::History, "declared"));
+    let declared: usize = declared.sum();
+    if declared > 0 {
+        let count = plural_thousands(declared, "request");
+        sentences += &format!(
+            " For {count}, only the site's own policy says which robots.txt was there before crawlgate."
+        );
+    }
+    sentences
+}
+
+fn text(request: &RequestFinding, field: RecordField) -> Option<String> {
+    request.field_text(field).map(|text| text.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::findings::CheckpointTimestamp;
+    use crate::record::FieldValue;
+
+    /// A log with a request of each of these kinds.
+    fn log_findings(kinds: &[&str]) -> LogFindings {
+        let requests = kinds.iter().zip(10..).map(|(kind, second)| RequestFinding {
+            time: format!("2026-11-28T10:00:{second}.000Z"),
+            recorded: format!("2026-11-28T10:00:{second}.500Z"),
+            request: [
+                (RecordField::Kind, *kind),
+                (RecordField::Host, "shop.example"),
+                (RecordField::Rule, "Disallow: /cart/"),
+            ]
+            .map(|(field, text)| (field, FieldValue::from_string(text.to_owned())))
+            .into_iter()
+            .collect(),
+            ..RequestFinding::default()
+        });
+        LogFindings {
+            crawler: "gptbot".into(),
+            site: "shop".into(),
+            requests: requests.collect(),
+            ..LogFindings::default()
+        }
+    }
+
+    #[test]
+    fn summary_has_names_times_rules_and_numbers() {
+        let mut log = log_findings(&["violation", "unproven", "too_fast"]);
+        log.requests[1].rejudged = "disallowed";
+        let [happened, identity, _] = case_summary(&CaseFindings::from_logs(vec![log]));
+        for part in [
+            "GPTBot",
+            "2 requests",
+            "of which 1 ",
+            "1 other request ",
+            "shop.example",
+            "(Disallow: /cart/)",
+            "2026-11-28 10:00:10 UTC",
+            "2026-11-28 10:00:12 UTC",
+        ] {
+            assert!(happened.contains(part), "{part}: {happened}");
+        }
+        assert!(identity.contains("3 requests"), "{identity}");
+    }
+
+    #[test]
+    fn timestamp_counts_for_requests_that_it_covers() {
+        let mut log = log_findings(&["violation", "violation"]);
+        log.timestamp = Some(CheckpointTimestamp {
+            covers_until: "2026-11-28T10:00:11.000Z".into(),
+            time: "2026-11-28T10:01:00Z".into(),
+        });
+        let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
+        for part in ["1 of 2 requests", "2026-11-28 10:01:00 UTC"] {
+            assert!(of_site.contains(part), "{part}: {of_site}");
+        }
+    }
+
+    #[test]
+    fn case_without_requests_has_its_time_and_site() {
+        let log = LogFindings {
+            from: "2026-11-01T00:00:00.000Z".into(),
+            ..log_findings(&[])
+        };
+        let [happened, identity, _] = case_summary(&CaseFindings::from_logs(vec![log]));
+        assert!(happened.contains("2026-11-01 00:00:00 UTC") && happened.contains("shop"));
+        assert!(identity.is_empty());
+    }
+}

@@ -1,0 +1,352 @@
+//! The lints about what only a policy has: modes, pauses, signals and tags.
+
+use super::{Lint, lints};
+
+lints! {
+    // Interlocks: they keep a policy from being used.
+    /// A production site keeps Googlebot off all of its pages. Google drops such a site from its
+    /// results within weeks.
+    ///
+    /// Fix: remove the rule. If it is meant, write `acknowledge: [site_disallowed]`. For a test
+    /// site write `environment: staging`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots: { groups: [{ agents: "*", disallow: / }] }
+    /// ```
+    ///
+    /// Files for machines do not count as pages ([site-closed](#site-closed)). If the rule comes
+    /// from the origin's own robots.txt, crawlgate does not publish that file, and the finding
+    /// names its line. Google's library cuts a name at the first character other than a letter, `-`
+    /// and `_`, so a group for `Googlebot2` or `Googlebot.` is Googlebot's.
+    SITE_DISALLOWED: Error "site-disallowed";
+    /// A production site says noindex for its front page. Search engines drop the page on their
+    /// next visit.
+    ///
+    /// Fix: add `paths` or `types` to the rule. If it is meant, write
+    /// `acknowledge: [site_noindex]`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// indexing: [{ tag: noindex }]
+    /// ```
+    ///
+    /// A date of `unavailable_after` in the past counts as noindex.
+    SITE_NOINDEX: Error "site-noindex";
+    /// A pause is longer than search engines wait. Google drops URLs that answer 503 for two days.
+    /// The limit is 36 hours.
+    ///
+    /// Fix: shorten the pause. If it is meant, write `acknowledge: [long_pause]`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// pause: { from: 2030-01-01, until: 2030-01-05 }
+    /// ```
+    LONG_PAUSE: Error "long-pause";
+    /// The `user_agent` of a crawler is part of visitors' user agents. crawlgate would take these
+    /// visitors for the crawler. It compares the text with a built-in list of browsers and apps.
+    ///
+    /// Fix: write a text that only this crawler has in its user agent. To block an app, write
+    /// `acknowledge: [blocks_people]`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// crawlers: [{ token: Reader, user_agent: Chrome }]
+    /// ```
+    BLOCKS_PEOPLE: Error "blocks-people";
+    // Of a policy.
+    /// A pause has ended, so it has no effect. Often a policy was copied, or the year is last
+    /// year's.
+    ///
+    /// Fix: remove the pause, or correct the date.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// pause: { from: 2025-01-01T00:00:00Z, until: 2025-01-01T06:00:00Z }
+    /// ```
+    ///
+    /// A recurring pause never ends.
+    PAST_PAUSE: Warning "past-pause";
+    /// The length of a pause is unknown. Without `from` the pause begins when the policy comes into
+    /// force. It ends 36 hours later, or at `until` if that is earlier.
+    ///
+    /// Fix: write `from`, or `acknowledge: [long_pause]`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// pause: { until: 2030-01-05 }
+    /// ```
+    PAUSE_WITHOUT_FROM: Warning "pause-without-from";
+    /// robots.txt keeps crawlers off pages that have a noindex. A crawler that may not fetch a page
+    /// never sees its noindex, so the page may stay in the index because of its links. The finding
+    /// names the crawlers.
+    ///
+    /// Fix: allow the path until the pages have left the index, then disallow it.
+    /// [`retire`](policy.md#retire) does both in this order.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots: { groups: [{ agents: "*", disallow: /old/ }] }
+    /// indexing: [{ paths: /old/, tag: noindex }]
+    /// ```
+    ///
+    /// crawlgate reports this only if one Disallow covers the path and is longer than every Allow
+    /// that matches some of its URLs. It does not report `/shop/` if an Allow opens `/shop/help/`,
+    /// nor `/old` if only `/old$` is disallowed. A rule without `paths` counts as a rule for all
+    /// URLs, whatever its `path_regex` is, unless its `types` have `application/pdf`. For a noindex
+    /// for all crawlers, crawlgate looks at the group `*`, and at groups for Googlebot and bingbot
+    /// that do not close the whole site. It does not look at all rules of a very large policy.
+    ///
+    /// crawlgate does not compare the entries of `retire` with each other. Of two entries for one
+    /// path, the earlier time counts for each step. An entry for a folder around the path disallows
+    /// the path, too. `retire` cannot close what an Allow of the policy opens, because the longer
+    /// rule decides. Search engines revisit a page within weeks, so `disallow_after` needs 14 days
+    /// or more.
+    NOINDEX_UNSEEN: Warning "noindex-unseen";
+    /// A staging policy is for what looks like the real site: the host is a domain of its own or
+    /// its `www`, and all pages say noindex.
+    ///
+    /// Fix: write `environment: production`, or give the test site a name such as
+    /// `staging.shop.example`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// environment: staging
+    /// ```
+    STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production";
+    /// A production policy is for what looks like a test site. Search engines index `staging.`,
+    /// `dev.` and `preview-2.` like any other host, beside the real site.
+    ///
+    /// Fix: write a separate policy with `environment: staging`.
+    ///
+    /// ```yaml
+    /// hosts: [shop.example, staging.shop.example]
+    /// ```
+    PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging";
+    /// A group frees a crawler from the rules of `*`. A group that names a crawler replaces `*` for
+    /// it (RFC 9309 section 2.2.1), even if the group has only a Crawl-delay. So the crawler may
+    /// fetch what `*` disallows and its group does not mention.
+    ///
+    /// Fix: in a policy write `extends: "*"`. In a robots.txt repeat the rules.
+    ///
+    /// ```text
+    /// User-agent: *
+    /// Disallow: /cart/
+    ///
+    /// User-agent: bingbot
+    /// Disallow: /drafts/
+    /// ```
+    ///
+    /// Not reported: a group that allows the whole site (`Disallow:`, `Allow: /`), any group if `*`
+    /// closes the whole site, and advertising crawlers, which do not obey `*`.
+    GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules";
+    /// Search crawlers get 5xx or 429 on disallowed paths, permanently. Crawlers take both for
+    /// overload. They slow down for the whole host and drop the URLs after two days.
+    ///
+    /// Fix: answer 403, 404 or 410.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots: { groups: [{ agents: "*", disallow: /cart/ }] }
+    /// enforcement: { mode: enforce, disallowed: 503 }
+    /// ```
+    PERMANENT_ERROR: Warning "permanent-error";
+    /// A User-agent line has a name that no crawler looks for. Crawlers look for their product
+    /// token only. So `ChatGPT` (a product), `OpenAI` (an operator) and `GPT-Bot` have no effect.
+    ///
+    /// Fix: write the tokens that the finding names. `crawlgate crawlers` lists all tokens.
+    ///
+    /// ```text
+    /// User-agent: ChatGPT
+    /// Disallow: /
+    /// ```
+    ///
+    /// For a product or an operator the finding names one token each for training, search and
+    /// fetching for a user. A name that is itself a token is not reported. A name with an invisible
+    /// character, such as `*` and a no-break space, has no effect either, nor has one with an
+    /// asterisk or quotes in it (`*bot*`, `"*"`).
+    NOT_A_TOKEN: Warning "not-a-token";
+    /// `enforcement` names an unknown crawler: neither the registry nor a group of the policy has
+    /// this name. crawlgate looks for it in user agents exactly as written.
+    ///
+    /// Fix: correct the name if it is misspelt. `crawlgate crawlers` lists the known names.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// enforcement: { agents: { HouseCrawler: enforce } }
+    /// ```
+    ///
+    /// If the name is nearly that of a known crawler, this is a warning: a misspelt name enforces
+    /// nothing.
+    UNKNOWN_CRAWLER: Note "unknown-crawler";
+    /// The policy blocks crawlers that cannot be verified yet. Without further settings only
+    /// crawlers under `crawlers` with `networks` can be verified. So `unverified: refuse` blocks
+    /// all other crawlers, search engines too.
+    ///
+    /// Fix: write `unverified: as_claimed`, or list the `networks` of the crawlers that may come.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// enforcement: { mode: enforce, unverified: refuse }
+    /// ```
+    ///
+    /// With [`identity.outgoing: yes`](identity.md) or a directory of lists, crawlers with
+    /// published networks or host names can be verified, too. All others are still blocked.
+    /// `crawlgate check --config crawlgate.yaml` takes that into account.
+    UNVERIFIED_REFUSED: Warning "unverified-refused";
+    /// The networks of a crawler contain half of all addresses, or more. Every client that uses its
+    /// name would be verified, and none would be an impostor.
+    ///
+    /// Fix: write the networks that the operator publishes, or omit `networks`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// crawlers: [{ token: IntranetBot, networks: 0.0.0.0/0 }]
+    /// ```
+    ///
+    /// `2000::/3` is the same for IPv6.
+    NETWORK_OF_EVERYBODY: Warning "network-of-everybody";
+    /// The origin's robots.txt has an old Last-Modified date, and `robots.previous` is not set.
+    ///
+    /// Fix: if all hosts of the site have served this file for that time, through all caches, write
+    /// `robots: { previous: origin }`. Then violations count from the first minute
+    /// ([policy.md](policy.md#robotsprevious)).
+    ///
+    /// The date alone is no proof: a restored backup has an old date, and another host may have
+    /// another file.
+    PREVIOUS_UNDECLARED: Note "previous-undeclared";
+    /// The policy names a file that is not in the policy directory, under `answers` or as
+    /// `robots.previous`. crawlgate ignores the line.
+    ///
+    /// Fix: put the file into the policy directory: at most 512 KiB, with the ending `.html` or
+    /// `.txt`. If the name is wrong, correct it.
+    MISSING_FILE: Warning "missing-file";
+    /// crawlgate leaves out an Allow of the origin's robots.txt, because it could override a
+    /// Disallow of the policy. The remaining rules decide about its URLs.
+    ///
+    /// Fix: write what is to stay open under `allow` in the policy.
+    ///
+    /// The first three are listed, the rest is counted. In very large files crawlgate also leaves
+    /// out an Allow that it did not compare.
+    ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out";
+    /// The origin's robots.txt has lines with a key that crawlgate does not know. An origin may
+    /// answer `/robots.txt` with something else, so crawlgate publishes only rules, sitemaps and
+    /// lines with known keys. A comment in the merged file counts the lines that are left out.
+    ///
+    /// Fix: if crawlers need the lines, name their key under
+    /// [`robots.origin_keys`](policy.md#robotsorigin_keys).
+    ///
+    /// A misspelt key that only Google reads (`Disallowed`) is a warning: correct it in the
+    /// origin's file, or Google loses the rule.
+    ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out";
+    // Of signals.
+    /// Two signals say the opposite. `content_signal` and `content_usage` contradict each other for
+    /// the whole site, or `tdm` contradicts one of them about training, which is mining (EU AI Act,
+    /// recital 105). Readers of one do not read the other.
+    ///
+    /// Fix: write the same in both.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots: { content_signal: { ai-train: no }, content_usage: { train-ai: yes } }
+    /// ```
+    SIGNALS_DISAGREE: Warning "signals-disagree";
+    /// Readers ignore a part of a signal. Content-Signal has `yes` or `no` after `=`
+    /// (`ai-train=no`), Content-Usage has `y` or `n` (`train-ai=n`).
+    ///
+    /// Fix: correct the part. Content-Signal has the categories `ai-train`, `ai-input` and
+    /// `search`. Content-Usage has `train-ai`, `ai-use` and `search` (draft-ietf-aipref-vocab-08).
+    ///
+    /// ```text
+    /// User-agent: *
+    /// Content-Signal: ai-train=maybe
+    /// Disallow: /cart/
+    /// ```
+    ///
+    /// Readers ignore unknown categories, too. A key of Content-Usage with a capital letter spoils
+    /// its whole line (RFC 9651 section 4.2).
+    UNREADABLE_SIGNAL: Warning "unreadable-signal";
+    /// The policy asks crawlers for a licence, but neither the policy nor the origin's robots.txt
+    /// names one. So crawlgate asks no crawler, whatever `unlicensed` says.
+    ///
+    /// Fix: name a licence. Check the origin's file with `check --origin-robots FILE`.
+    ///
+    /// A crawler is not asked either if neither its group nor the site names a licence.
+    LICENSE_OF_NOBODY: Warning "license-of-nobody";
+    /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
+    /// the pages.
+    ///
+    /// Fix: ask other crawlers, under `purposes` or `agents`, or exempt search engines:
+    /// `enforcement: { purposes: { search: { unlicensed: pass } } }`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots: { license: https://shop.example/license.xml }
+    /// enforcement: { mode: enforce, unlicensed: 401 }
+    /// ```
+    LICENSE_FOR_SEARCH: Warning "license-for-search";
+    /// The URL of a licence begins with `http:`. An attacker could replace the terms on their way.
+    /// RSL 1.0 (section 8) tells clients to reject such a licence.
+    ///
+    /// Fix: write `https://`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots: { license: http://shop.example/license.xml }
+    /// ```
+    LICENSE_NOT_HTTPS: Warning "license-not-https";
+    /// A group has a signal, but with `signals: headers_only` nothing is written into robots.txt.
+    /// Headers are the same for all crawlers, so that caches can keep them.
+    ///
+    /// Fix: set the signal for the site, or write `signals: all`.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots:
+    ///   signals: headers_only
+    ///   groups: [{ agents: GPTBot, content_signal: { ai-train: no } }]
+    /// ```
+    SIGNAL_NOWHERE: Warning "signal-nowhere";
+    // Of tags.
+    /// A directive has no effect beside another one: `index` with `noindex`, `follow` with
+    /// `nofollow`, `all` with a restriction, or one key with two values.
+    ///
+    /// Fix: remove the directive that the finding names.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// indexing: [{ paths: /old/, tag: "index, noindex" }]
+    /// ```
+    ///
+    /// Only the directives of one rule are compared. Of two values the more restrictive one is
+    /// sent, and every matching rule contributes. To take paths out of a wider rule, use `not`.
+    /// `noindex, follow` and `index, nofollow` do not contradict each other.
+    CONTRADICTORY_TAG: Warning "contradictory-tag";
+    /// The date of `unavailable_after` has passed. Google no longer shows the pages; other search
+    /// engines do not know the directive.
+    ///
+    /// Fix: write noindex, which all search engines know, or a later date.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// indexing: [{ paths: /sale/, tag: "unavailable_after: 2024-01-01" }]
+    /// ```
+    UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past";
+    /// No search engine documents this directive. crawlgate sends it as written, and crawlers that
+    /// do not know it ignore it.
+    ///
+    /// Fix: check the spelling. If the directive is meant, nothing needs to be done.
+    ///
+    /// A word that is nearly a known directive is an error.
+    CUSTOM_DIRECTIVE: Warning "custom-directive";
+    /// A rule has directives for a crawler that does not look for them in the header. Apple
+    /// documents only meta tags. OpenAI, Anthropic and Common Crawl document only robots.txt.
+    ///
+    /// Fix: use `html: meta` or robots.txt for these crawlers.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// indexing: [{ paths: /old/, tags: { GPTBot: noindex } }]
+    /// ```
+    HEADER_UNREAD: Warning "header-unread";
+}

@@ -1,0 +1,156 @@
+//! `--config` on the commands for a running crawlgate: they find its control socket and its state
+//! directory by the settings file. And what other flags refuse.
+
+use crate::proxy::support::{Gate, Origin, Setup, run};
+use std::fs;
+
+/// A gate, with a second settings file `near.yaml` whose paths are relative.
+fn gate_with_relative_paths() -> Gate {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .policy(
+            "shop",
+            "hosts: shop.example\nrobots: { origin: replace, groups: [{ agents: GPTBot, disallow: / }] }\n",
+        )
+        .settings("evidence: on")
+        .start();
+    write_settings(&gate, "near.yaml", "control: control.sock\nstate: state\n");
+    gate
+}
+
+fn write_settings(gate: &Gate, name: &str, paths: &str) {
+    let text = format!("origins: http://127.0.0.1:1\npolicies: policies\n{paths}");
+    fs::write(gate.path(name), text).expect("a settings file");
+}
+
+/// The exit code of a command with `--config NAME`.
+fn exit_code(gate: &Gate, command: &str, name: &str) -> Option<i32> {
+    let config = gate.path(name).display().to_string();
+    let words: Vec<&str> = command.split(' ').chain(["--config", &config]).collect();
+    let output = run(&words);
+    assert!(
+        !output.stdout.is_empty() || !output.stderr.is_empty(),
+        "{command}"
+    );
+    output.status.code()
+}
+
+#[test]
+fn settings_file_leads_each_command_to_the_running_gate() {
+    let gate = gate_with_relative_paths();
+    let backup = format!("state backup {}", gate.path("copy.db").display());
+    for (command, expected) in [
+        ("status --alive", 0),
+        ("reload", 0),
+        ("pause --for 10m", 0),
+        ("resume", 0),
+        ("traps", 0),
+        ("report --json", 0),
+        (
+            "explain --live --host shop.example --user-agent GPTBot /",
+            0,
+        ),
+        ("explain --host shop.example --user-agent GPTBot /", 0),
+        ("evidence status", 0),
+        (&backup, 0),
+        // The gate refuses these two: it has no store, and its settings allow no requests.
+        ("instances", 1),
+        ("crawlers --update", 1),
+    ] {
+        assert_eq!(
+            exit_code(&gate, command, "near.yaml"),
+            Some(expected),
+            "{command}"
+        );
+    }
+    assert!(gate.path("copy.db").is_file());
+}
+
+#[test]
+fn report_reads_the_state_of_the_settings_without_a_gate() {
+    let mut gate = gate_with_relative_paths();
+    gate.signal("TERM");
+    gate.ended();
+    assert_eq!(exit_code(&gate, "report --json", "near.yaml"), Some(0));
+    assert_eq!(exit_code(&gate, "status", "near.yaml"), Some(3));
+}
+
+#[test]
+fn flag_overrides_the_settings_file() {
+    let gate = gate_with_relative_paths();
+    let nowhere = format!("status --control {}", gate.path("nowhere.sock").display());
+    assert_eq!(exit_code(&gate, &nowhere, "near.yaml"), Some(3));
+    write_settings(&gate, "far.yaml", "control: off\nstate: off\n");
+    assert_eq!(exit_code(&gate, "status", "far.yaml"), Some(2));
+    assert_eq!(exit_code(&gate, "evidence status", "far.yaml"), Some(2));
+    let control = format!("status --alive --control {}", gate.control().display());
+    assert_eq!(exit_code(&gate, &control, "far.yaml"), Some(0));
+}
+
+#[test]
+fn broken_settings_file_is_a_finding_and_unread_keys_are_none() {
+    let gate = gate_with_relative_paths();
+    write_settings(&gate, "broken.yaml", "control: control.sock\nstat: state\n");
+    assert_eq!(exit_code(&gate, "status --alive", "broken.yaml"), Some(1));
+    assert_eq!(exit_code(&gate, "status --alive", "missing.yaml"), Some(3));
+    // Whoever may use the socket need not be allowed to read the keys.
+    let tls = "control: control.sock\nlisten: { address: 127.0.0.1:0, tls: { certificates: [{ cert: a, key: b }] } }\n";
+    write_settings(&gate, "tls.yaml", tls);
+    assert_eq!(exit_code(&gate, "status --alive", "tls.yaml"), Some(0));
+}
+
+#[test]
+fn flags_without_unit_host_or_file_are_wrong_usage() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().display().to_string();
+    for (arguments, word) in [
+        (vec!["pause", "--for", "10"], "10m"),
+        (vec!["pause", "--retry-after", "90"], "10m"),
+        (vec!["report", "--since", "7"], "10h"),
+        (vec!["report", "--since", "-1d"], "14d"),
+        (vec!["audit", "--since", "-1d", "access.log"], "14d"),
+        (vec!["run", "--listen", "8080"], "0.0.0.0:8080"),
+        (vec!["run", "--admin", ":9190"], "0.0.0.0:9190"),
+        (vec!["demo", "--listen", "8080"], "0.0.0.0:8080"),
+        (vec!["run", "--state", ""], "off"),
+        (vec!["check", "--sitemap", &root, "policies"], &root),
+    ] {
+        let output = run(&arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(word), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn messages_have_no_numbers_of_system_errors() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    fs::write(path("robots.txt"), "User-agent: *\nDisallow: /cart/\n").expect("a file");
+    fs::write(path("shop.yaml"), "").expect("a file");
+    for arguments in [
+        vec!["check", &path("missing")],
+        vec![
+            "import",
+            &path("robots.txt"),
+            "--host",
+            "a.example",
+            "-o",
+            &path("shop.yaml"),
+        ],
+        vec![
+            "audit",
+            "--robots",
+            &path("robots.txt"),
+            &path("missing.log"),
+        ],
+        vec!["status", "--control", &path("missing.sock")],
+        vec!["report", "--state", &path("missing")],
+        vec!["run", "--config", &path("missing.yaml")],
+    ] {
+        let output = run(&arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {message}");
+        assert!(!message.contains("os error"), "{arguments:?}: {message}");
+    }
+}
