@@ -110,7 +110,7 @@ mod finding;
 pub mod indexing;
 #[cfg(feature = "gate")]
 mod local_pool;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 mod numbers;
 pub mod robots;
 #[cfg(feature = "gate")]

@@ -71,14 +71,11 @@ fn export_log(
     } else {
         scope.to
     };
-    let checkpoints = ensure_checkpoints(
-        log,
-        &CaseScope {
-            to,
-            ..scope.clone()
-        },
-        now,
-    )?;
+    let extended = CaseScope {
+        to,
+        ..scope.clone()
+    };
+    let checkpoints = ensure_checkpoints(log, &extended, now)?;
     let key = log.key.verify_key();
     let database = &log.database;
     let last = checkpoints.last().map_or(0, |(number, _)| *number);

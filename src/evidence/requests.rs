@@ -130,25 +130,7 @@ pub fn add_log_findings(
     let time = findings.from.as_str()..findings.to.as_str();
     let requests = &mut findings.requests;
     requests.retain(|request| time.contains(&request.recorded.as_str()));
-    for (field, value, what) in [
-        (
-            RecordField::History,
-            "declared",
-            "whether robots.txt was as declared before crawlgate (history: declared)",
-        ),
-        (
-            RecordField::Proof,
-            "networks",
-            "whether the networks in the site's policy are the crawler's (proof: networks)",
-        ),
-    ] {
-        let count = findings.count_requests_with(field, value);
-        if count > 0 {
-            let requests = plural_thousands(count, "request");
-            let message = format!("{what}: that is the site's word, for {requests}");
-            findings.add_unknown("word-of-operator", message);
-        }
-    }
+    add_words_of_site(findings);
     let gaps = of_log
         .iter()
         .chain(of_crawler)
@@ -167,6 +149,29 @@ pub fn add_log_findings(
     }
     for sentence in ALWAYS_UNKNOWN {
         findings.add_unknown("never-known", sentence);
+    }
+}
+
+/// Adds for how many requests the site's word alone stands for the history or the proof.
+fn add_words_of_site(findings: &mut LogFindings) {
+    for (field, value, what) in [
+        (
+            RecordField::History,
+            "declared",
+            "whether robots.txt was as declared before crawlgate (history: declared)",
+        ),
+        (
+            RecordField::Proof,
+            "networks",
+            "whether the networks in the site's policy are the crawler's (proof: networks)",
+        ),
+    ] {
+        let count = findings.count_requests_with(field, value);
+        if count > 0 {
+            let requests = plural_thousands(count, "request");
+            let message = format!("{what}: that is the site's word, for {requests}");
+            findings.add_unknown("word-of-operator", message);
+        }
     }
 }
 
