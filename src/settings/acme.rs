@@ -3,7 +3,7 @@
 
 use super::address::normalize_host;
 use super::identity::decode_resolvers;
-use super::origins::decode_distinct;
+use super::values::decode_distinct;
 use crate::yaml::NodeReader;
 use std::net::{IpAddr, SocketAddr};
 use strum::{EnumString, VariantNames};

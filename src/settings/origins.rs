@@ -4,8 +4,8 @@
 use super::address::{normalize_authority, normalize_host, normalize_host_pattern};
 use super::identity::decode_resolvers;
 use super::values::{
-    HOUR, MILLISECOND, MINUTE, SECOND, decode_list, decode_or_off, decode_path, duration_within,
-    number_within,
+    HOUR, MILLISECOND, MINUTE, SECOND, decode_distinct, decode_list, decode_or_off, decode_path,
+    duration_within, number_within,
 };
 use super::{
     CapacitySettings, EjectionSettings, HealthSettings, OriginSettings, OriginTimeouts, OriginTls,
@@ -179,28 +179,6 @@ fn parse_plain_path(text: &str, without: &[u8]) -> Option<String> {
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && !without.contains(&byte));
     is_plain.then(|| text.to_owned())
-}
-
-/// One value or a list of distinct values. `wanted` is for messages, `id` is the error for a
-/// duplicate, and `mistake` the error for a value that `parse` rejects. Leaves out mistakes.
-pub fn decode_distinct(
-    node: NodeReader<'_>,
-    [wanted, id]: [&'static str; 2],
-    parse: fn(&str) -> Option<String>,
-    mistake: (&'static str, &str, &str),
-) -> Vec<String> {
-    let mut found = Vec::new();
-    for item in node.one_or_many(wanted) {
-        let Some(value) = item.parse_with(wanted, parse, mistake) else {
-            continue;
-        };
-        if found.contains(&value) {
-            item.error(id, format!("\"{value}\" is listed twice"));
-        } else {
-            found.push(value);
-        }
-    }
-    found
 }
 
 /// A URL or a map, or a list of them.

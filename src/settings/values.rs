@@ -13,6 +13,28 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3_600);
 pub const DAY: Duration = Duration::from_secs(86_400);
 
+/// One value or a list of distinct values. `wanted` is for messages, `id` is the error for a
+/// duplicate, and `mistake` the error for a value that `parse` rejects. Leaves out mistakes.
+pub fn decode_distinct(
+    node: NodeReader<'_>,
+    [wanted, id]: [&'static str; 2],
+    parse: fn(&str) -> Option<String>,
+    mistake: (&'static str, &str, &str),
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for item in node.one_or_many(wanted) {
+        let Some(value) = item.parse_with(wanted, parse, mistake) else {
+            continue;
+        };
+        if found.contains(&value) {
+            item.error(id, format!("\"{value}\" is listed twice"));
+        } else {
+            found.push(value);
+        }
+    }
+    found
+}
+
 /// A decoder of `off` (also `no` or `false`, unquoted), which gives `Some(None)`, or of `value`.
 /// `None` after a mistake.
 pub fn decode_or_off<T>(

@@ -232,15 +232,19 @@ impl Crate {
         if child.is_some() {
             return child;
         }
-        module
-            .globs
-            .iter()
-            .find_map(|glob| match self.follow(at, glob, left)? {
+        // What a glob takes out of an enum are variants, which lead nowhere else.
+        let is_module = |glob: &&Vec<String>| {
+            let last = glob.last();
+            last.is_none_or(|last| !last.starts_with(char::is_uppercase))
+        };
+        module.globs.iter().filter(is_module).find_map(|glob| {
+            match self.follow(at, glob, left)? {
                 Target::Module(other) if other != at => {
                     self.look_up(other, name, is_last, left.checked_sub(1)?)
                 }
                 _ => None,
-            })
+            }
+        })
     }
 
     /// The names below the crate that a path begins with, if it is written from the crate's root or
