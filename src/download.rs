@@ -27,6 +27,14 @@ pub fn client_config(timeout: Duration) -> ConfigBuilder<AgentScope> {
         .user_agent(OWN_USER_AGENT)
 }
 
+/// The reason of a failed request for a person, without ureq's "io: ".
+pub fn failure_reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
 /// Makes a request conditional, by the validators of the copy that the caller has. Empty validators
 /// are left out.
 pub fn with_validators<B>(

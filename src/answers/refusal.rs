@@ -192,7 +192,7 @@ pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: Bod
     let crawler = crawler_name(registry, entry, decision.claim);
     let message = format!(
         "This site asks {crawler} for a licence: {}. A request with the field Authorization: License TOKEN is \
-         forwarded. The site then checks the token.",
+         forwarded.",
         license.map_or("", |license| &license.url)
     );
     let page = AnswerPage::new(to_status_code(status_code), "license_required", message);

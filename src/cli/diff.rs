@@ -7,6 +7,7 @@ use crate::audit::{AuditRules, DatedRobotsTxt, LogInput, for_each_line};
 use crate::crawlers::Registry;
 use crate::diff::{Comparison, ComparisonBasis, RuleSet, render_markdown, render_text};
 use crate::logs::{ColumnHeader, KeyMap, LineReader, LogLine};
+use crate::numbers::plural;
 use crate::policy::Snapshot;
 use crate::printable::printable_path;
 use crate::sites::policy_directory;
@@ -193,11 +194,11 @@ fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Resul
         return audit::all_unreadable();
     }
     for (count, what) in [
-        (unreadable, "cannot be read"),
-        (without_agent, "have no user agent"),
+        (unreadable, "that cannot be read"),
+        (without_agent, "without a user agent"),
     ] {
         if count > 0 {
-            print_message!("note: {count} lines {what}; they are not compared");
+            print_message!("note: not compared: {} {what}", plural(count, "line"));
         }
     }
     Ok(())

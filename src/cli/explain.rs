@@ -99,11 +99,10 @@ pub fn run(arguments: &Arguments) -> Result {
         return explain_live(arguments);
     }
     let now = now();
-    let settings = arguments.control.config.settings()?.unwrap_or_default();
+    let settings = arguments.control.config.settings()?;
+    let origins = arguments.origin.read_or_settings(settings.as_ref())?;
+    let settings = settings.unwrap_or_default();
     let policies = arguments.policies.as_ref().unwrap_or(&settings.policies);
-    let state = settings.state.as_deref().filter(|state| state.is_dir());
-    let state = arguments.origin.state.as_deref().or(state);
-    let origins = arguments.origin.read_with_state(state)?;
     let snapshot = policies::snapshot_for_host(policies, &arguments.host, &origins, now)?;
     let registry = Registry::builtin();
     let mut facts = RequestFacts {

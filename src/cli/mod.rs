@@ -43,6 +43,7 @@ mod resume;
 mod run;
 mod schema;
 mod server_flags;
+mod shell_words;
 mod state;
 mod status;
 mod tester;
@@ -263,6 +264,11 @@ fn print_result(json: bool, value: &(impl Serialize + ?Sized), text: impl Displa
     if json {
         return print_json(value);
     }
+    print_text(text)
+}
+
+/// Prints a text on standard output, with an end of line.
+fn print_text(text: impl Display) -> Result {
     let mut text = text.to_string();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -10,6 +10,7 @@ use crate::policy::Site;
 use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::printable::printable_path;
 use crate::robots::RobotsFile;
+use crate::settings::Settings;
 use crate::sites::{DefaultSite, InitialOrigins, ServedRobots};
 use crate::state::StateStore;
 use std::path::{Path, PathBuf};
@@ -39,19 +40,24 @@ pub struct OriginCopies {
 }
 
 impl OriginFlags {
-    /// Whether neither flag is given.
-    pub fn is_empty(&self) -> bool {
-        self.origin_robots.is_none() && self.state.is_none()
-    }
-
     /// Reads the file, or the copies in the state directory. Fails for a file that crawlgate would
     /// not accept from an origin.
     pub fn read(&self) -> Result<OriginCopies> {
         self.read_with_state(self.state.as_deref())
     }
 
-    /// [`OriginFlags::read`] with the copies in this state directory.
-    pub fn read_with_state(&self, state: Option<&Path>) -> Result<OriginCopies> {
+    /// [`OriginFlags::read`]. Without a flag, the copies in the state directory of the settings, if
+    /// this user may read it.
+    pub fn read_or_settings(&self, settings: Option<&Settings>) -> Result<OriginCopies> {
+        let has_flag = self.origin_robots.is_some() || self.state.is_some();
+        let state = settings.and_then(|settings| settings.state.as_deref());
+        match state.filter(|state| !has_flag && state.is_dir()) {
+            None => self.read(),
+            Some(state) => self.read_with_state(Some(state)).or_else(|_| self.read()),
+        }
+    }
+
+    fn read_with_state(&self, state: Option<&Path>) -> Result<OriginCopies> {
         let file = self
             .origin_robots
             .as_deref()

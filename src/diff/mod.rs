@@ -71,7 +71,7 @@ pub struct SiteDifference {
     /// Whether both sides are robots.txt files, so that no policy is involved.
     #[serde(skip)]
     pub is_plain: bool,
-    /// The hosts; `every other host` for hosts that no policy names.
+    /// The hosts; `all other hosts` for hosts that no policy names.
     pub hosts: Vec<String>,
     /// The old policy file or robots.txt; `None` where there was none.
     pub old: Option<String>,

@@ -12,9 +12,7 @@ pub type BoxedTransport = Box<dyn Transport>;
 /// A stream of bytes in both directions.
 pub trait Transport: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin {
     /// The file descriptor of the socket; -1 for memory.
-    fn raw_fd(&self) -> RawFd {
-        -1
-    }
+    fn raw_fd(&self) -> RawFd;
 }
 
 impl Transport for TcpStream {
@@ -35,4 +33,8 @@ impl Transport for TlsStream<TcpStream> {
     }
 }
 
-impl Transport for DuplexStream {}
+impl Transport for DuplexStream {
+    fn raw_fd(&self) -> RawFd {
+        -1
+    }
+}

@@ -135,6 +135,12 @@ fn what_happened(case: &CaseFindings) -> String {
         format!("From {begin} until {end}")
     };
     let disallowed: Vec<_> = requests.iter().filter(|one| is_disallowed(one)).collect();
+    if disallowed.is_empty() {
+        let number = plural_thousands(requests.len(), "request");
+        return format!(
+            "{when}, {clients} sent {number} that the policy of {hosts} blocks or slows down."
+        );
+    }
     let mut more = rules_text(&disallowed);
     let unproven = disallowed.iter().filter(|one| has_kind(one, "unproven"));
     let unproven = unproven.count();

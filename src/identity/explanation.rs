@@ -42,7 +42,7 @@ impl IdentityProofs {
         if !is_public_address(address) {
             evidence.push(IdentityEvidence::new(
                 "private-address",
-                format!("{address} is no public address: that makes nobody an impostor"),
+                format!("{address} is no public address: that makes no client an impostor"),
             ));
         } else if self.uses_dns_for(means) {
             evidence.push(explain_reverse_dns(self.names.look_up(means, address, now)));
@@ -157,7 +157,7 @@ fn explain_reverse_dns(lookup: ReverseDnsLookup) -> IdentityEvidence {
         ),
         Unknown => (
             "dns-pending",
-            "not asked yet; a request from the address asks".to_owned(),
+            "no answer yet, or it has expired; a request from the address asks".to_owned(),
         ),
     };
     IdentityEvidence::new(id, format!("reverse DNS: {message}"))

@@ -11,7 +11,7 @@ use super::means::{ListIndex, is_directory};
 use super::published::{FetchedList, PublishedLists};
 use crate::clock::Clock;
 use crate::crawlers::MAX_LIST_BYTES;
-use crate::download::{client_config, header_text, read_body, with_validators};
+use crate::download::{client_config, failure_reason, header_text, read_body, with_validators};
 use crate::files;
 use crate::scheduler::{JobWaker, Scheduler};
 use crate::settings::{IdentitySettings, ListSource};
@@ -207,10 +207,7 @@ fn fetch_list(url: &str, etag: &str, last_modified: &str) -> Result<ListFetch, S
             .get(&url)
             .header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
         let response = with_validators(request, Some(etag), Some(last_modified)).call();
-        let response = response.map_err(|error| match error {
-            ureq::Error::Io(error) => error.to_string(),
-            error => error.to_string(),
-        })?;
+        let response = response.map_err(|error| failure_reason(&error))?;
         match response.status().as_u16() {
             200 => {
                 let etag = header_text(&response, "etag").unwrap_or_default();

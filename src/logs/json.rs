@@ -211,7 +211,6 @@ impl FieldSlots {
         let mut values = paths.split('|').filter_map(|path| value_at(object, path));
         match (field, values.next()) {
             (_, None) => {}
-            (LogField::Headers, Some(_)) => self.mark_headers_present(),
             (LogField::UserAgent, Some(value)) if value_text(value).is_none() => {
                 self.mark_headers_present();
             }

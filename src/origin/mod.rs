@@ -4,7 +4,7 @@
 
 pub mod robots;
 
-use crate::download::{client_config, read_body};
+use crate::download::{client_config, failure_reason, read_body};
 use crate::robots::MAX_ROBOTS_BYTES;
 use std::time::Duration;
 
@@ -59,7 +59,8 @@ fn send_request(url: &str) -> Result<FetchedRobots, Box<dyn std::error::Error>> 
     let response = agent
         .get(url)
         .header("accept", "text/plain, */*;q=0.5")
-        .call()?;
+        .call()
+        .map_err(|error| failure_reason(&error))?;
     let status = response.status().as_u16();
     match status {
         200..=299 => {

@@ -53,7 +53,7 @@ pub enum ForgetError {
     #[error("no other instance has the id {0}. To list them, run \"crawlgate instances\"")]
     UnknownInstance(String),
     /// The exchange still waits for the store.
-    #[error("the store has not yet answered the question before")]
+    #[error("the store has not answered the previous command yet")]
     Busy,
 }
 

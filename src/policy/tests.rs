@@ -282,6 +282,8 @@ fn errors_have_a_help() {
             .unwrap_or_default()
     };
     assert!(help("robots: { origin: replace }\nenviroment: staging\n").contains("\"environment\""));
+    assert!(help("robots: { origin: replace }\nmode: observe\n").contains("\"enforcement\""));
+    assert!(help("groups: []\n").contains("\"robots\""));
     assert!(
         help("robots: { origin: replace }\nhosts: https://a.example/x\n").contains("\"a.example\"")
     );

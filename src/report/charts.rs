@@ -31,10 +31,10 @@ impl PeriodBar {
         self.obeyed + self.not_counted + self.against_rules + self.pretended
     }
 
-    /// The parts of the bar from the bottom up, in a chart of `bars`: each with its class, its
+    /// The parts of the bar from the bottom up, in a chart as high as `most`: each with its class, its
     /// distance from the top and its height. A small part is still visible.
-    pub fn parts(&self, bars: &[PeriodBar]) -> Vec<(&'static str, u64, u64)> {
-        let mut top = largest_total(bars);
+    pub fn parts(&self, most: u64) -> Vec<(&'static str, u64, u64)> {
+        let mut top = most;
         let lowest = top.div_ceil(MAX_HEIGHT_RATIO);
         let parts = [
             ("some", self.obeyed),

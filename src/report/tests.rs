@@ -566,6 +566,14 @@ fn traffic_of_impostors_is_nobodys() {
         numbers_in(&traffic.operator_sentence(&traffic.operators[1])),
         [9]
     );
+    let visits = sent_visits(&[("google", 9), ("gemini", 3), ("notebooklm", 2)]);
+    traffic.set_visits(visits, report.pages_by_crawler());
+    let google = traffic
+        .operators
+        .iter()
+        .find(|one| one.operator == "Google");
+    let sentence = traffic.operator_sentence(google.expect("an operator"));
+    assert_eq!(numbers_in(&sentence), [9, 3, 1, 2]);
     traffic.set_visits(Vec::new(), report.pages_by_crawler());
     assert_eq!(
         numbers_in(&traffic.operator_sentence(&traffic.operators[0])),

@@ -139,8 +139,8 @@ fn wrap_lines(text: &str) -> String {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let deeper = if indent > 0 { indent + 2 } else { 0 };
         let mut width = 0;
-        // Columns of a table are aligned by spaces.
-        if line.chars().count() <= COLUMNS {
+        // Columns of a table are aligned by spaces. A command is pasted as one line.
+        if line.chars().count() <= COLUMNS || line.starts_with("  crawlgate ") {
             out.push_str(line);
             out.push('\n');
             continue;

@@ -2,7 +2,7 @@
 //! that the services of their operators send. Requests of impostors count in the sums of all
 //! requests and bytes, and for no crawler.
 
-use super::{ClientIdentity, CrawlerRow, Report, crawler_name, join_first, registry_crawler};
+use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::referrals::{ServiceKind, Services};
 use crate::state::history::ServiceVisits;
@@ -111,7 +111,7 @@ impl Traffic {
                 crawlers.push(row);
             }
         }
-        if unseen > seen {
+        if report.source == ReportSource::History && unseen > seen {
             traffic.bytes = Share::default();
             return traffic;
         }
@@ -158,17 +158,27 @@ impl Traffic {
     /// What an operator's crawlers read, and how many visits each of its services sent.
     pub(super) fn operator_sentence(&self, operator: &OperatorTraffic) -> String {
         let mut sent = Vec::new();
+        let mut others = 0;
+        let mut other_visits = 0;
         for one in &self.services {
             let service = Services::builtin().get(&one.service);
-            if let Some(service) = service.filter(|service| service.operator == operator.operator) {
+            let Some(service) = service.filter(|service| service.operator == operator.operator)
+            else {
+                continue;
+            };
+            if sent.len() < MAX_SERVICES {
                 sent.push(format!("{} sent {}", service.name, thousands(one.visits)));
+            } else {
+                others += 1;
+                other_visits += one.visits;
             }
         }
-        OperatorText {
-            operator,
-            sent: join_first(sent, MAX_SERVICES),
+        if others > 0 {
+            let others = plural_thousands(others, "other service");
+            sent.push(format!("{others} sent {}", thousands(other_visits)));
         }
-        .to_string()
+        let sent = sent.join(", ");
+        OperatorText { operator, sent }.to_string()
     }
 
     /// What a crawler read and took of all bytes, in one sentence without its name.

@@ -221,7 +221,7 @@ impl Drain {
         let how = tokio::select! {
             () = self.open.wait_until_none() => return "the last connection has ended",
             () = tokio::time::sleep(self.upgrade_limit) => "the time of upgrade.drain is over",
-            _ = self.stop.wait_for_request(StopRequest::Immediate) => "the new process ended this one",
+            _ = self.stop.wait_for_request(StopRequest::Immediate) => "this process was told to end",
         };
         self.stop.stopper.close();
         // Connections without a request end in order.

@@ -72,7 +72,7 @@ pub fn duration_within(
     bounds: RangeInclusive<Duration>,
 ) -> impl FnOnce(NodeReader<'_>) -> Option<Duration> {
     move |node| {
-        let help = format!("from {:?} to {:?}", bounds.start(), bounds.end());
+        let help = format!("write {:?} to {:?}", bounds.start(), bounds.end());
         node.duration_within(
             bounds,
             "this duration is too short or too long",

@@ -5,7 +5,7 @@
 use super::checker::{LimitedFindings, SitemapChecker};
 use super::lints;
 use super::parse::{MAX_BYTES, PlaceFinder, Sitemap, SitemapKind, UnreadableSitemap, shown};
-use crate::download::{client_config, read_body};
+use crate::download::{client_config, failure_reason, read_body};
 use crate::files::parent_directory;
 use crate::policy::lint::FileFindings;
 use crate::printable::{printable_path, truncate};
@@ -62,7 +62,8 @@ impl SitemapLocation {
         };
         let config = client_config(TIMEOUT).max_redirects(MAX_REDIRECTS);
         let client = Agent::new_with_config(config.build());
-        let response = client.get(url).call().map_err(io::Error::other)?;
+        let response = client.get(url).call();
+        let response = response.map_err(|error| io::Error::other(failure_reason(&error)))?;
         match response.status().as_u16() {
             200 => Ok(Box::new(Cursor::new(read_body(
                 response.into_body(),

@@ -12,6 +12,7 @@
 use super::host_owners::HostConflict;
 use super::policy_directory::{PolicyText, is_removed};
 use crate::crawlers::Registry;
+use crate::files::parent_directory;
 use crate::finding::Finding;
 use crate::policy::lint::remove_provable_findings;
 use crate::policy::origin::OriginAvailability;
@@ -21,6 +22,7 @@ use crate::verdict::PolicySources;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceFile};
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The most findings of a file that are logged and shown.
@@ -129,7 +131,6 @@ impl CompiledPolicy {
     /// One line for each error and warning, the errors first, for the log and the status. Notes, and
     /// findings beyond [`MAX_LOGGED_FINDINGS`], are left to `crawlgate check`.
     pub fn findings(&self) -> Vec<Finding> {
-        let file = &self.source.name;
         let mut worst: Vec<&Diagnostic> = self
             .findings
             .items
@@ -140,7 +141,10 @@ impl CompiledPolicy {
         limited_findings(
             &worst,
             |item| item.one_line(&self.source),
-            &format!(". To see them all, run \"crawlgate check {file}\""),
+            &format!(
+                ". To see them all, run \"crawlgate check {}\"",
+                parent_directory(Path::new(&*self.source.name)).display()
+            ),
         )
     }
 

@@ -65,7 +65,7 @@ pub enum AnnounceError {
     #[error("this instance has left the store")]
     Left,
     /// The store has not answered an earlier command.
-    #[error("the store has not yet answered the question before")]
+    #[error("the store has not answered the previous command yet")]
     Busy,
     /// The store failed, for this reason.
     #[error("{0}")]

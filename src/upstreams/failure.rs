@@ -9,7 +9,6 @@ use pingora_core::{Error, ErrorSource, ErrorType};
 /// if the client is gone, so that nothing can be answered.
 pub fn failure_status(error: &Error) -> u16 {
     use ErrorSource::*;
-
     use ErrorType::*;
 
     match (error.etype(), error.esource()) {

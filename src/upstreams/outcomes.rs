@@ -60,13 +60,13 @@ pub struct LastFailure {
 
 /// The outcomes of requests to one server of an origin in the last five minutes, and its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct OriginStatus {
     /// The server, as in the settings.
     pub origin: String,
     /// The hosts that it is for; empty for every other host.
     pub hosts: Vec<String>,
     /// The path prefixes that it is for; empty for every path.
+    #[serde(default)]
     pub paths: Vec<String>,
     /// The number of its addresses. 0 if its name could not be resolved.
     pub addresses: usize,
@@ -77,14 +77,16 @@ pub struct OriginStatus {
     /// Requests that it answered with 5xx.
     pub server_errors: u64,
     /// The last request that it did not answer, however long ago.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
     /// Its requests in flight.
+    #[serde(default)]
     pub in_flight: usize,
     /// Whether it is used only while no other server is up.
+    #[serde(default)]
     pub is_backup: bool,
     /// Its addresses that get no requests.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub out_of_use: Vec<ExcludedServer>,
 }
 

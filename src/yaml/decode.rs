@@ -331,7 +331,11 @@ impl<'n> NodeReader<'n> {
         bounds: RangeInclusive<u64>,
         expected: &str,
     ) -> Option<T> {
-        let help = format!("a whole number from {} to {}", bounds.start(), bounds.end());
+        let help = format!(
+            "write a whole number from {} to {}",
+            bounds.start(),
+            bounds.end()
+        );
         let number = self.parse_with(
             expected,
             |text| text.parse().ok().filter(|number| bounds.contains(number)),
@@ -424,7 +428,10 @@ pub fn is_plain_word(text: &str, max_length: usize, extra: &str) -> bool {
 /// error says what to write. Parts of a millisecond and more than a century are errors.
 pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let text = text.trim();
-    if text.parse::<f64>().is_ok() {
+    let is_number = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_number && !text.is_empty() {
         return Err("write a unit, like 10s, 10m or 10h");
     }
     parse_parts(text).ok_or("write a number with a unit, like 250ms, 30s, 10m, 1h30m or 14d")

@@ -12,9 +12,18 @@ pub fn spaced_words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// Splits a message at its double quotes and backticks, so that every second part is code. Drops `(os error N)`.
+/// Splits a message at its double quotes, so that every second part is code. A quote without a second
+/// one begins none: it may be from a client. Drops `(os error N)`.
 pub fn split_code_spans(text: impl Display) -> Vec<String> {
     let text = text.to_string();
     let text = without_error_numbers(&text);
-    text.split(['`', '"']).map(str::to_owned).collect()
+    let mut parts: Vec<String> = text.split('"').map(str::to_owned).collect();
+    if parts.len().is_multiple_of(2)
+        && let Some(last) = parts.pop()
+        && let Some(before) = parts.last_mut()
+    {
+        *before += "\"";
+        *before += &last;
+    }
+    parts
 }

@@ -16,8 +16,7 @@ pub use overview::{apply_policies, live_report};
 
 use super::Operations;
 use super::query::{QueryError, QueryParameters};
-use crate::record::RequestCounts;
-use crate::report::{CrawlerRow, ReportPeriod};
+use crate::report::{ClientIdentity, ReportPeriod, is_unprovable_label};
 use crate::state::history::HistoryError;
 use crate::time::Timestamp;
 use crate::verdict::IdentityStatus;
@@ -59,7 +58,10 @@ fn period_links(period: &ReportPeriod, page: &str) -> Vec<PageLink> {
 
 /// The identity of a crawler in words; empty where it cannot be proven.
 fn identity_words(id: &str, identity: IdentityStatus) -> &'static str {
-    CrawlerRow::new(id, identity.into(), RequestCounts::default()).identity_words()
+    if is_unprovable_label(id) {
+        return "";
+    }
+    ClientIdentity::from(identity).words()
 }
 
 /// Renders the pages.

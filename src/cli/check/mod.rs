@@ -169,7 +169,7 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
         ));
         robots_files.push(file);
     }
-    let origins = read_origins(&arguments.origin, settings.as_ref())?;
+    let origins = arguments.origin.read_or_settings(settings.as_ref())?;
     let mut loaded = if policies.is_empty() {
         Vec::new()
     } else {
@@ -220,16 +220,6 @@ fn default_policies(config: Option<&Path>, settings: Option<&Settings>) -> Optio
         None => config.is_none().then(|| Settings::default().policies),
         Some(settings) => (!settings.policies_may_be_missing || settings.policies.exists())
             .then(|| settings.policies.clone()),
-    }
-}
-
-/// The origins' robots.txt of the flags, else of the state directory of the settings, if this user
-/// may read it.
-fn read_origins(flags: &OriginFlags, settings: Option<&Settings>) -> Result<OriginCopies> {
-    let state = settings.and_then(|settings| settings.state.as_deref());
-    match state.filter(|state| flags.is_empty() && state.is_dir()) {
-        None => flags.read(),
-        Some(state) => flags.read_with_state(Some(state)).or_else(|_| flags.read()),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The command `demo`: runs the proxy in front of a built-in sample site, with the example policy,
 //! and prints commands to try.
 
-pub mod guide;
+mod guide;
 mod origin;
 mod site;
 
+use super::shell_words::program_word;
 use super::{Failure, Result, run};
 use crate::server::StartMode;
 use crate::settings::{
@@ -75,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result {
             policies: &policies,
             control: &control,
             access_log: &access_log,
-            program: guide::program_word(),
+            program: program_word(),
         };
         guide.print();
     });

@@ -7,13 +7,13 @@ use crate::settings::ServerAddress;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-/// Parses the name of a site, and converts it to the form that clients send. Fails for an address
-/// and for a pattern of names.
+/// Parses the name of a site, and converts it to the form that clients send. Fails for an address,
+/// localhost, a port, and a pattern of names.
 pub fn parse_site_host(written: &str) -> Result<String, String> {
     let host = parse_host(written).map_err(|error| format!("{}; {}", error.message, error.help))?;
     if is_local_host(written) {
         return Err(format!(
-            "{written} is an address, not the name that visitors use. Give the name: --host shop.example"
+            "{written} is not the name that visitors use. Give the name: --host shop.example"
         ));
     }
     if host.wildcard {
@@ -58,7 +58,7 @@ fn ask<T, E: Display>(question: &str, flag: &str, parse: fn(&str) -> Result<T, E
     {
         match parse(&answer) {
             Ok(value) => return Ok(value),
-            Err(error) => crate::cli::print_message(&error.to_string()),
+            Err(error) => print_message!("{error}"),
         }
     }
     Err(Failure::Usage(format!(

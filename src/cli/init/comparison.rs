@@ -68,8 +68,8 @@ impl RobotsComparison {
         RobotsComparison(copies)
     }
 
-    /// The file that crawlers know: the first one, or an empty file if no place has rules. `None` if
-    /// no place answered.
+    /// The file that crawlers know: the first one with rules, or an empty file if no place has rules.
+    /// `None` if no place gave an answer that crawlers can read.
     pub fn before(&self) -> Option<&[u8]> {
         let files = || self.0.iter().filter_map(|copy| copy.answer.rules());
         files().find(|file| !file.is_empty()).or(files().next())
@@ -130,7 +130,7 @@ impl RobotsCopy {
                 Answer::Unanswered(why.to_owned())
             }
             FetchResult::Unreachable(failure) => Answer::Unanswered(failure.to_string()),
-            FetchResult::Unchanged => Answer::Failed(304),
+            FetchResult::Unchanged => Answer::Unanswered("304 without a file".into()),
         };
         RobotsCopy {
             host: host.to_owned(),

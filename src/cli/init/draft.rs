@@ -1,16 +1,14 @@
 //! [`PolicyDraft`]: the policy of a new site, from a preset or from the robots.txt that crawlers
 //! know. A draft only observes.
 
-use crate::cli::demo::guide::shell_quote;
+use crate::cli::shell_words::shell_quote;
 use crate::crawlers::Registry;
-use crate::policy::import::{ImportNote, ImportOptions, Imported, import, yaml_list};
+use crate::policy::import::{ImportNote, ImportOptions, Imported, OBSERVE, import, yaml_list};
 use crate::robots::{Dialect, DialectRules, RobotsFile};
 use std::path::Path;
 
 /// The robots block of every preset and of an imported policy begins so.
 const ROBOTS: &str = "robots:\n  origin: replace\n";
-const OBSERVE: &str =
-    "enforcement:\n  mode: observe   # nothing is blocked; logs and metrics show what would be\n";
 const ACKNOWLEDGEMENT: &str =
     "acknowledge: [site_disallowed]   # as robots.txt was before crawlgate";
 

@@ -9,8 +9,8 @@ mod draft;
 mod new_files;
 
 use super::check;
-use super::demo::guide::{program_word, shell_quote};
-use super::{Failure, Result, now, print_result};
+use super::shell_words::{program_word, shell_quote};
+use super::{Failure, Result, now, print_text};
 use crate::printable::printable_path;
 use crate::settings::{ServerAddress, parse_listen_address};
 use askama::Template;
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let files = NewFiles::new(&arguments.directory, &hosts[0]);
     files.require_absent()?;
     let comparison = RobotsComparison::fetch(&mut hosts, &origin);
-    print_result(false, &(), &comparison)?;
+    print_text(&comparison)?;
     let is_unchanged =
         comparison.agrees() && (arguments.unchanged_for.is_some() || answers::confirm_unchanged()?);
     let draft = PolicyDraft {
@@ -127,7 +127,7 @@ pub fn run(arguments: &Arguments) -> Result {
         program: program_word(),
         settings_word: shell_quote(&files.settings),
     };
-    print_result(false, &(), &summary)
+    print_text(&summary)
 }
 
 /// The text of crawlgate.yaml.

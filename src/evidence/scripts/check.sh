@@ -76,6 +76,8 @@ done > "$work/others"
 
 # Each entry has the hash of the entry before it, and the last one is the head in the last checkpoint.
 for chain in chains/*.jsonl; do
+  # One log of several may have nothing of the crawler; check.py compares the heads.
+  [ -s "$chain" ] || continue
   before=
   while IFS= read -r entry; do
     case $entry in *"\"previous\":\"$before"*) ;; *) fail "$chain: an entry was changed or removed" ;; esac
@@ -83,7 +85,7 @@ for chain in chains/*.jsonl; do
   done < "$chain"
   grep -q "\"head\":\"$before\"" "$(ls checkpoints/*.json | tail -n 1)" || fail "$chain was shortened"
 done
-echo "Passed: every hash, and every signature of the log with the key $first"
+echo "Passed: every hash, and every signature by the keys of the log, of which KEY is one"
 
 # What the authority says about the time of checkpoints.
 for stamp in timestamps/*.tsr; do

@@ -8,7 +8,7 @@
 
 use super::connections::{NotPublicError, OriginNameResolver, UnixConnector, tls_config, url_host};
 use super::{FetchFailure, FetchResult};
-use crate::download::{client_config, header_text, read_body, with_validators};
+use crate::download::{client_config, failure_reason, header_text, read_body, with_validators};
 use crate::robots::MAX_ROBOTS_BYTES;
 use crate::settings::{OriginIndex, OriginSettings, ServerAddress};
 use FetchResult::{NoFile, Unchanged, Unreachable};
@@ -260,8 +260,7 @@ fn fetch_from_server(
                     why: error.to_string(),
                 });
             }
-            Err(ureq::Error::Io(error)) => return unreachable(&url, error),
-            Err(error) => return unreachable(&url, error),
+            Err(error) => return unreachable(&url, failure_reason(&error)),
         };
         if destination.host.is_none()
             && header_text(&response, "server").is_some_and(|name| name == "crawlgate")

@@ -267,7 +267,7 @@ fn body(node: NodeReader<'_>) -> Option<String> {
 }
 
 fn status(node: NodeReader<'_>) -> Option<u16> {
-    node.integer(400..=599, "a status from 400 to 599")
+    node.integer(400..=599, "a status for a blocked request")
 }
 
 /// Decodes Retry-After, which is whole seconds in the answer (RFC 9110 section 10.2.3).

@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 /// let source = SourceFile { name: "shop.yaml".into(), text: "robots: { origin: replace }\nhots: [shop.example]\n".into() };
 /// let (policy, findings) = policy::read("shop", &source);
 /// assert!(policy.is_none());
-/// assert_eq!(findings.items[0].help.as_deref(), Some("did you mean `hosts`?"));
+/// assert_eq!(findings.items[0].help.as_deref(), Some("did you mean \"hosts\"?"));
 /// ```
 pub fn read(name: &str, source: &SourceFile) -> (Option<Policy>, Diagnostics) {
     crate::yaml::decode_file(source, "", |decoder, root| match root {
@@ -109,7 +109,7 @@ fn report_misplaced(fields: &mut MapFields<'_>) {
                 key.error_with_help(
                     "unknown-field",
                     format!("there is no field \"{name}\" here"),
-                    format!("it belongs into \"{section}\": write {section}: {{ {name}: ... }}"),
+                    format!("it belongs in \"{section}\": write {section}: {{ {name}: ... }}"),
                 );
             }
         }

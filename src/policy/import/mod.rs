@@ -31,6 +31,10 @@ pub struct ImportOptions<'a> {
     pub purposes: bool,
 }
 
+/// The enforcement of a new policy.
+pub const OBSERVE: &str =
+    "enforcement:\n  mode: observe  # nothing is blocked; logs and metrics show what would be\n";
+
 /// The result of an import.
 #[derive(Default)]
 pub struct Imported {

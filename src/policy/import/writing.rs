@@ -2,6 +2,7 @@
 //! with invalid URLs, and rules before the first User-agent line, and adds a note ([`ImportNote`])
 //! for each.
 
+use super::OBSERVE;
 use super::comments::ImportedComments;
 use super::groups::{ImportedGroup, ImportedRule, can_extend};
 use super::import_note::ImportNote;
@@ -60,8 +61,7 @@ impl Importer<'_> {
         self.write_licenses(&mut out);
         self.write_sitemaps(&mut out, comments);
         write_comments(&mut out, "", &comments.bottom);
-        out + "\n# To enforce these rules, change \"mode\" below.\nenforcement:\n  mode: observe  \
-                # nothing is blocked; logs and metrics show what would be\n"
+        out + "\n# To enforce these rules, change \"mode\" below.\n" + OBSERVE
     }
 
     /// Writes one group, which extends `star`, the group for `*`, if it can. A group without rules

@@ -42,7 +42,8 @@ fn lint_dropped_allows(site: &Site, diagnostics: &mut Diagnostics) {
             format!("\"Allow: {allow}\", line {line} of the origin's robots.txt, is left out");
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.finding(dropped.disallow, message);
         found.push(finding.label("it could override this rule").help(format!(
-            "if this is to stay open, write it in the policy: \"allow: ['{allow}']\""
+            "if this is to stay open, write it in the policy: \"allow: ['{}']\"",
+            allow.replace('\'', "''")
         )));
     }
     super::add_limited(found, diagnostics);

@@ -122,7 +122,7 @@ impl Upgrades {
             Some(connections) => tracing::info!(
                 predecessor = "cut_off",
                 connections,
-                "upgrade: the old process has closed its last connections, with requests on them"
+                "upgrade: the old process has cut off its last connections"
             ),
             None => tracing::warn!(
                 predecessor = "lost",

@@ -164,7 +164,7 @@ impl FollowedSite {
             HeldBack => {
                 tracing::error!(
                     %site, state = name, %reason,
-                    "the origin's new robots.txt has errors and is not used: {meanwhile}"
+                    "crawlgate does not use the origin's new robots.txt: {meanwhile}"
                 );
             }
             Missing => {

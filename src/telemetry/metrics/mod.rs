@@ -134,7 +134,7 @@ impl Metrics {
             ),
             problems: register.gauges(
                 "crawlgate_problems",
-                "Problems that need attention, by problem. `crawlgate status` lists them.",
+                "Problems that need attention, by problem. Run crawlgate status to list them.",
                 &["problem"],
             ),
             in_flight: register.gauge(

@@ -1,13 +1,12 @@
 //! `crawlgate init`, as a newcomer uses it: before origins that answer well, badly and not at all.
 
-use crate::proxy::support::{Connection, GPTBOT, Origin, PATIENCE, Received, eventually, read};
+use crate::proxy::support::{Connection, GPTBOT, Origin, Received, eventually, read};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Instant;
 use tempfile::TempDir;
 
 /// No name server knows it, so that only the origin answers.
@@ -149,10 +148,8 @@ fn with_the_owners_word_the_first_day_counts() {
     assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
     assert_eq!(read(&begun.path("policies/before.txt")), ROBOTS);
     assert!(begun.policy().contains(ACTIVE), "{}", begun.policy());
-    let started = Instant::now();
     let running = Running::start(&begun);
     assert_eq!(running.kind("/cart/"), "violation");
-    assert!(started.elapsed() < PATIENCE);
     // The commands that init prints, with what it wrote.
     let mut report = crawlgate(begun.directory.path());
     report.args(["report", "--config", "crawlgate.yaml"]);

@@ -1,6 +1,7 @@
 //! What the documentation shows works: every policy and settings file in it is accepted, every
 //! command and flag exists.
 
+use super::deploy::generated::assert_or_update;
 use crate::proxy::support::program::{Program, haproxy};
 use crate::proxy::support::{BROWSER, Origin, Setup};
 use crawlgate::Engine;
@@ -383,12 +384,7 @@ fn sections_of_lints_are_those_of_the_catalogue() {
         expected.replace_range(begin..end, &section);
         assert!(section.contains("\n\nFix: "), "{}", lint.id);
     }
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/lints.md");
-        std::fs::write(file, expected).expect("written");
-        return;
-    }
-    assert!(page == expected, "UPDATE_DOCS=1 writes docs/lints.md again");
+    assert_or_update("docs/lints.md", &expected);
 }
 
 /// The files of a directory of the source, without tests.

@@ -57,6 +57,11 @@ fn updates_pages() -> bool {
 /// Puts an output in the place of the one on the page. If the page leaves out the end, it goes on
 /// to leave out what is behind the same number of lines.
 fn update_page(page: &str, shown: &str, output: &str) {
+    let middle = shown.strip_suffix("...\n").unwrap_or(shown);
+    assert!(
+        !middle.contains("...\n"),
+        "{page}: lines are left out in the middle, so update it by hand"
+    );
     let output = match shown.strip_suffix("...\n") {
         Some(lines) => {
             let kept: Vec<&str> = output.lines().take(lines.lines().count()).collect();
@@ -105,7 +110,7 @@ fn matches(output: &str, page: &str) -> bool {
     rest.is_empty() || parts.last().is_some_and(String::is_empty)
 }
 
-/// Somebody who does what a page says.
+/// Does what a page says.
 struct Reader {
     directory: TempDir,
     ports: [String; 3],

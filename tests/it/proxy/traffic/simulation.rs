@@ -262,7 +262,7 @@ impl Simulation {
         response.status
     }
 
-    /// The first request of each crawler with networks: those that verified nobody yet prove no
+    /// The first request of each crawler with networks: those that verified no client yet prove no
     /// impostor.
     pub fn verify(&mut self, gate: &Gate) {
         for (site, _) in SITES {

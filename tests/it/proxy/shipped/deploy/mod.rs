@@ -4,7 +4,7 @@
 
 mod containers;
 mod files;
-mod generated;
+pub mod generated;
 mod git;
 mod instances;
 mod kubernetes;
