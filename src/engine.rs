@@ -100,7 +100,7 @@ pub struct EngineDecision<'e> {
     /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
     pub would: Option<ActionReport>,
     /// The id of the crawler that the user agent claims to be, or the token that the policy has for
-    /// it. `None` for a person, and where the policy does not hold for the host.
+    /// it. `None` for a browser, and where the policy does not hold for the host.
     pub crawler: Option<&'e str>,
     engine: &'e Engine,
     decision: Option<verdict::Decision>,
@@ -166,6 +166,7 @@ impl Engine {
             &self.snapshot,
             self.registry,
             &self.facts(&request),
+            request.basis,
             response,
         )
     }
@@ -217,8 +218,8 @@ impl EngineBuilder {
         }
     }
 
-    /// The time for which the policy is compiled. By default its pauses and retirements have not
-    /// begun.
+    /// The time for which the policy is compiled: its pauses and retirements are those around then.
+    /// Without a time none of them is in force, at whatever time a request comes.
     pub fn evaluated_at(self, now: Timestamp) -> EngineBuilder {
         EngineBuilder {
             at: Some(now),
@@ -301,7 +302,7 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the value of `User-Agent`. Without one the request counts as a visitor's.
+    /// Sets the value of `User-Agent`. Without one the request counts as a tool's.
     pub fn user_agent(mut self, user_agent: &'a (impl AsRef<[u8]> + ?Sized)) -> Request<'a> {
         self.facts.user_agent = user_agent.as_ref();
         self
@@ -321,7 +322,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the time of the request. By default it is that of [`EngineBuilder::evaluated_at`].
+    /// Sets the time of the request. By default it is that of [`EngineBuilder::evaluated_at`], without
+    /// which the policy has no pauses and no retirements.
     pub fn received_at(mut self, now: Timestamp) -> Request<'a> {
         self.at = Some(now);
         self

@@ -422,7 +422,7 @@ async fn answer_challenges(
             .ok_or_else(|| Refused("the authority does not offer this challenge".into()))?;
         let proof = challenge.key_authorization().as_str().to_owned();
         let name = if kind == Http { &challenge.token } else { host };
-        answering.push(issued.open_challenge(kind, name, proof)?.0);
+        answering.push(issued.open_challenge(kind, name, proof)?);
         // A continued order may be past this step.
         if challenge.status == ChallengeStatus::Pending {
             challenge.set_ready().await?;

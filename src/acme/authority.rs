@@ -62,8 +62,7 @@ impl AuthorityClient {
         if request.uri().scheme_str() != Some("https") {
             return Err("it names a URL that is not https".into());
         }
-        let response = self.agent.run(request)?;
-        let (head, body) = response.into_parts();
+        let (head, body) = self.agent.run(request)?.into_parts();
         let mut bytes = read_body(body, MAX_RESPONSE_BYTES)
             .map_err(|error| format!("its answer was cut off: {error}"))?;
         if bytes.len() > MAX_RESPONSE_BYTES {

@@ -120,8 +120,10 @@ fn error_from_problem(problem: &Problem) -> OrderError {
     use OrderError::*;
 
     let text = problem_text(problem);
-    let kind = problem.r#type.as_deref().unwrap_or_default();
-    match kind
+    match problem
+        .r#type
+        .as_deref()
+        .unwrap_or_default()
         .strip_prefix("urn:ietf:params:acme:error:")
         .unwrap_or_default()
     {

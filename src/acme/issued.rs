@@ -17,7 +17,7 @@ use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// The certificates in use, and the answers to open challenges.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ struct ChallengeAnswer {
 }
 
 /// The answers to the open challenges, which the next process gives, too.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PassedChallenges {
     /// Tokens with key authorizations.
     files: Vec<(String, String)>,
@@ -53,6 +53,8 @@ pub struct PassedChallenges {
 pub struct OpenChallenge {
     issued: Arc<IssuedCertificates>,
     challenge: ChallengeKey,
+    /// The certificate for a handshake.
+    pub key: Option<Arc<CertifiedKey>>,
 }
 
 impl IssuedCertificates {
@@ -67,7 +69,7 @@ impl IssuedCertificates {
 
     /// The content of the http challenge's file with this token (RFC 8555 section 8.3).
     pub fn challenge_file(&self, token: &str) -> Option<String> {
-        self.lock_challenges()
+        lock(&self.challenges)
             .get(&(Http, token.to_owned()))
             .map(|answer| answer.proof.clone())
     }
@@ -75,7 +77,7 @@ impl IssuedCertificates {
     /// The answers to all open challenges, for the next process.
     pub fn passed_challenges(&self) -> PassedChallenges {
         let mut passed = PassedChallenges::default();
-        for ((kind, name), answer) in &*self.lock_challenges() {
+        for ((kind, name), answer) in &*lock(&self.challenges) {
             let PassedChallenges { files, handshakes } = &mut passed;
             let requests_of_kind = if *kind == Http { files } else { handshakes };
             requests_of_kind.push((name.clone(), answer.proof.clone()));
@@ -90,7 +92,7 @@ impl IssuedCertificates {
         for (kind, requests_of_kind) in [(Http, files), (TlsAlpn, handshakes)] {
             for (name, proof) in requests_of_kind {
                 if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
-                    self.lock_challenges().insert((kind, name), answer);
+                    lock(&self.challenges).insert((kind, name), answer);
                 }
             }
         }
@@ -131,28 +133,22 @@ impl IssuedCertificates {
     }
 
     /// Answers a challenge until the returned guard is dropped. `name` is the token of a file, or the
-    /// host of a handshake. The second value is the certificate for a handshake.
+    /// host of a handshake.
     pub fn open_challenge(
         self: &Arc<IssuedCertificates>,
         kind: ChallengeKind,
         name: &str,
         proof: String,
-    ) -> Result<(OpenChallenge, Option<Arc<CertifiedKey>>), rcgen::Error> {
+    ) -> Result<OpenChallenge, rcgen::Error> {
         let answer = ChallengeAnswer::new(kind, name, proof)?;
         let key = answer.key.clone();
         let challenge = (kind, name.to_owned());
-        self.lock_challenges().insert(challenge.clone(), answer);
-        Ok((
-            OpenChallenge {
-                issued: self.clone(),
-                challenge,
-            },
+        lock(&self.challenges).insert(challenge.clone(), answer);
+        Ok(OpenChallenge {
+            issued: self.clone(),
+            challenge,
             key,
-        ))
-    }
-
-    fn lock_challenges(&self) -> MutexGuard<'_, HashMap<ChallengeKey, ChallengeAnswer>> {
-        lock(&self.challenges)
+        })
     }
 }
 
@@ -183,7 +179,7 @@ impl AcmeCertificates for IssuedCertificates {
     }
 
     fn challenge_certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.lock_challenges()
+        lock(&self.challenges)
             .get(&(TlsAlpn, host.to_owned()))?
             .key
             .clone()
@@ -219,7 +215,7 @@ impl ChallengeAnswer {
 
 impl Drop for OpenChallenge {
     fn drop(&mut self) {
-        self.issued.lock_challenges().remove(&self.challenge);
+        lock(&self.issued.challenges).remove(&self.challenge);
     }
 }
 

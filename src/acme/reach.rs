@@ -38,7 +38,7 @@ const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 const MAX_FIELDS: usize = 100;
 
 /// The ports that an authority connects to for challenges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChallengePorts {
     /// In clear text.
     pub http: u16,
@@ -47,7 +47,7 @@ pub struct ChallengePorts {
 }
 
 /// How an authority can reach this crawlgate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChallengeListeners {
     pub ports: ChallengePorts,
     /// Whether a listener of this crawlgate speaks clear text.
@@ -55,7 +55,7 @@ pub struct ChallengeListeners {
 }
 
 /// Who answered at an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ReachResult {
     /// This crawlgate.
     Reached,
@@ -117,7 +117,7 @@ impl ReachCheck<'_> {
             ChallengeKind::Http => (token.as_str(), self.ports.http),
             ChallengeKind::TlsAlpn => (host, self.ports.tls),
         };
-        let Ok((_answering, key)) = self.issued.open_challenge(kind, name, content.clone()) else {
+        let Ok(answering) = self.issued.open_challenge(kind, name, content.clone()) else {
             return Unreachable;
         };
         let mut reached = Vec::new();
@@ -125,7 +125,7 @@ impl ReachCheck<'_> {
             let address = SocketAddr::new(*address, port);
             let asked = async {
                 let stream = TcpStream::connect(address).await.ok()?;
-                if let Some(key) = &key {
+                if let Some(key) = &answering.key {
                     return Some(check_handshake(stream, address, host, key).await);
                 }
                 let response = request_challenge_file(stream, host, &token).await?;

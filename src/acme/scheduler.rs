@@ -24,7 +24,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -172,7 +172,7 @@ impl AcmeScheduler {
         // Cancelled attempts removed their answers.
         self.shared.issued.restore_challenges(open);
         // Their progress is read from the files again.
-        self.hosts().clear();
+        lock(&self.hosts).clear();
         // The caller may have timed out.
         let _ = done.send(());
         true
@@ -187,16 +187,12 @@ impl AcmeScheduler {
         self.shared.clock.moment().now
     }
 
-    fn hosts(&self) -> MutexGuard<'_, BTreeMap<String, HostState>> {
-        lock(&self.hosts)
-    }
-
     /// Starts an attempt for each due host, up to `MAX_ATTEMPTS` at once: hosts without a failure
     /// first, then by the end of their pause.
     fn start_attempts(&self, wanted: BTreeSet<String>, attempts: &mut JoinSet<FinishedAttempt>) {
         self.update_hosts(&wanted);
         let now = self.now();
-        let mut hosts = self.hosts();
+        let mut hosts = lock(&self.hosts);
         if self.is_retry_requested.swap(false, Relaxed) {
             for host in hosts.values_mut() {
                 if let Some(failure) = &mut host.progress.failure
@@ -242,7 +238,7 @@ impl AcmeScheduler {
                  served without a redirect"
             );
         }
-        let mut hosts = self.hosts();
+        let mut hosts = lock(&self.hosts);
         for host in wanted {
             if !hosts.contains_key(host) {
                 let progress = self.shared.storage.read_progress(host);
@@ -313,7 +309,7 @@ impl AcmeScheduler {
             }
             Ok(AttemptOutcome::NotDue) => {}
         }
-        if let Some(known) = self.hosts().get_mut(&host) {
+        if let Some(known) = lock(&self.hosts).get_mut(&host) {
             known.progress = progress;
             known.attempt = None;
         }
@@ -322,7 +318,7 @@ impl AcmeScheduler {
     /// Records and counts the failure of the host whose attempt panicked.
     fn record_panic(&self, attempt: task::Id) {
         let now = self.now();
-        let mut hosts = self.hosts();
+        let mut hosts = lock(&self.hosts);
         if let Some(host) = hosts
             .values_mut()
             .find(|host| host.attempt == Some(attempt))
@@ -338,7 +334,7 @@ impl AcmeScheduler {
     /// The status of each host that should have a certificate, for operators.
     pub fn order_statuses(&self) -> Vec<OrderStatus> {
         let now = self.now();
-        self.hosts()
+        lock(&self.hosts)
             .iter()
             .map(|(name, host)| self.order_status(name, host, now))
             .collect()

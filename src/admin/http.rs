@@ -1,7 +1,8 @@
 //! [`AdminApp`]: the HTTP application of the read-only admin listener, with the dashboard,
 //! `/metrics`, `/healthz`, `/readyz` and the read API. By DNS rebinding, a foreign web page could
-//! read these through an operator's browser. So a request is answered only if its Host is an IP
-//! address, `localhost` or a name without a dot.
+//! read these through an operator's browser. So these are answered only if Host is an IP address,
+//! `localhost` or a name without a dot. `/healthz` and `/readyz` tell nothing and are answered
+//! without Host, too: health checks of HTTP/1.0 have none.
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{QueryError, QueryParameters};
@@ -44,7 +45,8 @@ impl AdminApp {
         host: Option<&str>,
         path: &str,
     ) -> Response<Vec<u8>> {
-        if !host.is_some_and(is_local_name) {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        if !matches!(path, "/healthz" | "/readyz") && !host.is_some_and(is_local_name) {
             return text_response(
                 StatusCode::MISDIRECTED_REQUEST,
                 "Open this page under the address of the admin listener, or as localhost.\n",
@@ -60,7 +62,6 @@ impl AdminApp {
                 .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refusal;
         }
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         match path {
             "/healthz" => text_response(StatusCode::OK, "ok\n"),
             "/readyz" if self.operations.is_ready() => text_response(StatusCode::OK, "ready\n"),
@@ -156,29 +157,29 @@ fn json_or_bad_request(value: Result<impl Serialize, QueryError>) -> Response<Ve
 
 /// The page with its headers, or a plain text with the status for the error.
 fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<Vec<u8>> {
-    let problem = match page {
-        Ok((content_type, body)) => {
-            let mut response = response_of_type(StatusCode::OK, content_type, body.into());
-            let headers = response.headers_mut();
-            headers.insert(
-                header::CONTENT_SECURITY_POLICY,
-                HeaderValue::from_static(PAGE_CSP),
-            );
-            headers.insert(
-                header::REFERRER_POLICY,
-                HeaderValue::from_static("no-referrer"),
-            );
-            return response;
+    let (content_type, body) = match page {
+        Ok(page) => page,
+        Err(problem) => {
+            let status = match problem {
+                PageError::Query(_) => StatusCode::BAD_REQUEST,
+                PageError::NotFound(_) => StatusCode::NOT_FOUND,
+                PageError::History(_) => StatusCode::SERVICE_UNAVAILABLE,
+                PageError::Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            return text_response(status, &format!("{}\n", problem.to_string().trim_end()));
         }
-        Err(problem) => problem,
     };
-    let status = match problem {
-        PageError::Query(_) => StatusCode::BAD_REQUEST,
-        PageError::NotFound(_) => StatusCode::NOT_FOUND,
-        PageError::History(_) => StatusCode::SERVICE_UNAVAILABLE,
-        PageError::Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    text_response(status, &format!("{}\n", problem.to_string().trim_end()))
+    let mut response = response_of_type(StatusCode::OK, content_type, body.into());
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(PAGE_CSP),
+    );
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
+    response
 }
 
 fn json_response(value: &impl Serialize) -> Response<Vec<u8>> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The state of the store and its instances.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreStatus {
     /// The URL of the store, without user and password.
     pub url: String,
@@ -43,13 +43,8 @@ impl StoreMonitor {
 }
 
 impl StoreStatus {
-    /// Whether the store, another instance or the clock needs attention.
-    pub fn has_problems(&self) -> bool {
-        !self.problems().is_empty()
-    }
-
     /// The problems that need attention: of the store, the clock, or another instance.
-    pub(super) fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<Problem> {
         let exchange = &self.exchange;
         let mut problems = Vec::new();
         if let Some(away) = &exchange.away {

@@ -7,8 +7,10 @@ use super::problem::{Problem, ProblemKind};
 use super::status::{self, InstanceStatus};
 use crate::clock::Moment;
 use crate::facts::ClientMark;
+use crate::finding::Finding;
 use crate::forwarding::{Peer, is_trusted};
 use crate::identity::refresh::{ListUpdate, ListUpdateHandle, list_file_name};
+use crate::locks::lock;
 use crate::requests::{ConnectionFacts, HeadFields, RequestHead, RequestPipeline};
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
 use crate::telemetry::{CertificateStatus, OrderStatus};
@@ -48,6 +50,8 @@ pub struct Operations {
     requests: Arc<RequestPipeline>,
     upstreams: Arc<Upstreams>,
     ready: AtomicBool,
+    /// Until when the process of the last upgrade answers requests; `None` if it has ended.
+    predecessor_until: Mutex<Option<Timestamp>>,
     started: Instant,
     /// Keeps sites and identities up to date.
     pub upkeep: Arc<InstanceUpkeep>,
@@ -71,6 +75,7 @@ impl Operations {
             upstreams,
             upkeep,
             ready: AtomicBool::new(false),
+            predecessor_until: Mutex::default(),
             started: Instant::now(),
             sources,
             warned: Mutex::default(),
@@ -97,11 +102,40 @@ impl Operations {
         self.ready.load(Ordering::Acquire)
     }
 
+    /// Sets until when the process of the last upgrade answers requests; `None` if it has ended.
+    pub fn set_predecessor_until(&self, until: Option<Timestamp>) {
+        *lock(&self.predecessor_until) = until;
+    }
+
+    /// Says that the process of the last upgrade still answers requests, and until when.
+    pub fn predecessor_finding(&self) -> Option<Finding> {
+        let until = (*lock(&self.predecessor_until))?.format_with("%H:%M:%S UTC");
+        let message = format!(
+            "The process of the last upgrade still answers its open connections by the former rules, until {until} at \
+             the latest."
+        );
+        Some(Finding::new("predecessor-answers", message))
+    }
+
+    /// Why a change that was just made is not fully in force, or may be lost at a restart.
+    pub fn change_warnings(&self) -> Vec<Finding> {
+        let mut warnings = self.instance.sites.persistence_problems();
+        warnings.extend(self.predecessor_finding());
+        warnings
+    }
+
     /// Loads the policies that changed.
     pub fn reload(&self) -> ReloadReport {
         let report = self.upkeep.reload();
         self.update_metrics();
-        report
+        self.with_predecessor(report)
+    }
+
+    fn with_predecessor(&self, report: ReloadReport) -> ReloadReport {
+        ReloadReport {
+            predecessor: self.predecessor_finding(),
+            ..report
+        }
     }
 
     /// Ends the policies of sites whose files are gone, and loads the policies that changed.
@@ -111,7 +145,7 @@ impl Operations {
     pub fn remove_sites(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
         let report = self.upkeep.remove(sites)?;
         self.update_metrics();
-        Ok(report)
+        Ok(self.with_predecessor(report))
     }
 
     /// Pauses one site or all sites. Returns when the pause ends.
@@ -147,6 +181,7 @@ impl Operations {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.started.elapsed().as_secs(),
             policies,
+            predecessor: self.predecessor_finding(),
             problems: Vec::new(),
             origins: upstreams.servers,
             queues: upstreams.queues,
@@ -163,7 +198,7 @@ impl Operations {
     /// Logs problems of the setup, each kind once in a process. Other problems are logged where they
     /// are noticed.
     pub fn log_setup_problems(&self) {
-        let mut warned = crate::locks::lock(&self.warned);
+        let mut warned = lock(&self.warned);
         let traffic = self.instance.traffic.status(self.moment().monotonic);
         for Problem {
             problem, message, ..
@@ -302,7 +337,7 @@ pub struct UpgradeRequest {
 }
 
 /// The result of `crawlgate upgrade`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpgradeReport {
     /// The old process, which answers its last requests.
     pub before: u32,
@@ -352,7 +387,7 @@ impl RequestHead for ExplainRequest {
 }
 
 /// The answer to a [`ExplainRequest`], for a program and for a person.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ExplainResponse {
     pub explanation: serde_json::Value,

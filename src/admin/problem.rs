@@ -7,15 +7,15 @@ use std::borrow::Cow;
 use strum::{IntoStaticStr, VariantArray};
 
 /// Something that needs attention.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Problem {
     /// The kind of the problem.
     pub problem: ProblemKind,
     /// The site, the origin or the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The id of the finding, for a warning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<Cow<'static, str>>,
     /// What happened, what crawlgate does, and what an operator can do.
     pub message: String,
@@ -63,12 +63,7 @@ pub enum ProblemKind {
     Instances,
 }
 
-impl ProblemKind {
-    /// Its name in the status and the metrics.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+named!(ProblemKind);
 
 impl Problem {
     /// A problem without a subject.

@@ -5,6 +5,7 @@
 use super::instances::StoreStatus;
 use super::problem::{Problem, ProblemKind};
 use crate::files::parent_directory;
+use crate::finding::Finding;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::numbers::{plural, thousands};
 use crate::policy::origin::OriginCopyState;
@@ -14,7 +15,6 @@ use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
 use crate::upstreams::{OriginStatus, QueueStatus, WithoutOriginStatus};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const NO_ORIGIN_FRACTION: u64 = 20;
 const MAX_LIST_FAILURE: Duration = Duration::from_secs(86_400);
 
 /// The state of the running crawlgate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceStatus {
     /// The version of the running crawlgate.
     #[serde(default)]
@@ -36,6 +36,9 @@ pub struct InstanceStatus {
     /// Policies, sites and warnings.
     #[serde(flatten)]
     pub policies: SitesStatus,
+    /// Says that the process of the last upgrade still answers requests, and until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<Finding>,
     /// The problems that need attention.
     pub problems: Vec<Problem>,
     /// The results of requests to each server of an origin in the last five minutes.
@@ -53,7 +56,7 @@ pub struct InstanceStatus {
     #[serde(default)]
     pub orders: Vec<OrderStatus>,
     /// The shared store of several instances, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStatus>,
 }
 
@@ -84,8 +87,10 @@ impl InstanceStatus {
             }));
         }
         if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests {
-            let message = no_origin_message(&self.without_origin);
-            problems.push(Problem::new(ProblemKind::NoOrigin, message));
+            problems.push(Problem::new(
+                ProblemKind::NoOrigin,
+                no_origin_message(&self.without_origin),
+            ));
         }
         problems.extend(setup_problems(&self.traffic));
         problems.extend(self.policies.sites.iter().flat_map(site_problems));
@@ -157,16 +162,22 @@ fn no_origin_message(without_origin: &WithoutOriginStatus) -> String {
 pub fn setup_problems(traffic: &TrafficStatus) -> Vec<Problem> {
     let mut problems = Vec::new();
     if traffic.is_mostly_unclaimed() {
-        let message = unclaimed_hosts_message(traffic);
-        problems.push(Problem::new(ProblemKind::UnclaimedHosts, message));
+        problems.push(Problem::new(
+            ProblemKind::UnclaimedHosts,
+            unclaimed_hosts_message(traffic),
+        ));
     }
     if traffic.is_mostly_from_undeclared_proxies() {
-        let message = undeclared_proxy_message(traffic);
-        problems.push(Problem::new(ProblemKind::UndeclaredProxy, message));
+        problems.push(Problem::new(
+            ProblemKind::UndeclaredProxy,
+            undeclared_proxy_message(traffic),
+        ));
     }
     if !traffic.unread_fields.is_empty() {
-        let message = unread_field_message(traffic);
-        problems.push(Problem::new(ProblemKind::ClientAddress, message));
+        problems.push(Problem::new(
+            ProblemKind::ClientAddress,
+            unread_field_message(traffic),
+        ));
     }
     problems
 }
@@ -185,7 +196,14 @@ fn undeclared_proxy_message(traffic: &TrafficStatus) -> String {
     let peers = traffic
         .undeclared_proxies
         .iter()
-        .map(|(peer, _)| yaml_address(*peer));
+        // IPv6 needs quotes in a YAML list.
+        .map(|(peer, _)| {
+            if peer.is_ipv6() {
+                format!("\"{peer}\"")
+            } else {
+                peer.to_string()
+            }
+        });
     let dropped = match &traffic.dropped_fields[..] {
         [] => String::new(),
         fields => format!(" ({})", join_counts(fields)),
@@ -200,15 +218,6 @@ fn undeclared_proxy_message(traffic: &TrafficStatus) -> String {
         dropped,
         join(peers, ", ")
     )
-}
-
-/// An address as an entry of a YAML list: IPv6 needs quotes.
-fn yaml_address(address: IpAddr) -> String {
-    if address.is_ipv6() {
-        format!("\"{address}\"")
-    } else {
-        address.to_string()
-    }
 }
 
 fn unread_field_message(traffic: &TrafficStatus) -> String {

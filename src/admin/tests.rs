@@ -104,6 +104,13 @@ fn admin_listener_answers_only_local_names() {
             .as_u16(),
         421
     );
+    assert_eq!(get("attacker.example", "/api/status?"), 421);
+    assert_eq!(get("attacker.example", "/healthz/"), 421);
+    assert_eq!(get("balancer.example", "/healthz"), 200);
+    assert_eq!(
+        app.respond(&Method::GET, None, "/readyz").status().as_u16(),
+        503
+    );
     assert_eq!(get("localhost", "/elsewhere"), 404);
     assert_eq!(
         app.respond(&Method::POST, Some("localhost"), "/api/status")
@@ -114,6 +121,10 @@ fn admin_listener_answers_only_local_names() {
     assert_eq!(get("localhost", "/readyz"), 503);
     operations.set_ready(true);
     assert_eq!(get("localhost", "/readyz"), 200);
+    assert_eq!(
+        app.respond(&Method::GET, None, "/readyz").status().as_u16(),
+        200
+    );
 }
 
 #[test]

@@ -113,8 +113,11 @@ fn check_names(
             .chain([UNKNOWN_BOTS])
             .collect();
         if crawler != NO_CRAWLER && !crawlers.contains(crawler) {
-            let meant = suggest_crawler(crawler, &crawlers);
-            mistakes.push(unknown_name("crawler", crawler, meant));
+            mistakes.push(unknown_name(
+                "crawler",
+                crawler,
+                suggest_crawler(crawler, &crawlers),
+            ));
         }
     }
     QueryError::check_none(mistakes)
@@ -133,8 +136,10 @@ fn suggest_crawler<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str>
     let mistyped = nearest_name(name, known);
     // An unlisted bot is counted as `other`.
     if registry.identify(format!("{name}/1.0").as_bytes()) == Claim::UnknownBot {
+        // With more than two edits it would be another bot.
+        let written = name.to_ascii_lowercase();
         return mistyped
-            .filter(|meant| is_typo_of(name, meant))
+            .filter(|meant| strsim::damerau_levenshtein(&written, &meant.to_ascii_lowercase()) <= 2)
             .or(Some(UNKNOWN_BOTS));
     }
     mistyped
@@ -147,11 +152,6 @@ fn nearest_name<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     } else {
         crate::yaml::nearest_word(name, known.iter().copied())
     }
-}
-
-/// Whether two names differ by at most two edits, ignoring case. More would be another bot.
-fn is_typo_of(name: &str, meant: &str) -> bool {
-    strsim::damerau_levenshtein(&name.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= 2
 }
 
 fn unknown_name(name: &'static str, value: &str, meant: Option<&str>) -> QueryMistake {

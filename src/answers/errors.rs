@@ -229,7 +229,11 @@ pub fn origin_full(retry_after: u32, unanswered: &UnansweredRequest<'_>) -> Answ
 /// without control characters.
 pub fn no_origin_answer(host: &[u8], unanswered: &UnansweredRequest<'_>) -> Answer {
     let host = printable(&host[..host.len().min(MAX_HOST)]);
-    let message = format!("No origin is configured for the host {host}.");
+    let message = if host.is_empty() {
+        "The request names no host, and no origin is configured for that.".to_owned()
+    } else {
+        format!("No origin is configured for the host {host}.")
+    };
     let page = AnswerPage::new(StatusCode::BAD_GATEWAY, "no_origin", message);
     unanswered.complete_answer(unanswered.page_answer(AnswerPage {
         own: unanswered.failure_page_template(),

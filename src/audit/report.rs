@@ -114,6 +114,8 @@ fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
     LogFacts {
         names: (0..inputs.len()).map(name).collect(),
         counts: tally.lines,
+        hosts: tally.hosts.iter().cloned().collect(),
+        has_referrers: tally.has_referers,
         unreadable: tally.unreadable.values().sum(),
         unreadable_reasons: unreadable
             .map(|(reason, number)| (reason.id().to_owned(), *number))

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
 use derive_more::AddAssign;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantArray;
 
 /// Unreadable lines that are shown.
@@ -227,6 +227,8 @@ pub struct AuditTally {
     pub visitors: u64,
     /// Visits by the id of the service that sent them.
     pub visits: BTreeMap<&'static str, u64>,
+    /// The judged hosts, without `www.`, as many as are noted.
+    pub hosts: BTreeSet<String>,
     /// Whether any request has a referrer: a log without them has no visits.
     pub has_referers: bool,
     /// The times of all requests for a judged host.
@@ -331,6 +333,7 @@ impl AuditTally {
         for (service, visits) in other.visits {
             *self.visits.entry(service).or_default() += visits;
         }
+        self.hosts.extend(other.hosts);
         self.has_referers |= other.has_referers;
         self.span.add(other.span);
         for (day, counts) in other.days {

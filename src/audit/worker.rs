@@ -12,6 +12,7 @@ use crate::identity::{KnownList, ListLookup, PublishedLists, RegistryMeans, is_d
 use crate::logs::{LineFormat, LineReader, LogLine, LogRecord};
 use crate::policy::site::split_host_port;
 use crate::policy::{HostHistory, Site};
+use crate::printable::printable;
 use crate::record::{is_visit, printable_path};
 use crate::referrals::Services;
 use crate::report::{ClientIdentity, ListUsage};
@@ -50,6 +51,9 @@ const MAX_CACHED_CLAIMS: usize = 20_000;
 /// Longer user agents are not cached.
 const MAX_CACHED_USER_AGENT: usize = 1_024;
 
+/// The hosts of a log that are noted.
+const MAX_HOSTS: usize = 20;
+
 /// Longer URLs are cut.
 const MAX_URL_BYTES: usize = 200;
 
@@ -75,6 +79,7 @@ pub struct AuditWorker<'a> {
     cached_claims: usize,
     scratch: DecisionScratch,
     url_buffer: Vec<u8>,
+    last_host: Vec<u8>,
     /// The counts of all chunks so far.
     pub tally: AuditTally,
 }
@@ -98,6 +103,7 @@ impl<'a> AuditWorker<'a> {
             cached_claims: 0,
             scratch: DecisionScratch::default(),
             url_buffer: Vec::new(),
+            last_host: Vec::new(),
             tally: AuditTally::default(),
         }
     }
@@ -176,6 +182,9 @@ impl<'a> AuditWorker<'a> {
             *count += 1;
             return;
         };
+        if let Some(host) = record.host.as_deref() {
+            self.add_host(host);
+        }
         self.tally.span.add(TimeRange::from_instant(record.time));
         self.tally.has_referers |= record.referer.is_some();
         let Some(user_agent) = record.user_agent.as_deref() else {
@@ -202,12 +211,32 @@ impl<'a> AuditWorker<'a> {
         }
     }
 
-    /// Counts a request of a visitor by the service that it came from, if it is a visit.
+    /// Notes a host of the log. Most lines have the host of the line before.
+    fn add_host(&mut self, host: &[u8]) {
+        if *self.last_host != *host {
+            self.last_host.clear();
+            self.last_host.extend_from_slice(host);
+            let name = printable(split_host_port(host).0).to_lowercase();
+            let hosts = &mut self.tally.hosts;
+            if hosts.len() < MAX_HOSTS {
+                hosts.insert(name.strip_prefix("www.").unwrap_or(&name).to_owned());
+            }
+        }
+    }
+
+    /// Counts a request of a visitor by the service that it came from, if it is a visit. A method or
+    /// status that the log does not have is taken to be that of a visit.
     fn count_visit(&mut self, record: &LogRecord<'_>, host: &[u8]) {
         let referer = record.referer.as_deref();
         let service = Services::builtin().referring(host, referer, &record.target);
+        let method = Some(&*record.method).filter(|method| !method.is_empty());
+        let status = Some(record.status).filter(|status| *status != 0);
         if let Some(service) = service
-            && is_visit(&record.method, record.status, &record.target)
+            && is_visit(
+                method.unwrap_or(b"GET"),
+                status.unwrap_or(200),
+                &record.target,
+            )
         {
             *self.tally.visits.entry(&service.id).or_default() += 1;
         }

@@ -137,8 +137,12 @@ pub fn find_logs(paths: &[PathBuf], format: &LineFormat) -> Result<Vec<LogInput>
     for path in paths {
         inputs.extend(audit::logs_at(path).map_err(file_failure("read", path))?);
     }
-    let stdin = inputs.iter().filter(|input| **input == LogInput::Stdin);
-    if stdin.count() > 1 {
+    if inputs
+        .iter()
+        .filter(|input| **input == LogInput::Stdin)
+        .count()
+        > 1
+    {
         fail!(Usage, "- is given twice; standard input can be read once");
     }
     audit::sort_by_time(&mut inputs, format);

@@ -3,6 +3,7 @@
 //! state directory. Both come with [`ConfigFlag`] (`--config`): the settings file, which names the
 //! socket and the directory, too.
 
+use super::shell_words::shell_quote;
 use super::{Failure, Result, default_paths, server_flags};
 use crate::admin::control::{ControlError, ControlRequest, ControlResponse, send_request};
 use crate::finding::Finding;
@@ -18,10 +19,19 @@ pub struct ConfigFlag {
 }
 
 impl ConfigFlag {
+    /// The flag for a command that people paste, with a blank behind it; empty without the flag.
+    pub fn as_words(&self) -> String {
+        self.config.as_ref().map_or_else(String::new, |path| {
+            format!("--config {} ", shell_quote(path))
+        })
+    }
+
     /// The settings of the file. Prints its mistakes, and fails if there are any.
     pub fn settings(&self) -> Result<Option<Settings>> {
-        let file = self.config.as_deref();
-        file.map(server_flags::load_settings_alone).transpose()
+        self.config
+            .as_deref()
+            .map(server_flags::load_settings_alone)
+            .transpose()
     }
 
     /// The state directory: that of the flag `--state`, else that of the file, else the default.

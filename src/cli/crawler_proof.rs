@@ -220,8 +220,9 @@ struct ListUpdatesText<'a> {
 impl ListUpdatesText<'_> {
     /// How many lists are missing in the directory or mirror, and were never fetched.
     fn count_absent(&self) -> usize {
-        let results = self.lists.iter().map(|list| list.result);
-        results
+        self.lists
+            .iter()
+            .map(|list| list.result)
             .filter(|result| *result == UpdateResult::Absent)
             .count()
     }

@@ -188,8 +188,10 @@ fn crawler_table(crawlers: &[&Crawler]) -> String {
         ]);
     }
     let [a, b, c] = [0, 1, 2].map(|column| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0)
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
     });
     let lines = rows.into_iter().map(|[id, token, purpose, operator]| {
         format!("{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")

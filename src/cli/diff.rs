@@ -51,7 +51,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, clap::ValueEnum)]
 enum DiffFormat {
     /// For people
     #[default]
@@ -145,8 +145,7 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
             _ if line.is_empty() => {}
             (_, true) => comparison.compare_url(None, line),
             (Some((_, rest)), false) => {
-                let end = rest.find(['/', '?']).unwrap_or(rest.len());
-                let (host, target) = rest.split_at(end);
+                let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
                 let target = if target.starts_with('/') {
                     target.to_owned()
                 } else {

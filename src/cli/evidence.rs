@@ -4,7 +4,9 @@
 //! keep running meanwhile.
 
 use super::control::{ConfigFlag, StateFlag};
-use super::{Failure, Result, file_failure, findings_unless, print_result, write_new_file};
+use super::{
+    Failure, Result, file_failure, findings_unless, print_result, print_text, write_new_file,
+};
 use crate::crawlers::Registry;
 use crate::evidence::{
     CaseFindings, CaseScope, ExportedLog, LogStatus, VerifyKey, build_case, delete_personal_values,
@@ -18,7 +20,7 @@ use crate::state::StateStore;
 use crate::time::Timestamp;
 use askama::Template;
 use std::error::Error;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -284,7 +286,7 @@ fn run_rotate_key(state: &StateFlag) -> Result {
     print_message!(
         "the log has a new key. Publish it beside the old one, which still verifies what it signed",
     );
-    Ok(writeln!(super::stdout_printer(false), "{}", key.to_line())?)
+    print_text(key.to_line())
 }
 
 /// Prints the state of the log, as JSON or text.

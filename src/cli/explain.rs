@@ -26,8 +26,8 @@ A running crawlgate calls this an impostor only if these networks verified anoth
 request is not verified. With --live the running crawlgate answers.";
 
 const LIVE_HINT: &str = "\
-This is from the policy files alone. With --live the running crawlgate answers. It also knows what the crawler may have
-cached, and until when.";
+This is from the policy files alone; no published list was asked whose address this is. With --live the running
+crawlgate answers. It also knows what the crawler may have cached, and until when.";
 
 /// Explain what crawlgate does with a request, and which line of the policy decides
 #[derive(clap::Args)]
@@ -173,7 +173,9 @@ fn print_explanation(
         let host = &arguments.host;
         fail!(FindingsMessage, "no policy in {policies} is for {host}");
     }
-    if explanation.kind == Kind::Unproven && arguments.cached.is_none() {
+    if explanation.kind == Kind::Unproven && arguments.cached.is_none()
+        || explanation.identity == Identity::Unverified && arguments.ip.is_some()
+    {
         writeln!(out, "\n{LIVE_HINT}")?;
     }
     Ok(())

@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result {
         return print_result(output.json, &forgotten, text);
     }
     print_result(output.json, &*store, instances_text(&store))?;
-    findings_unless(!store.has_problems())
+    findings_unless(store.problems().is_empty())
 }
 
 #[derive(Template)]

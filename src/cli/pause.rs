@@ -5,7 +5,6 @@ use super::{Result, control};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::policy::model::PauseAudience;
 use crate::sites::PauseRequest;
-use std::io::Write;
 use std::time::Duration;
 
 /// Answer crawlers with 503 and Retry-After for a while
@@ -61,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result {
         seconds: arguments.length.map(|length| length.as_secs()),
         retry_after: arguments
             .retry_after
-            .map(|length| u32::try_from(length.as_secs()).unwrap_or(u32::MAX)),
+            .map(|length| crate::yaml::saturating_u32(length.as_secs())),
         robots_txt: arguments.robots_txt,
         long: arguments.long,
     });
@@ -75,8 +74,7 @@ pub fn run(arguments: &Arguments) -> Result {
     } else {
         "crawlers"
     };
-    Ok(writeln!(
-        super::stdout_printer(false),
+    super::print_text(format!(
         "{site} is paused for {whom} until {until}; \"crawlgate resume\" ends it earlier"
-    )?)
+    ))
 }

@@ -47,8 +47,10 @@ fn load_permitted(
 ) -> Result<Vec<LoadedPolicy>> {
     let mut files = Vec::new();
     for path in paths {
-        let kind = fs::metadata(path).map_err(file_failure("read", path))?;
-        if kind.is_dir() {
+        if fs::metadata(path)
+            .map_err(file_failure("read", path))?
+            .is_dir()
+        {
             files.extend(policy_directory::list_policies(path).map_err(file_failure("read", path))?)
         } else {
             files.push(path.clone())
@@ -246,8 +248,11 @@ fn load_default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<Lo
             origin: &origins.for_site(&site.name),
             files: &IncludedFiles::default(),
         };
-        let source = site.policy_source();
-        loaded.push(compile_policy(Ok(source), site.name, surroundings)?);
+        loaded.push(compile_policy(
+            Ok(site.policy_source()),
+            site.name,
+            surroundings,
+        )?);
     }
     Ok(loaded)
 }

@@ -117,11 +117,12 @@ pub fn run(arguments: &Arguments) -> Result {
             crawler: crawler.to_owned(),
         })?,
     };
-    let report = match answer {
+    let mut report = match answer {
         Some(ControlResponse::Report(report)) => *report,
         Some(_) => return control::unexpected_response(),
         None => report_from_state(arguments, site, crawler)?,
     };
+    report.config_option = arguments.control.config.as_words();
     arguments.output.print(&report)
 }
 

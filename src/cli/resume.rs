@@ -3,7 +3,6 @@
 
 use super::{Result, control};
 use crate::admin::control::{ControlRequest, ControlResponse};
-use std::io::Write;
 
 /// End a pause
 #[derive(clap::Args)]
@@ -27,12 +26,8 @@ pub fn run(arguments: &Arguments) -> Result {
         return control::unexpected_response();
     };
     if sites.is_empty() {
-        return Ok(writeln!(super::stdout_printer(false), "nothing is paused")?);
+        return super::print_text("nothing is paused");
     }
     control::print_warnings(&warnings);
-    Ok(writeln!(
-        super::stdout_printer(false),
-        "resumed: {}",
-        sites.join(", ")
-    )?)
+    super::print_text(format!("resumed: {}", sites.join(", ")))
 }

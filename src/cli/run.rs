@@ -7,7 +7,6 @@ use crate::server::{self, BoundAddresses, ServerError, StartMode};
 use crate::settings::{ServerAddress, Settings, parse_listen_address};
 use askama::Template;
 use ipnet::IpNet;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -95,10 +94,7 @@ pub fn run_server(
     let outcome = server::run(settings, start_mode, |bound| {
         // One write, so that no line of the log comes between these. A closed standard output is no
         // reason not to serve.
-        let lines = ListeningText { bound }.to_string();
-        let mut out = super::stdout_printer(false);
-        let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
-        drop(out);
+        let _ = super::print_text(ListeningText { bound });
         on_listening(bound);
     });
     outcome.map_err(|error| match error {

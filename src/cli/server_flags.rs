@@ -154,8 +154,7 @@ pub fn read_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>
     let (mut file, settings) = decode_settings_file(path)?;
     for origin in settings.iter().flat_map(|settings| &settings.origins) {
         for server in &origin.servers {
-            let finding = check_socket_length(server);
-            file.diagnostics.items.extend(finding);
+            file.diagnostics.items.extend(check_socket_length(server));
         }
         let Some(tls) = &origin.tls else { continue };
         if let Err(error) = crate::upstreams::ServerTls::open(tls) {

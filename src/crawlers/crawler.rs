@@ -61,8 +61,9 @@ impl Purpose {
 }
 
 /// The groups of a robots.txt that a crawler obeys, as its operator documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum RobotsObedience {
     /// Obeys `*` when no group names it.
     Star,

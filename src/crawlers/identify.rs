@@ -10,8 +10,9 @@ use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::marker_index::MarkerIndex;
 use super::program_kind::{
     BROWSER_PREFIX, ProgramClassifier, has_only_browser_words, has_tool_or_bot_ending,
-    plain_browser_device_end, tool_names,
+    plain_browser_device_end,
 };
+use super::program_words::word_list;
 use super::unlisted::{self, ClaimReason, self_given_name};
 use super::visitors::is_visitor_word;
 
@@ -96,7 +97,7 @@ impl RegistryMarkers {
                 });
             }
         }
-        texts.extend(tool_names().map(|name| name.as_bytes()));
+        texts.extend(word_list("[tools]").map(|name| name.as_bytes()));
         let messages = ["facebookexternalhit", "twitterbot"].map(|id| {
             let mut numbered = (0_u16..).zip(crawlers);
             let (index, _) = numbered.find(|(_, crawler)| crawler.id == id)?;

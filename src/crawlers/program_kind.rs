@@ -132,11 +132,6 @@ impl ProgramClassifier {
     }
 }
 
-/// The names of tools.
-pub fn tool_names() -> impl Iterator<Item = &'static str> {
-    word_list("[tools]")
-}
-
 /// Endings of the names of bots.
 pub const BOT_ENDINGS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
 

@@ -1,8 +1,7 @@
 //! [`parse_registry`] parses `registry.yaml`, the table of known crawlers, into [`Crawler`]
 //! entries.
 
-use super::crawler::{Crawler, RobotsObedience};
-use crate::robots::Dialect;
+use super::crawler::Crawler;
 use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile, located_values};
 use std::time::Duration;
 
@@ -23,12 +22,6 @@ pub fn parse_registry(source: &SourceFile) -> Result<Vec<Crawler>, Diagnostics> 
 
 /// Decodes one record. `None` if a required field is missing or wrong, which is reported.
 fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
-    let binds = [
-        ("star", RobotsObedience::Star),
-        ("named", RobotsObedience::Named),
-        ("never", RobotsObedience::Never),
-        ("unknown", RobotsObedience::Unknown),
-    ];
     Some(Crawler {
         id: fields.required_text("id")?,
         name: fields.required_text("name")?,
@@ -39,14 +32,8 @@ fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
         markers: decode_markers(fields),
         must_not_match: fields.text_list("must_not_match"),
         user_agent: optional_text(fields, "ua"),
-        binds: fields.word("binds", &binds, "a value of \"binds\"")?,
-        reading: fields
-            .word(
-                "reading",
-                &Dialect::ALL.map(|dialect| (dialect.name(), dialect)),
-                "a reading",
-            )
-            .unwrap_or_default(),
+        binds: fields.variant("binds", "a value of \"binds\"")?,
+        reading: fields.variant("reading", "a reading").unwrap_or_default(),
         crawl_delay: match optional_text(fields, "crawl_delay").as_deref() {
             Some("yes") => Some(true),
             Some("no") => Some(false),

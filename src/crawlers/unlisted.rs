@@ -161,7 +161,7 @@ fn is_bot_in_browser_string(text: &[u8]) -> bool {
         // theirs into the string of old Firefox: `Supplied by Tesco.net`, `Ant.com Toolbar 1.6`.
         contains_contact(text)
             || contains_host(text, starts_with_tld_and_path)
-            || contains_www_host(text)
+            || contains_any_ignore_case(text, &[b" www.", b"(www."])
             || is_explorer && contains_host(&text[comment.end..], starts_with_tld)
     } else {
         contains_contact(text) || contains_host(text, starts_with_tld)
@@ -204,11 +204,6 @@ fn is_bot_name_word(word: &[u8]) -> bool {
         });
         is_product_end && ends_with_bot_word(until)
     })
-}
-
-/// Whether a word or a comment begins with `www.`.
-fn contains_www_host(text: &[u8]) -> bool {
-    contains_ignore_case(text, b" www.") || contains_ignore_case(text, b"(www.")
 }
 
 /// Whether the string has a host behind a `+`, as crawlers give their page: `+probely.com/sos`.

@@ -25,7 +25,7 @@ use crate::verdict::{
     claim_label, decide_for, load_site, rule_location,
 };
 use crate::yaml::SourceFile;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -244,13 +244,6 @@ impl ComparedSide {
         origin.filter(|_| self.site().policy.hosts.is_empty())
     }
 
-    /// Decides about a GET of this target by a verified crawler that has the newest robots.txt. For
-    /// the challenge of a certificate authority the claim is ignored.
-    fn decide_get(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
-        let case = RequestToJudge::verified_get(registry, &self.entry, claim, target);
-        decide_for(&case, Behaviour::default(), &mut self.scratch)
-    }
-
     /// The decision as texts, with the deciding rule and its place.
     fn treatment(&self, decision: &Decision) -> CrawlerTreatment {
         let site = self.site();
@@ -361,8 +354,9 @@ impl SiteComparison {
             .unwrap_or(likely_content_type(target).as_bytes());
         let changes = header_changes_of_response(self.site_decisions(&decisions), status, media);
         self.add_header_changes(changes, &url, is_judged);
-        let claimed = claims.into_iter().zip(self.sites());
-        let label = claimed
+        let label = claims
+            .into_iter()
+            .zip(self.sites())
             .rev()
             .find_map(|(claim, site)| claim_label(claim, registry, Some(site)))
             .map(str::to_owned);
@@ -376,15 +370,23 @@ impl SiteComparison {
         }
     }
 
+    /// Decides about a GET of this target by a verified crawler that has the newest robots.txt. For
+    /// the challenge of a certificate authority the claim is ignored.
     fn decide_both(&mut self, target: &[u8], claims: [Claim; 2]) -> [Decision; 2] {
-        std::array::from_fn(|side| self.sides[side].decide_get(target, claims[side], self.registry))
+        std::array::from_fn(|index| {
+            let side = &mut self.sides[index];
+            let claim = claims[index];
+            let case = RequestToJudge::verified_get(self.registry, &side.entry, claim, target);
+            decide_for(&case, Behaviour::default(), &mut side.scratch)
+        })
     }
 
     fn site_decisions<'a>(&'a self, decisions: &'a [Decision; 2]) -> [SiteDecision<'a>; 2] {
         std::array::from_fn(|side| (self.sides[side].site(), &decisions[side]))
     }
 
-    /// The old and the new treatment; `None` if they are equivalent.
+    /// The old and the new treatment; `None` if verdict and actions are the same. The rule behind them
+    /// may differ.
     fn changed_treatments(
         &self,
         decisions: &[Decision; 2],
@@ -395,7 +397,9 @@ impl SiteComparison {
             old.would = None;
             new.would = None;
         }
-        (!old.is_equivalent(&new)).then_some((old, new))
+        let differ =
+            (old.verdict, &old.action, &old.would) != (new.verdict, &new.action, &new.would);
+        differ.then_some((old, new))
     }
 
     /// Counts these changes of header lines. `is_crawler` is whether a crawler sent the request.
@@ -419,7 +423,11 @@ impl SiteComparison {
                 let mut crawlers = Vec::from_iter(crawlers);
                 sort_crawlers(&mut crawlers);
                 AccessChange {
-                    effect: AccessEffect::from_treatments(&old, &new),
+                    effect: match new.openness().cmp(&old.openness()) {
+                        Ordering::Less => AccessEffect::Loses,
+                        Ordering::Greater => AccessEffect::Gains,
+                        Ordering::Equal => AccessEffect::Changes,
+                    },
                     crawlers,
                     old,
                     new,

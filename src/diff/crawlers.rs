@@ -50,12 +50,14 @@ pub struct CrawlerClass {
 /// Groups all crawlers: those of the registry, the tokens of both sites, `other` and `tool`. Leaves
 /// out crawlers that neither site judges.
 pub fn group_crawlers(sites: [&Site; 2], registry: &Registry) -> Vec<CrawlerClass> {
-    let known = (0..).map(CrawlerIndex).zip(registry.crawlers());
-    let mut all: Vec<(String, [Claim; 2])> = known
+    let mut all: Vec<(String, [Claim; 2])> = (0..)
+        .map(CrawlerIndex)
+        .zip(registry.crawlers())
         .map(|(index, crawler)| (crawler.id.clone(), [Claim::Known(index); 2]))
         .collect();
-    let tokens = sites.iter().flat_map(|site| site.tokens.tokens());
-    for token in tokens
+    for token in sites
+        .iter()
+        .flat_map(|site| site.tokens.tokens())
         .map(|token| token.to_ascii_lowercase())
         .collect::<BTreeSet<String>>()
     {

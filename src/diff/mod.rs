@@ -17,7 +17,6 @@ pub use show::{render_markdown, render_text};
 
 use crate::policy::Snapshot;
 use serde::Serialize;
-use std::cmp::Ordering;
 
 /// The old or the new rules.
 pub struct RuleSet {
@@ -54,7 +53,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// What two sets of rules are compared on.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparisonBasis {
     /// URLs that the patterns of both sides match.
@@ -144,7 +143,7 @@ impl Occurrences {
 }
 
 /// The effect of a change of access on crawlers.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessEffect {
     /// Requests get less far than before.
@@ -153,16 +152,6 @@ pub enum AccessEffect {
     Gains,
     /// Requests get as far as before, with another answer.
     Changes,
-}
-
-impl AccessEffect {
-    fn from_treatments(old: &CrawlerTreatment, new: &CrawlerTreatment) -> AccessEffect {
-        match new.openness().cmp(&old.openness()) {
-            Ordering::Less => AccessEffect::Loses,
-            Ordering::Greater => AccessEffect::Gains,
-            Ordering::Equal => AccessEffect::Changes,
-        }
-    }
 }
 
 /// The verdict on a crawler's request, and the action, as texts.
@@ -195,11 +184,6 @@ impl CrawlerTreatment {
             "disallowed" => 1,
             _ => 2,
         }
-    }
-
-    /// Whether verdict and actions are the same. The rule behind them may differ.
-    fn is_equivalent(&self, other: &CrawlerTreatment) -> bool {
-        (self.verdict, &self.action, &self.would) == (other.verdict, &other.action, &other.would)
     }
 }
 

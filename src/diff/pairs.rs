@@ -39,7 +39,12 @@ pub fn match_sites(sides: [&RuleSet; 2]) -> Vec<MatchedSites> {
         .collect();
     let mut pairs: Vec<MatchedSites> = Vec::new();
     for host in hosts {
-        let example = example_host(&host);
+        // A host that the pattern matches.
+        let example = match host.strip_prefix("*.") {
+            Some(name) => format!("www.{name}"),
+            None if host == EVERY_OTHER_HOST => String::new(),
+            None => host.clone(),
+        };
         let sites = sides.map(|side| side.snapshot.site_for_host(example.as_bytes()));
         match pairs.iter_mut().find(|known| known.sites == sites) {
             Some(known) => known.hosts.push(host),
@@ -58,14 +63,4 @@ fn hosts_of_site(entry: &SiteEntry) -> Vec<String> {
         return vec![EVERY_OTHER_HOST.to_owned()];
     }
     hosts.iter().map(|host| host.to_string()).collect()
-}
-
-/// A host that a pattern matches: `www.name` for `*.name`, an empty one for `every other host`, else
-/// the pattern itself.
-fn example_host(pattern: &str) -> String {
-    match pattern.strip_prefix("*.") {
-        Some(name) => format!("www.{name}"),
-        None if pattern == EVERY_OTHER_HOST => String::new(),
-        None => pattern.to_owned(),
-    }
 }

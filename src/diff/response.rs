@@ -59,7 +59,7 @@ pub fn header_changes_of_kinds(
     kinds: &ResponseKinds,
     target: &[u8],
 ) -> Vec<HeaderChange> {
-    let mut found: Vec<HeaderChange> = signals_change(sides).into_iter().collect();
+    let mut found = Vec::from_iter(signals_change(sides));
     let page = std::iter::once((PAGE_TYPE, 200));
     let others = kinds
         .0
@@ -70,12 +70,18 @@ pub fn header_changes_of_kinds(
         example_extension(kind).is_none_or(|(_, media)| media == likely_content_type(target))
     });
     for (kind, status) in page.chain(others) {
-        let [one, other] = sides.map(|decided| tag_lines(decided, status, kind.as_bytes()));
+        let [old, new] = sides.map(|decided| tag_lines(decided, status, kind.as_bytes()));
         let is_known = found
             .iter()
-            .any(|known| known.old == one && known.new == other);
-        if one != other && !is_known {
-            found.push(header_change("X-Robots-Tag", one, other, kind, status));
+            .any(|known| known.old == old && known.new == new);
+        if old != new && !is_known {
+            found.push(HeaderChange {
+                field: "X-Robots-Tag",
+                old,
+                new,
+                content_type: kind.to_owned(),
+                status,
+            });
         }
     }
     found
@@ -89,7 +95,7 @@ pub fn header_changes_of_response(
     status: u16,
     media: &[u8],
 ) -> Vec<HeaderChange> {
-    let mut found: Vec<HeaderChange> = signals_change(sides).into_iter().collect();
+    let mut found = Vec::from_iter(signals_change(sides));
     let lines = sides.map(|decided| tag_lines(decided, status, media));
     if lines[0] != lines[1] {
         let end = media
@@ -97,28 +103,39 @@ pub fn header_changes_of_response(
             .position(|byte| *byte == b';')
             .unwrap_or(media.len());
         let name = String::from_utf8_lossy(media[..end].trim_ascii()).to_ascii_lowercase();
-        let general = [(200, PAGE_TYPE), (200, name.as_str()), (status, PAGE_TYPE)];
-        let (status, media) = general
+        let (status, media) = [(200, PAGE_TYPE), (200, name.as_str()), (status, PAGE_TYPE)]
             .into_iter()
             .find(|(status, media)| {
                 sides.map(|decided| tag_lines(decided, *status, media.as_bytes())) == lines
             })
             .unwrap_or((status, &name));
-        let [one, other] = lines;
-        found.push(header_change("X-Robots-Tag", one, other, media, status));
+        let [old, new] = lines;
+        found.push(HeaderChange {
+            field: "X-Robots-Tag",
+            old,
+            new,
+            content_type: media.to_owned(),
+            status,
+        });
     }
     found
 }
 
 /// The lines about the use of the content, if they differ. They depend on neither type nor status.
 fn signals_change(sides: [SiteDecision<'_>; 2]) -> Option<HeaderChange> {
-    let [one, other] = sides.map(|(site, decision)| {
-        let fields = site.signals.fields(decision.signals);
-        fields
+    let [old, new] = sides.map(|(site, decision)| {
+        site.signals
+            .fields(decision.signals)
             .map(|(name, value)| format!("{name}: {value}"))
             .collect::<Vec<_>>()
     });
-    (one != other).then(|| header_change("signals", one, other, PAGE_TYPE, 200))
+    (old != new).then(|| HeaderChange {
+        field: "signals",
+        old,
+        new,
+        content_type: PAGE_TYPE.to_owned(),
+        status: 200,
+    })
 }
 
 /// The lines of X-Robots-Tag that a site sends for a status and type.
@@ -126,20 +143,4 @@ fn tag_lines(decided: SiteDecision<'_>, status: u16, media: &[u8]) -> Vec<String
     let (site, decision) = decided;
     let lines = site.tags.tags(&decision.path_rules, status, Some(media));
     lines.map(|lines| lines.lines.clone()).unwrap_or_default()
-}
-
-fn header_change(
-    field: &'static str,
-    old: Vec<String>,
-    new: Vec<String>,
-    media: &str,
-    status: u16,
-) -> HeaderChange {
-    HeaderChange {
-        field,
-        old,
-        new,
-        content_type: media.to_owned(),
-        status,
-    }
 }

@@ -20,12 +20,12 @@ pub fn changed_settings(sites: [&Site; 2], classes: &[CrawlerClass]) -> Vec<Sett
     for class in classes {
         let texts = std::array::from_fn(|side| {
             let rules = &class.rules[side];
-            let settings = CrawlerSettings {
+            CrawlerSettings {
                 rules,
                 site: sites[side],
                 unverified: rules.unverified.into(),
-            };
-            settings.to_string()
+            }
+            .to_string()
         });
         for change in changed_lines(texts, &class.crawlers) {
             match found.iter_mut().find(|known| {

@@ -57,8 +57,10 @@ impl SiteMarkdown<'_> {
         ]
         .map(|(effect, title)| {
             let changes = self.site.access.iter();
-            let changes = changes.filter(|change| change.effect == effect);
-            (title, changes.collect())
+            (
+                title,
+                changes.filter(|change| change.effect == effect).collect(),
+            )
         })
     }
 }

@@ -40,7 +40,7 @@ pub trait ServeConnection: Send + Sync + 'static {
 ///
 /// # Errors
 /// The system refuses it.
-pub fn bind(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
+pub fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -51,9 +51,7 @@ pub fn bind(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAdd
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
-    let listener = std::net::TcpListener::from(socket);
-    let address = listener.local_addr()?;
-    Ok((listener, address))
+    Ok(socket.into())
 }
 
 /// Accepts connections and hands them to the service behind each listener.
@@ -71,7 +69,7 @@ pub struct AcceptService {
     /// Notices workers that are stuck.
     pub worker_health: Arc<WorkerHealth>,
     /// Called once, when all workers accept connections.
-    pub on_ready: Option<Box<dyn Fn() + Send + Sync>>,
+    pub on_ready: Box<dyn Fn() + Send + Sync>,
 }
 
 /// Listeners, each with the service for its connections.
@@ -227,8 +225,8 @@ impl Service for AcceptService {
         drop((listeners, accepting));
         // Ends when the last worker has dropped its sender.
         while accepts.recv().await.is_some() {}
-        if let Some(on_ready) = self.on_ready.as_ref().filter(|_| !*stop.borrow()) {
-            on_ready();
+        if !*stop.borrow() {
+            (self.on_ready)();
         }
         // An error means that the sender is gone, and no later stop could arrive.
         let _ = stop.wait_for(|stop| *stop).await;

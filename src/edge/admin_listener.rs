@@ -11,7 +11,7 @@ use super::stop_signals::StopSignals;
 use super::transport::BoxedTransport;
 use crate::answers::Rejection;
 use crate::forwarding::Peer;
-use crate::requests::{AdmissionLimiter, ClientConnection, HeadError};
+use crate::requests::{AdmissionLimiter, ClientConnection};
 use crate::settings::Limits;
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerApp;
@@ -85,7 +85,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> AdminListener<A> {
                 // Pingora reads the head again.
                 Ok(Some(_)) => {}
                 Ok(None) => return drop(connection.shutdown().await),
-                Err(error) => return reject_head(&mut connection, error).await,
+                // Malformed or late.
+                Err(error) => {
+                    let answer = bare_rejection(error.to_rejection());
+                    write_answer(&mut connection, &answer, false).await;
+                    return connection.linger(MAX_LINGER_BYTES).await;
+                }
             }
             let session = ServerSession::new_http1(connection);
             let processed = self.app.process_new_http(session, &stops.draining);
@@ -97,10 +102,4 @@ impl<A: HttpServerApp + Send + Sync + 'static> AdminListener<A> {
             connection = next;
         }
     }
-}
-
-/// Answers a head that is malformed or late, and ends the connection.
-async fn reject_head(connection: &mut ClientStream, error: HeadError) {
-    write_answer(connection, &bare_rejection(error.to_rejection()), false).await;
-    connection.linger(MAX_LINGER_BYTES).await;
 }

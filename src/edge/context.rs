@@ -94,23 +94,14 @@ impl EdgeContext {
         &self.requests.settings().limits
     }
 
-    /// Whether a peer may connect: everyone may connect to the proxy, and only `decision_peers` to
-    /// the decision service.
-    pub fn may_connect(&self, peer: IpAddr) -> bool {
-        self.responder.is_none() || is_trusted(peer, &self.decision_peers)
-    }
-
     /// The bytes of a request's body that have to be received before the request takes a place at
     /// its origin: the whole body, at most 64 KiB. 0 if the origin's places are not bounded.
     pub fn required_body_bytes(&self, ticket: &Ticket, framing: BodyFraming) -> usize {
-        let first = match framing {
-            BodyFraming::None => return 0,
-            BodyFraming::Length(length) => usize::try_from(length)
-                .map_or(MAX_REQUIRED_BODY, |length| length.min(MAX_REQUIRED_BODY)),
-            BodyFraming::Chunked => MAX_REQUIRED_BODY,
-        };
+        let first = framing.buffered_bytes(MAX_REQUIRED_BODY);
         match &self.upstreams {
-            Some(upstreams) if upstreams.has_admission_limit(ticket.host(), ticket.target()) => {
+            Some(upstreams)
+                if first > 0 && upstreams.has_admission_limit(ticket.host(), ticket.target()) =>
+            {
                 first
             }
             _ => 0,

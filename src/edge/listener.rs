@@ -14,7 +14,7 @@ use super::stop_signals::StopSignals;
 use super::tls::{CompletedHandshake, TlsListener};
 use super::transport::BoxedTransport;
 use crate::answers::Rejection;
-use crate::forwarding::Peer;
+use crate::forwarding::{Peer, is_trusted};
 use crate::requests::{ClientConnection, HttpsRedirect, LimitReached};
 use async_trait::async_trait;
 use std::io;
@@ -62,7 +62,8 @@ impl Listener {
             Ok(admitted) => admitted,
             Err(full) => return self.reject_excess(&stream, peer.ip(), full),
         };
-        if !edge.may_connect(peer.ip()) {
+        // Everyone may connect to the proxy.
+        if edge.responder.is_some() && !is_trusted(peer.ip(), &edge.decision_peers) {
             edge.close_log
                 .record(CloseReason::Untrusted, Some(peer.ip()), &"not trusted");
             return try_write_rejection(&stream, Rejection::Untrusted);

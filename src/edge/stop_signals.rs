@@ -13,28 +13,22 @@ pub struct StopSignals {
     pub closing: ShutdownWatch,
 }
 
-/// Sends the signals of [`StopSignals`].
+/// Sends the signals of [`StopSignals`]. None is sent at first.
+#[derive(Default)]
 pub struct StopSender {
     draining: watch::Sender<bool>,
     closing: watch::Sender<bool>,
 }
 
-impl StopSignals {
-    /// Creates the two signals, which are not sent yet.
-    pub fn channel() -> (StopSender, StopSignals) {
-        let (draining, drained) = watch::channel(false);
-        let (closing, closed) = watch::channel(false);
-        (
-            StopSender { draining, closing },
-            StopSignals {
-                draining: drained,
-                closing: closed,
-            },
-        )
-    }
-}
-
 impl StopSender {
+    /// The signals that this sends.
+    pub fn signals(&self) -> StopSignals {
+        StopSignals {
+            draining: self.draining.subscribe(),
+            closing: self.closing.subscribe(),
+        }
+    }
+
     /// Signals `draining`: another process accepts connections now. Open connections take one more
     /// request, because a client may be sending one.
     pub fn drain(&self) {

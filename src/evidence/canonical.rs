@@ -2,45 +2,19 @@
 //! RFC 8785. [`canonical_json`] writes it, and [`parse_canonical`] rejects every other form.
 
 use serde::Serialize;
-use serde_json::Value;
 
 pub fn canonical_json(value: &impl Serialize) -> String {
     // Of numbers, texts, lists and maps with names as keys: this cannot fail.
-    write_canonical(&serde_json::to_value(value).unwrap_or_default())
+    let mut value = serde_json::to_value(value).unwrap_or_default();
+    // A dependency may switch serde_json's maps to the order of insertion. All names are ASCII, where
+    // the order of bytes is that of UTF-16, which RFC 8785 wants.
+    value.sort_all_objects();
+    value.to_string()
 }
 
 /// [`canonical_json`] with a newline.
 pub fn canonical_line(value: &impl Serialize) -> String {
     canonical_json(value) + "\n"
-}
-
-/// Sorts keys by UTF-16 units, as in RFC 8785.
-fn write_canonical(value: &Value) -> String {
-    match value {
-        Value::Array(items) => format!(
-            "[{}]",
-            items
-                .iter()
-                .map(write_canonical)
-                .collect::<Vec<_>>()
-                .join(",")
-        ),
-        Value::Object(fields) => {
-            // Not left to serde_json: a dependency may switch it to the order of insertion.
-            let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_by(|one, other| one.0.encode_utf16().cmp(other.0.encode_utf16()));
-            let mut parts = Vec::new();
-            for (key, item) in sorted {
-                parts.push(format!(
-                    "{}:{}",
-                    Value::from(key.as_str()),
-                    write_canonical(item)
-                ));
-            }
-            format!("{{{}}}", parts.join(","))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
-    }
 }
 
 /// Reads what [`canonical`] writes of a value of this type. `None` for every other text, so that
@@ -54,8 +28,8 @@ pub fn parse_canonical<T: Serialize + serde::de::DeserializeOwned>(text: &str) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Value, canonical_json, parse_canonical};
-    use serde_json::json;
+    use super::{canonical_json, parse_canonical};
+    use serde_json::{Value, json};
 
     #[test]
     fn keys_are_sorted_and_escapes_are_minimal() {

@@ -109,8 +109,10 @@ fn export_log(
     for (path, script) in SCRIPTS {
         put(path, script.as_bytes().to_vec());
     }
-    let description = case_description(scope, &key.name, now);
-    put("case.json", canonical_line(&description).into_bytes());
+    put(
+        "case.json",
+        canonical_line(&case_description(scope, &key.name, now)).into_bytes(),
+    );
     put("key.vkey", format!("{}\n", key.to_line()).into_bytes());
     put("key.pem", key.to_pem().into_bytes());
     for (number, note) in (1..).zip(database.key_change_notes()?) {
@@ -190,8 +192,12 @@ pub fn ensure_checkpoints(
     let keys = LogKeys::from_notes(&key.verify_key(), notes.iter().map(String::as_str))
         .map_err(|_| CaseError::DamagedKeys)?;
     if let Some((number, note)) = checkpoints.last() {
-        let last = keys.verify_checkpoint(note);
-        if last.ok_or(CaseError::Checkpoint(*number))?.time >= to {
+        if keys
+            .verify_checkpoint(note)
+            .ok_or(CaseError::Checkpoint(*number))?
+            .time
+            >= to
+        {
             return Ok(checkpoints);
         }
     }
@@ -393,8 +399,10 @@ pub fn build_case(
     };
     check_same_subject(&findings)?;
     let files = exported.into_iter().map(|log| log.files).collect();
-    let archive = tar::write_archive(&join_logs(files, report::render_case_page(&findings)));
-    Ok((archive, findings))
+    Ok((
+        tar::write_archive(&join_logs(files, report::render_case_page(&findings))),
+        findings,
+    ))
 }
 
 /// Rejects logs of different crawlers or sites, and a log that is there twice.

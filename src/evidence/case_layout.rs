@@ -19,7 +19,9 @@ pub const SCRIPTS: [(&str, &str); 2] = [
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum ArchiveError {
     /// It is not an archive.
-    #[error("this is not a case, or its archive was changed")]
+    #[error(
+        "this is not a case, or its archive was changed or packed again: use the file as it was exported, or check the unpacked files with check.sh"
+    )]
     Malformed,
     /// A file of the archive belongs to no log.
     #[error("{0} belongs to no log of the case")]

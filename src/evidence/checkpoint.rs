@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
 /// The last entry of a chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainHead {
     pub chain: ChainName,
     /// How many entries the chain has had.
@@ -38,7 +38,7 @@ pub struct HeadProof {
 }
 
 /// The content of a checkpoint. Its text is signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     /// The name of the log's key.
     pub origin: String,

@@ -96,8 +96,9 @@ impl EvidenceEntry {
 
     /// The strings of a list in the data; empty if it is missing.
     pub fn data_texts(&self, name: &str) -> Vec<&str> {
-        let items = self.data.get(name).and_then(Value::as_array);
-        items
+        self.data
+            .get(name)
+            .and_then(Value::as_array)
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
@@ -204,13 +205,12 @@ pub struct DocumentRef {
 impl DocumentRef {
     /// The robots.txt files that an entry names, then the lists.
     pub fn named_by(entry: &EvidenceEntry) -> Vec<DocumentRef> {
-        let robots = named_robots_files(entry)
+        named_robots_files(entry)
             .into_iter()
             .map(|hash| DocumentRef {
                 is_list: false,
                 hash,
-            });
-        robots
+            })
             .chain(named_lists(entry).into_iter().map(|(_, list)| list))
             .collect()
     }
@@ -235,8 +235,9 @@ pub fn named_robots_files(entry: &EvidenceEntry) -> Vec<Hash> {
     hashes.filter_map(Hash::parse).collect()
 }
 
-/// The lists that a `proof` entry names, each with its URL. Empty for other entries.
-pub fn named_lists(entry: &EvidenceEntry) -> Vec<(&str, DocumentRef)> {
+/// The lists that a `proof` entry names, each with its URL and when the site checked its copy. Empty
+/// for other entries.
+pub fn named_lists(entry: &EvidenceEntry) -> Vec<(String, DocumentRef)> {
     let lists = entry
         .data
         .get("lists")
@@ -245,8 +246,10 @@ pub fn named_lists(entry: &EvidenceEntry) -> Vec<(&str, DocumentRef)> {
         .flatten();
     let named = lists.filter_map(|list| {
         let hash = Hash::parse(list.get("sha256")?.as_str()?)?;
+        let source = list.get("source")?.as_str()?;
+        let checked = list.get("checked").and_then(Value::as_str).unwrap_or("?");
         Some((
-            list.get("source")?.as_str()?,
+            format!("{source}, as the site kept it, checked {checked}"),
             DocumentRef {
                 is_list: true,
                 hash,

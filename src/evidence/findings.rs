@@ -38,8 +38,7 @@ impl CaseFindings {
 pub fn duplicate_log(logs: &[LogFindings]) -> Option<&str> {
     let mut names: Vec<&str> = logs.iter().map(|log| log.log.as_str()).collect();
     names.sort_unstable();
-    let twice = names.windows(2).find(|pair| pair[0] == pair[1])?;
-    Some(twice[0])
+    Some(names.windows(2).find(|pair| pair[0] == pair[1])?[0])
 }
 
 /// The result of checking one log of a case.
@@ -81,8 +80,8 @@ pub struct LogFindings {
 impl LogFindings {
     /// How many requests have this value in a field.
     pub fn count_requests_with(&self, field: RecordField, value: &str) -> usize {
-        let requests = self.requests.iter();
-        requests
+        self.requests
+            .iter()
             .filter(|request| request.field_text_or_empty(field) == value)
             .count()
     }
@@ -111,13 +110,15 @@ impl LogFindings {
     }
 }
 
-/// The timestamp of a checkpoint by an independent authority. Its signature was not checked.
+/// The timestamp of a checkpoint by an authority that the site chose. Its signature was not checked.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckpointTimestamp {
     /// The time of the checkpoint: it covers all earlier entries.
     pub covers_until: String,
     /// The time that the authority says.
     pub time: String,
+    /// The authority, by its certificate in the timestamp.
+    pub authority: String,
 }
 
 /// A proof that a client is the crawler, or an impostor.
@@ -183,11 +184,12 @@ pub struct RequestFinding {
     pub request: RecordRow,
     /// The number of the `proof` entry.
     pub proof_entry: Option<u64>,
-    /// When the crawler was last served the version of the request before it.
+    /// When the version of the request was last served before it: to the same client, else to
+    /// another one of the same identity.
     pub served_at: Option<String>,
     /// The log with that copy, if another instance served it.
     pub served_by: Option<String>,
-    /// The client that was served that copy: any one of the same identity. `None` as in
+    /// The client that was served that copy. `None` as in
     /// [`ServedFile::client`].
     pub served_to: Option<String>,
     /// The file in the case and its line that disallow the request.

@@ -7,7 +7,6 @@ use super::{Checkpoint, SigningKey, VerifyKey};
 use crate::finding::Finding;
 
 /// The content of a note about a key change.
-#[derive(Debug)]
 struct KeyChange {
     number: u64,
     /// The first checkpoint that the new key signs.
@@ -81,7 +80,7 @@ pub fn key_change_note(
 }
 
 /// The keys of a log, each with the number of the first checkpoint that it signs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LogKeys(Vec<(u64, VerifyKey)>);
 
 impl LogKeys {

@@ -9,8 +9,9 @@ pub const MANIFEST_FILE: &str = "manifest.txt";
 
 /// A line for each file except the manifest.
 fn manifest_text(files: &CaseFiles) -> String {
-    let files = files.iter().filter(|(file, _)| *file != MANIFEST_FILE);
     files
+        .iter()
+        .filter(|(file, _)| *file != MANIFEST_FILE)
         .map(|(file, bytes)| manifest_line(file, bytes))
         .collect()
 }
@@ -21,8 +22,10 @@ pub fn manifest_line(file: &str, bytes: &[u8]) -> String {
 
 /// Adds or replaces the signed manifest of all other files.
 pub fn add_manifest(files: &mut CaseFiles, key: &SigningKey) {
-    let note = key.sign_note(&manifest_text(files));
-    files.insert(MANIFEST_FILE.to_owned(), note.into_bytes());
+    files.insert(
+        MANIFEST_FILE.to_owned(),
+        key.sign_note(&manifest_text(files)).into_bytes(),
+    );
 }
 
 /// Checks that the manifest covers exactly these files, and returns their number without itself.
@@ -33,18 +36,19 @@ pub fn add_manifest(files: &mut CaseFiles, key: &SigningKey) {
 pub fn check_manifest(files: &CaseFiles, key: &VerifyKey) -> Result<usize, Finding> {
     let signed = file_text(files, MANIFEST_FILE).and_then(|note| key.open_note(note));
     let signed = signed.ok_or_else(|| {
-        let message = "manifest.txt is missing, or the key did not sign it";
-        Finding::new("manifest-unsigned", message)
+        Finding::new(
+            "manifest-unsigned",
+            "manifest.txt is missing, or the key did not sign it",
+        )
     })?;
     let found = manifest_text(files);
     if found == signed {
         return Ok(files.len() - 1);
     }
-    let differing = found
+    let file = found
         .lines()
         .zip(signed.lines())
-        .find(|(found, signed)| found != signed);
-    let file = differing
+        .find(|(found, signed)| found != signed)
         .and_then(|(found, _)| found.split_once("  "))
         .map_or("the files", |(_, file)| file);
     Err(Finding::new(

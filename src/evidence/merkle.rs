@@ -14,8 +14,7 @@ fn node_hash(left: Hash, right: Hash) -> Hash {
 
 /// The number of leaves in the left subtree: the largest power of two below `leaves`.
 fn split_point(leaves: usize) -> usize {
-    let half = leaves.div_ceil(2);
-    half.next_power_of_two()
+    leaves.div_ceil(2).next_power_of_two()
 }
 
 /// Without leaves the hash of nothing.

@@ -16,7 +16,7 @@ const SPKI_PREFIX: [u8; 12] = [
 ];
 
 /// Why a key cannot be used or made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NoteKeyError {
     /// The text is not a key.
     #[error("this is not a key: a key looks like NAME+HASH+BASE64")]
@@ -27,7 +27,7 @@ pub enum NoteKeyError {
 }
 
 /// The public key of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VerifyKey {
     /// The name of the log.
     pub name: String,

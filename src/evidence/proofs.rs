@@ -302,10 +302,8 @@ fn check_signature(
     files: &CaseFiles,
     says: &mut Vec<Finding>,
 ) -> Result<(), Finding> {
-    let [key, signature] = ["key", "signature"].map(|name| {
-        let text = entry.data_text(name)?;
-        URL_SAFE_NO_PAD.decode(text).ok()
-    });
+    let [key, signature] =
+        ["key", "signature"].map(|name| URL_SAFE_NO_PAD.decode(entry.data_text(name)?).ok());
     let (Some(key), Some(signature)) = (key, signature) else {
         return Err(Finding::new("no-signature", "it has no key and signature"));
     };
@@ -335,10 +333,14 @@ fn check_signature(
         .verify(base.as_bytes(), &signature)
         .is_err()
     {
-        let message = "the signature does not match its text";
-        return Err(Finding::new("wrong-signature", message));
+        return Err(Finding::new(
+            "wrong-signature",
+            "the signature does not match its text",
+        ));
     }
-    let message = "this key made the signature of the request";
-    says.push(Finding::new("signature", message));
+    says.push(Finding::new(
+        "signature",
+        "this key made the signature of the request",
+    ));
     Ok(())
 }

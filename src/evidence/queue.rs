@@ -41,23 +41,6 @@ pub struct EntryBatch {
     pub left_out: Vec<(ChainName, u64)>,
 }
 
-impl EntryBatch {
-    /// The dropped entries of all chains.
-    pub fn left_out_count(&self) -> u64 {
-        self.left_out.iter().map(|(_, number)| number).sum()
-    }
-
-    /// Copies of the publications (entries of chains without a crawler). They are requeued if the
-    /// batch cannot be written: there are few, and a case without them would be misread.
-    pub fn publications(&self) -> Vec<(ChainName, NewEntry)> {
-        self.entries
-            .iter()
-            .filter(|(chain, _)| chain.crawler.is_empty())
-            .cloned()
-            .collect()
-    }
-}
-
 impl EntryQueue {
     /// Admits an entry of a chain in this second, or counts it as dropped. The first 200 of a second
     /// are admitted, and beyond them the first of each chain, unless 20,000 wait.

@@ -30,6 +30,8 @@ const CASE_FIELDS: &[RecordField] = &[
     RecordField::Target,
     RecordField::Kind,
     RecordField::NeverFetched,
+    RecordField::Verdict,
+    RecordField::Would,
     RecordField::Rule,
     RecordField::RuleSource,
     RecordField::Version,
@@ -38,9 +40,9 @@ const CASE_FIELDS: &[RecordField] = &[
 
 /// What no log can show.
 const ALWAYS_UNKNOWN: [&str; 6] = [
-    "whether an entry was true when it was written: that is the site's word",
+    "whether an entry was true when it was written: that is the site's word, also for its copies of lists and answers of DNS",
     "whether an entry was left out before it was written",
-    "whether the holder of the key rewrote the log; an independent timestamp shows only that nothing was changed after it",
+    "whether the holder of the key rewrote the log; a timestamp shows only that nothing was changed after it, if you trust its authority",
     "whether a response reached the crawler: crawlgate only knows that it sent it",
     "who used an address, beyond the proof that crawlgate recorded",
     "which licences, reservations (TDM) and content signals were sent in headers and other files: only robots.txt is recorded",
@@ -216,13 +218,18 @@ fn add_request_finding(
     findings: &mut LogFindings,
 ) {
     let time = entry.text_or_empty("arrived");
+    let client = personal_value(personal, entry, "client");
     // What an impostor was served says nothing about the crawler, and the other way round.
-    let served = all.served.iter().rev().find(|(_, copy)| {
+    let mut copies = all.served.iter().rev().filter(|(_, copy)| {
         entry.data_text("version") == Some(&copy.version)
             && entry.data_text("host") == Some(&copy.host)
             && entry.data_text("identity") == Some(&copy.identity)
             && copy.time <= time
     });
+    let served = copies
+        .clone()
+        .find(|(_, copy)| client.is_some() && copy.client.as_deref() == client)
+        .or_else(|| copies.next());
     let mut finding = RequestFinding {
         number: entry.number,
         recorded: entry.time.clone(),
@@ -471,8 +478,11 @@ impl RobotsFiles {
             cache.clear();
         }
         let reading = cache.entry(key).or_insert_with(|| {
-            let file = RobotsFile::parse(bytes.as_slice());
-            Rc::new(DialectRules::new(&file, dialect, &spaced))
+            Rc::new(DialectRules::new(
+                &RobotsFile::parse(bytes.as_slice()),
+                dialect,
+                &spaced,
+            ))
         });
         Some(reading.clone())
     }

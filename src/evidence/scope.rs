@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 const MAX_COPY: Duration = Duration::from_secs(32 * 86_400);
 
 /// What a case is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CaseScope {
     /// The site.
     pub site: String,

@@ -132,10 +132,9 @@ impl EvidenceSink {
         record: &RequestRecord,
         listed: &[RecordField],
     ) -> Vec<(&'static str, String)> {
-        let values = listed
+        listed
             .iter()
-            .map(|field| (field.name(), self.field_value(*field, record)));
-        values
+            .map(|field| (field.name(), self.field_value(*field, record)))
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| (name, value.to_text().into_owned()))
             .collect()

@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 /// More hosts or rules are only counted.
 const MAX_NAMED: usize = 3;
 
+const PROOF_SOURCE: &str =
+    "The proof rests on the site's copy of what the operator publishes: a list, DNS names or keys.";
+
 /// How sure the case is that the client of a request was the crawler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClientBasis {
@@ -31,8 +34,10 @@ impl ClientBasis {
     pub fn from_request(request: &RequestFinding, findings: &LogFindings) -> ClientBasis {
         let mut proofs = findings.proofs.iter();
         let has_proof = proofs.any(|proof| Some(proof.number) == request.proof_entry);
-        let identity = request.field_text_or_empty(RecordField::Identity);
-        match (&*identity, has_proof) {
+        match (
+            &*request.field_text_or_empty(RecordField::Identity),
+            has_proof,
+        ) {
             ("verified", true) => ClientBasis::Proven,
             ("verified", false) => ClientBasis::Asserted,
             ("impostor", true) => ClientBasis::Impostor,
@@ -44,8 +49,9 @@ impl ClientBasis {
 
 /// The requests of a log with this basis.
 pub fn requests_with(findings: &LogFindings, basis: ClientBasis) -> Vec<&RequestFinding> {
-    let requests = findings.requests.iter();
-    requests
+    findings
+        .requests
+        .iter()
         .filter(|request| ClientBasis::from_request(request, findings) == basis)
         .collect()
 }
@@ -103,7 +109,7 @@ pub fn hosts_text(case: &CaseFindings) -> String {
     }
 }
 
-/// What the case shows: what happened, whose requests these were, and what is independent of the
+/// What the case shows: what happened, whose requests these were, and what rests on the word of the
 /// site.
 pub fn case_summary(case: &CaseFindings) -> [String; 3] {
     [
@@ -135,12 +141,6 @@ fn what_happened(case: &CaseFindings) -> String {
         format!("From {begin} until {end}")
     };
     let disallowed: Vec<_> = requests.iter().filter(|one| is_disallowed(one)).collect();
-    if disallowed.is_empty() {
-        let number = plural_thousands(requests.len(), "request");
-        return format!(
-            "{when}, {clients} sent {number} that the policy of {hosts} blocks or slows down."
-        );
-    }
     let mut more = rules_text(&disallowed);
     let unproven = disallowed.iter().filter(|one| has_kind(one, "unproven"));
     let unproven = unproven.count();
@@ -150,16 +150,35 @@ fn what_happened(case: &CaseFindings) -> String {
             thousands(unproven)
         );
     }
-    if disallowed.len() < requests.len() {
+    let others = requests.len() - disallowed.len();
+    if others > 0 {
         more += &format!(
-            ", and {} that its policy blocks or slows down",
-            plural_thousands(requests.len() - disallowed.len(), "other request")
+            ", and {} that its policy does not allow",
+            plural_thousands(others, "other request")
         );
     }
-    format!(
-        "{when}, {clients} sent {} that the robots.txt of {hosts} disallows{more}.",
-        plural_thousands(disallowed.len(), "request")
-    )
+    let observed = requests.iter();
+    let observed = observed.filter(|one| one.field_text(RecordField::Would).is_some());
+    let observed = observed.count();
+    let mut sentences = format!(
+        "{when}, {clients} sent {} that the robots.txt of {hosts} disallows{more}. The site blocked or slowed down {} of these \
+         requests. Under enforcement it would have blocked or slowed down {} more.",
+        plural_thousands(disallowed.len(), "request"),
+        thousands(requests.len() - observed),
+        thousands(observed)
+    );
+    let served = disallowed.iter();
+    let served = served
+        .filter(|one| one.served_to.is_some() && one.served_to == text(one, RecordField::Client));
+    let served = served.count();
+    if served > 0 {
+        let number = plural_thousands(disallowed.len(), "disallowed request");
+        sentences += &format!(
+            " {} of {number} came from an address or network that had been served this robots.txt before.",
+            thousands(served)
+        );
+    }
+    sentences
 }
 
 /// The rules of these requests in brackets, or their number.
@@ -181,7 +200,8 @@ fn has_kind(request: &RequestFinding, kind: &str) -> bool {
 
 /// Whether robots.txt disallows a request: by the files of the case, or by its entry.
 fn is_disallowed(request: &RequestFinding) -> bool {
-    request.rejudged == "disallowed" || has_kind(request, "violation")
+    request.rejudged == "disallowed"
+        || request.field_text_or_empty(RecordField::Verdict) == "disallowed"
 }
 
 fn identity_sentences(case: &CaseFindings) -> String {
@@ -207,12 +227,12 @@ fn identity_sentences(case: &CaseFindings) -> String {
         let source = site_source(&requests);
         sentences.push(match basis {
             ClientBasis::Proven => {
-                format!("This case has a proof that {count} {verb} {name}'s.")
+                format!("This case has a proof that {count} {verb} {name}'s. {PROOF_SOURCE}")
             }
             ClientBasis::Asserted => format!("Only {source} says that {count} {verb} {name}'s."),
             ClientBasis::Claimed => format!("The client is not verified for {count}."),
             ClientBasis::Impostor => format!(
-                "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}."
+                "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}. {PROOF_SOURCE}"
             ),
             ClientBasis::AssertedImpostor => format!(
                 "Only {source} says that {count} {verb} not {name}'s, and that the client pretended to be {name}."
@@ -224,26 +244,40 @@ fn identity_sentences(case: &CaseFindings) -> String {
 
 fn site_sentences(case: &CaseFindings) -> String {
     let stamps = case.logs.iter().filter_map(|log| log.timestamp.as_ref());
-    let stamped = stamps.map(|stamp| format_time(&stamp.time)).max();
+    let latest = stamps.max_by_key(|stamp| &stamp.time);
     let all: usize = case.logs.iter().map(|log| log.requests.len()).sum();
     let covered = case.logs.iter().map(|log| {
         let stamp = log.timestamp.as_ref();
-        let requests = log.requests.iter();
-        requests
+        log.requests
+            .iter()
             .filter(|request| stamp.is_some_and(|stamp| request.recorded <= stamp.covers_until))
             .count()
     });
-    let mut sentences = match stamped {
-        None => "No independent timestamp is in this case. The times, and that the entries are true and complete, are the site's \
-                 word."
+    let mut sentences = match latest {
+        None => "This case has no timestamp of an authority. The times, and that the entries are true and complete, are the \
+                 site's word."
             .to_owned(),
-        Some(time) => format!(
-            "An independent timestamp shows that the entries of {} of {} existed by {time} (check.sh checks its signature). It \
-             does not show that they are true or complete: that is the site's word.",
+        // The checks name it.
+        Some(_) if all == 0 => String::new(),
+        Some(stamp) => format!(
+            "A timestamp of {} says that the entries of {} of {} existed by {}. The site chose this authority: decide whether you \
+             trust it. check.sh checks the signature. The timestamp does not show that the entries are true or complete: that is \
+             the site's word.",
+            stamp.authority,
             thousands(covered.sum::<usize>()),
-            plural_thousands(all, "request")
+            plural_thousands(all, "request"),
+            format_time(&stamp.time)
         ),
     };
+    let requests = case.logs.iter().flat_map(|log| &log.requests);
+    let not_judged = requests.filter(|one| one.rejudged == "not judged" && is_disallowed(one));
+    let not_judged = not_judged.count();
+    if not_judged > 0 {
+        let count = plural_thousands(not_judged, "request");
+        sentences += &format!(
+            " That robots.txt disallows {count} is the site's word, because the path was deleted or cut off."
+        );
+    }
     let declared = case
         .logs
         .iter()
@@ -252,7 +286,8 @@ fn site_sentences(case: &CaseFindings) -> String {
     if declared > 0 {
         let count = plural_thousands(declared, "request");
         sentences += &format!(
-            " For {count}, only the site's own policy says which robots.txt was there before crawlgate."
+            " {count} came when the crawler could still use a robots.txt from before crawlgate. What that older file says is \
+             the site's word, from its policy."
         );
     }
     sentences
@@ -273,10 +308,20 @@ mod tests {
         let requests = kinds.iter().zip(10..).map(|(kind, second)| RequestFinding {
             time: format!("2026-11-28T10:00:{second}.000Z"),
             recorded: format!("2026-11-28T10:00:{second}.500Z"),
+            served_to: Some("203.0.113.5".to_owned()),
+            rejudged: "not judged",
             request: [
                 (RecordField::Kind, *kind),
                 (RecordField::Host, "shop.example"),
                 (RecordField::Rule, "Disallow: /cart/"),
+                (RecordField::Client, "203.0.113.5"),
+                (
+                    RecordField::Verdict,
+                    match *kind {
+                        "too_fast" => "allowed",
+                        _ => "disallowed",
+                    },
+                ),
             ]
             .map(|(field, text)| (field, FieldValue::from_string(text.to_owned())))
             .into_iter()
@@ -294,8 +339,11 @@ mod tests {
     #[test]
     fn summary_has_names_times_rules_and_numbers() {
         let mut log = log_findings(&["violation", "unproven", "too_fast"]);
+        let would = FieldValue::from_string("slow".to_owned());
+        log.requests[2].request.push(RecordField::Would, would);
+        log.requests[1].served_to = None;
         log.requests[1].rejudged = "disallowed";
-        let [happened, identity, _] = case_summary(&CaseFindings::from_logs(vec![log]));
+        let [happened, identity, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
             "GPTBot",
             "2 requests",
@@ -303,12 +351,16 @@ mod tests {
             "1 other request ",
             "shop.example",
             "(Disallow: /cart/)",
+            "slowed down 2 of these",
+            "slowed down 1 more",
+            "1 of 2 disallowed requests came from an address or network",
             "2026-11-28 10:00:10 UTC",
             "2026-11-28 10:00:12 UTC",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }
         assert!(identity.contains("3 requests"), "{identity}");
+        assert!(of_site.contains("disallows 1 request "), "{of_site}");
     }
 
     #[test]
@@ -317,11 +369,18 @@ mod tests {
         log.timestamp = Some(CheckpointTimestamp {
             covers_until: "2026-11-28T10:00:11.000Z".into(),
             time: "2026-11-28T10:01:00Z".into(),
+            authority: "CN=tsa".into(),
         });
+        let without = LogFindings {
+            requests: Vec::new(),
+            ..log.clone()
+        };
         let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
-        for part in ["1 of 2 requests", "2026-11-28 10:01:00 UTC"] {
+        for part in ["1 of 2 requests", "2026-11-28 10:01:00 UTC", "CN=tsa"] {
             assert!(of_site.contains(part), "{part}: {of_site}");
         }
+        let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![without]));
+        assert!(of_site.is_empty(), "{of_site}");
     }
 
     #[test]

@@ -5,14 +5,17 @@
 
 use super::Hash;
 use x509_parser::der_parser::asn1_rs::{Any, FromDer};
+use x509_parser::parse_x509_certificate;
 
 /// The content of a timestamp by an authority.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AuthorityTimestamp {
     /// The hash that has the timestamp.
     pub hash: Hash,
     /// As the authority writes it: `20261123070000Z`.
     pub time: String,
+    /// The subject of the certificate whose key signed it: `CN=Timestamp Responder, O=...`.
+    pub authority: String,
 }
 
 impl AuthorityTimestamp {
@@ -93,7 +96,27 @@ pub fn parse_timestamp_response(response: &[u8]) -> Option<AuthorityTimestamp> {
     is_sha256.then(|| AuthorityTimestamp {
         hash,
         time: time.to_owned(),
+        authority: signer_name(signed)
+            .unwrap_or_else(|| "an authority that it does not name".to_owned()),
     })
+}
+
+/// The subject of the certificate that the signer names by its serial number. `signed` is the
+/// rest of the signed data, from the certificates on. `None` if that certificate is not there.
+fn signer_name(mut signed: DerElements<'_>) -> Option<String> {
+    let mut certificates = signed.next_content(CONTEXT_0)?;
+    let mut signer = DerElements(only_element(signed.next_content(SET)?, SEQUENCE)?);
+    signer.next_content(INTEGER)?;
+    let mut issued = DerElements(signer.next_content(SEQUENCE)?);
+    issued.next_content(SEQUENCE)?;
+    let serial = issued.next_content(INTEGER)?;
+    while let Ok((rest, certificate)) = parse_x509_certificate(certificates) {
+        if certificate.raw_serial() == serial {
+            return Some(certificate.subject().to_string());
+        }
+        certificates = rest;
+    }
+    None
 }
 
 /// The content of the only element, which must have this tag.

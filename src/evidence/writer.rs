@@ -150,8 +150,11 @@ impl LogWriter {
     fn write_queue(&mut self, end: Option<RunEnd>) {
         let batch = lock(&self.shared.queue).drain();
         let written = batch.entries.len() as u64;
-        let publications = batch.publications();
-        let left_out = batch.left_out_count();
+        // Requeued if the batch cannot be written: there are few, and a case without them would be misread.
+        let publications = batch.entries.iter();
+        let publications = publications.filter(|(chain, _)| chain.crawler.is_empty());
+        let publications = publications.cloned().collect();
+        let left_out: u64 = batch.left_out.iter().map(|(_, number)| number).sum();
         self.shared.lost.inc_by(left_out);
         match self.write_batch(batch, end) {
             Ok(()) => {

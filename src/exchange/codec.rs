@@ -12,9 +12,10 @@ use crate::facts::{
     AnyFact, ClientMark, ColumnValue, Fact, FactTable, MarkRelease, PauseEvent, PauseRecord,
     ServedVersion, TableInfo, VersionBytes, find_table, value_from_json, value_to_json,
 };
-use crate::publications::VersionFile;
+use crate::policy::RobotsVersion;
 use crate::time::Timestamp;
 use serde_json::Value as Json;
+use std::sync::Arc;
 
 /// The longest part of the key of an event. Longer ones are not shared.
 const MAX_KEY_PART: usize = 256;
@@ -218,8 +219,7 @@ fn decode_columns(
 }
 
 /// Encodes the bytes of a version.
-pub fn encode_file(file: VersionFile, at: i64) -> SharedFact {
-    let (id, bytes) = file;
+pub fn encode_file(id: RobotsVersion, bytes: Arc<[u8]>, at: i64) -> SharedFact {
     encode_fact(
         "",
         &VersionBytes { id, bytes }.into(),

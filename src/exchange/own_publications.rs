@@ -12,7 +12,7 @@ use super::codec::{decode_fact, encode_fact, encode_file, writer_key};
 use super::{ClockPair, SharedFact};
 use crate::facts::AnyFact;
 use crate::policy::RobotsVersion;
-use crate::publications::{LogChange, LogSpan, Publication, PublicationLog, VersionFile};
+use crate::publications::{LogChange, Publication, PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl OwnPublications {
     pub fn encode_all_files(&self, at: i64) -> Vec<SharedFact> {
         self.files
             .iter()
-            .map(|(version, bytes)| encode_file((*version, bytes.clone()), at))
+            .map(|(version, bytes)| encode_file(*version, bytes.clone(), at))
             .collect()
     }
 
@@ -150,7 +150,7 @@ impl OwnPublications {
         let new = files
             .iter()
             .filter(|(version, _)| !self.files.contains_key(version));
-        new.map(|(version, bytes)| encode_file((*version, bytes.clone()), at))
+        new.map(|(version, bytes)| encode_file(*version, bytes.clone(), at))
             .collect()
     }
 
@@ -231,22 +231,13 @@ impl OwnPublications {
 
 /// The key of a version's file in the store.
 pub fn file_key(version: RobotsVersion) -> String {
-    encode_file((version, Arc::default()), 0).key
+    encode_file(version, Arc::default(), 0).key
 }
 
 /// The version of a publication, if it is known.
 pub fn published_version(fact: &AnyFact) -> Option<RobotsVersion> {
     match fact {
         AnyFact::Publication(publication) => publication.published.version(),
-        _ => None,
-    }
-}
-
-/// The span in which a publication or a tenure was in force. `None` for other facts.
-fn span_mut(fact: &mut AnyFact) -> Option<&mut LogSpan> {
-    match fact {
-        AnyFact::Publication(publication) => Some(&mut publication.span),
-        AnyFact::Tenure(tenure) => Some(&mut tenure.span),
         _ => None,
     }
 }
@@ -263,12 +254,15 @@ fn is_open(fact: &AnyFact) -> bool {
 /// Cancels a publication or a tenure: it ends with the change that it began with, so that it counts
 /// for no moment.
 fn cancel_record(fact: &mut AnyFact, at: Timestamp) {
-    if let Some(span) = span_mut(fact) {
-        span.until = Some(LogChange {
-            number: span.since.number,
-            at,
-        });
-    }
+    let span = match fact {
+        AnyFact::Publication(publication) => &mut publication.span,
+        AnyFact::Tenure(tenure) => &mut tenure.span,
+        _ => return,
+    };
+    span.until = Some(LogChange {
+        number: span.since.number,
+        at,
+    });
 }
 
 #[cfg(test)]

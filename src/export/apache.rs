@@ -144,8 +144,7 @@ fn error_document(text: &str) -> Option<String> {
             escaped += &format!("%{byte:02x}");
         }
     }
-    let document = format!("%{{unescape:{escaped}}}");
-    (escaped.len() < MAX_LINE).then_some(document)
+    (escaped.len() < MAX_LINE).then_some(format!("%{{unescape:{escaped}}}"))
 }
 
 /// Escapes the value of a header field, in which `%` begins a variable.

@@ -157,7 +157,10 @@ impl ExportedPolicy {
             None => self.classes.push(CrawlerClass {
                 markers: markers.collect(),
                 list,
-                is_closed: list.is_some_and(|list| closes_everything(&self.lists[list])),
+                is_closed: list.is_some_and(|list| {
+                    matches!(self.lists[list].as_slice(), [only] if !only.allow
+                        && matches!(only.pattern.as_str(), "/" | "/*" | "*"))
+                }),
                 answer,
                 is_pausable,
             }),
@@ -246,14 +249,6 @@ fn token_markers(site: &Site, token: &String) -> Vec<String> {
 /// A marker without `^` and `=`, in lower case.
 fn marker_text(marker: &str) -> String {
     marker.trim_start_matches(['^', '=']).to_ascii_lowercase()
-}
-
-/// Whether a list disallows everything.
-fn closes_everything(list: &[PathRule]) -> bool {
-    match list {
-        [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
-        _ => false,
-    }
 }
 
 fn index_or_push<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {

@@ -3,7 +3,7 @@
 
 use super::regex::{path_regex, path_steps, split_regexes};
 use super::rules::{ExportedFile, ExportedPolicy, PathRule};
-use super::{CHALLENGE_PATH, ConfigFiles, render_template};
+use super::{CHALLENGE_PATH, ConfigFiles};
 use askama::Template;
 
 /// The part of a buffer for the head of a response. HAProxy serves only files that fit into the rest.
@@ -57,7 +57,7 @@ pub fn frontend_config(
         directory,
         lists,
     };
-    (render_template(&frontend), files)
+    (frontend.to_string(), files)
 }
 
 /// The lines of the files for a list of rules, by file extension. A list with an Allow has one file

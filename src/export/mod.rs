@@ -22,7 +22,6 @@ pub use rules::ExportedPolicy;
 #[cfg(feature = "internals")]
 pub use rules::TagRule;
 
-use askama::Template;
 use std::collections::BTreeMap;
 
 /// The server that a configuration is for: nginx 1.9, HAProxy 2.4, Caddy 2.6, Apache httpd 2.4.26
@@ -65,7 +64,7 @@ pub fn export_config(rules: &ExportedPolicy, server: ExportTarget, directory: &s
         }
         ExportTarget::Caddy => {
             let snippet = caddy::CaddySnippet { rules, directory };
-            files.insert("crawlgate.caddy".into(), render_template(&snippet).into());
+            files.insert("crawlgate.caddy".into(), snippet.to_string().into());
         }
         ExportTarget::Apache => {
             for (name, directory) in [
@@ -73,16 +72,11 @@ pub fn export_config(rules: &ExportedPolicy, server: ExportTarget, directory: &s
                 ("crawlgate.htaccess", None),
             ] {
                 let lines = apache::ApacheConfig { rules, directory };
-                files.insert(name.into(), render_template(&lines).into());
+                files.insert(name.into(), lines.to_string().into());
             }
         }
     }
     files
-}
-
-fn render_template(template: &impl Template) -> String {
-    // Into memory: this cannot fail.
-    template.render().unwrap_or_default()
 }
 
 /// Escapes a word for double quotes.

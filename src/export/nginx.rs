@@ -2,9 +2,10 @@
 //! crawlgate: `map`s for the `http` block (`templates/nginx-http.conf`), and conditions and
 //! locations for the `server` block (`templates/nginx-server.conf`).
 
+use super::CHALLENGE_PATH;
 use super::regex::{media_type_regex, path_regex};
 use super::rules::ExportedPolicy;
-use super::{CHALLENGE_PATH, render_template};
+
 use askama::Template;
 
 /// How many variables fit into nginx's table beside those of its own modules.
@@ -37,14 +38,12 @@ pub fn http_and_server_config(rules: &ExportedPolicy, directory: &str) -> (Strin
         has_dollar: literals.any(|literal| literal.contains('$')),
         table_size: None,
     };
-    let variables = render_template(&http).matches("\nmap ").count();
+    let variables = http.to_string().matches("\nmap ").count();
     if variables > MAX_DEFAULT_VARIABLES {
         http.table_size = Some((1024 + 64 * variables).next_power_of_two());
     }
-    (
-        render_template(&http),
-        render_template(&ServerConfig { rules, directory }),
-    )
+    let server = ServerConfig { rules, directory };
+    (http.to_string(), server.to_string())
 }
 
 /// Escapes a string, also variables in it.

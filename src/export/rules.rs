@@ -139,8 +139,8 @@ impl ExportedFile {
 impl ExportedPolicy {
     /// The indexes of classes with regular expressions for user agents. The first match counts.
     pub fn agent_regexes(&self) -> Vec<(usize, String)> {
-        let markers = self.ordered_markers().into_iter();
-        markers
+        self.ordered_markers()
+            .into_iter()
             .map(|(place, marker)| (place, marker_regex(marker)))
             .collect()
     }

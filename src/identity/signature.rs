@@ -55,13 +55,8 @@ impl IdentityProofs {
         effects: &mut IdentityEffects,
     ) -> Result<(), Option<SignatureProblem>> {
         let signed = claimed.signed.as_ref().filter(|_| self.methods.signatures);
-        let Some(signed) = signed else {
-            return Err(None);
-        };
-        let Some(signer) = &means.signer else {
-            return Err(None);
-        };
-        let Some(address) = claimed.address else {
+        let (Some(signed), Some(signer), Some(address)) = (signed, &means.signer, claimed.address)
+        else {
             return Err(None);
         };
         let known = self.lists.get(signer.directory);
@@ -162,10 +157,9 @@ impl SignatureVerifier<'_> {
         }
         let [created, expires, key, alg] =
             ["created", "expires", "keyid", "alg"].map(|name| covered.params.get(name));
-        let missing = MissingParameter;
-        let created = created.and_then(BareItem::as_int).ok_or(missing)?;
-        let expires = expires.and_then(BareItem::as_int).ok_or(missing)?;
-        let key = key.and_then(BareItem::as_str).ok_or(missing)?;
+        let created = created.and_then(BareItem::as_int).ok_or(MissingParameter)?;
+        let expires = expires.and_then(BareItem::as_int).ok_or(MissingParameter)?;
+        let key = key.and_then(BareItem::as_str).ok_or(MissingParameter)?;
         if alg
             .and_then(BareItem::as_str)
             .is_some_and(|alg| alg != "ed25519")
@@ -260,7 +254,6 @@ impl SignatureVerifier<'_> {
     /// The signature cannot be read, covers a component twice, too many or unknown ones, or not the
     /// host.
     fn signature_base(&self, covered: &InnerList) -> Result<String, SignatureProblem> {
-        let unreadable = Unreadable;
         let mut base = String::new();
         let mut names = Vec::new();
         let mut has_host = false;
@@ -268,14 +261,13 @@ impl SignatureVerifier<'_> {
             return Err(CoversTooMuch);
         }
         for item in &covered.items {
-            let name = item.bare_item.as_str().ok_or(unreadable)?;
-            let identifier = item.serialize_value().map_err(|_| unreadable)?;
+            let name = item.bare_item.as_str().ok_or(Unreadable)?;
+            let identifier = item.serialize_value().map_err(|_| Unreadable)?;
             if names.contains(&identifier) {
                 return Err(CoversTwice);
             }
             has_host |= matches!(name, "@authority" | "@target-uri");
-            let value = self.component_value(name, item);
-            let value = value.ok_or(UnknownComponent)?;
+            let value = self.component_value(name, item).ok_or(UnknownComponent)?;
             base.push_str(&format!("{identifier}: {value}\n"));
             names.push(identifier);
         }
@@ -284,7 +276,7 @@ impl SignatureVerifier<'_> {
         }
         let params = vec![ListEntry::InnerList(covered.clone())]
             .serialize_value()
-            .map_err(|_| unreadable)?;
+            .map_err(|_| Unreadable)?;
         base.push_str(&format!("\"@signature-params\": {params}"));
         Ok(base)
     }

@@ -27,22 +27,22 @@ use crate::verdict::{
     decide_for, explain_decision, explain_unclaimed, identity_by_policy,
 };
 use std::sync::Arc;
-use workspace::JudgeWorkspace;
+use workspace::{ClaimCache, JudgeWorkspace, WORKSPACE};
 
 /// Judges requests. All entry points share one judge.
 pub struct Judge {
     /// The policies in force.
-    sites: Arc<SiteManager>,
+    pub sites: Arc<SiteManager>,
     /// Known crawlers.
     pub registry: &'static Registry,
     /// Which robots.txt was served to which crawler.
-    ledger: Arc<Ledger>,
+    pub ledger: Arc<Ledger>,
     /// The proofs of crawlers' identities, besides the networks of policies.
-    proofs: Arc<IdentityProofs>,
+    pub proofs: Arc<IdentityProofs>,
     /// The recent behaviour of clients.
-    behaviours: Arc<BehaviourTables>,
+    pub behaviours: Arc<BehaviourTables>,
     /// Other instances in front of the same sites.
-    peers: Option<Arc<PeerConfirmation>>,
+    pub peers: Option<Arc<PeerConfirmation>>,
 }
 
 /// The result of evaluating a request, with the effects to apply if it counts.
@@ -59,35 +59,16 @@ struct Evaluation<'a> {
 }
 
 impl Judge {
-    /// A judge with these parts. `peers` are other instances in front of the same sites.
-    pub fn new(
-        sites: Arc<SiteManager>,
-        ledger: Arc<Ledger>,
-        proofs: Arc<IdentityProofs>,
-        behaviours: Arc<BehaviourTables>,
-        registry: &'static Registry,
-        peers: Option<Arc<PeerConfirmation>>,
-    ) -> Judge {
-        Judge {
-            sites,
-            registry,
-            ledger,
-            proofs,
-            behaviours,
-            peers,
-        }
-    }
-
     /// Judges a request, which must not have been judged before: it counts against the crawl rate,
     /// as a visit of the host, and marks the client if it hits a trap.
     pub fn judge(&self, request: &RequestCopy) -> Judgement {
-        workspace::with_workspace(|workspace| self.judge_with(request, workspace, RateMode::Count))
+        WORKSPACE.with_borrow_mut(|workspace| self.judge_with(request, workspace, RateMode::Count))
     }
 
     /// What [`Judge::judge`] would find now, without counting the request. Changes nothing. For a
     /// request that was judged before and that a proxy asks about again.
     pub fn preview(&self, request: &RequestCopy) -> Judgement {
-        workspace::with_workspace(|workspace| self.judge_with(request, workspace, RateMode::Check))
+        WORKSPACE.with_borrow_mut(|workspace| self.judge_with(request, workspace, RateMode::Check))
     }
 
     /// Judges a request by the policies in force. Only with `RateMode::Count` it counts, and
@@ -162,7 +143,7 @@ impl Judge {
         &self,
         snapshot: &'a Arc<Snapshot>,
         facts: &RequestFacts<'_>,
-        claims: &mut workspace::ClaimCache,
+        claims: &mut ClaimCache,
     ) -> Result<Claimant<'a>, Claim> {
         let agent = facts.user_agent;
         let identified = Claimant::find_with(snapshot, facts, |index, site| {
@@ -406,7 +387,7 @@ impl Judge {
             identity: judged.identity,
             ..request.to_facts(&target)
         };
-        workspace::with_workspace(|workspace| {
+        WORKSPACE.with_borrow_mut(|workspace| {
             let claimant = self
                 .find_claimant(&snapshot, &facts, &mut workspace.claims)
                 .ok()?;

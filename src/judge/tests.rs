@@ -70,7 +70,14 @@ fn judge_with_policy(directory: &Path, policy: &str) -> World {
     ));
     let proofs = Arc::new(IdentityProofs::policy_only(registry));
     let recorder = Recorder::new(Metrics::new(), Arc::default(), RequestLogs::off());
-    let judge = Judge::new(sites, ledger, proofs, Arc::default(), registry, None);
+    let judge = Judge {
+        sites,
+        registry,
+        ledger,
+        proofs,
+        behaviours: Arc::default(),
+        peers: None,
+    };
     World {
         judge,
         recorder,

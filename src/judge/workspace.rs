@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 thread_local! {
-    /// Judging runs to its end on one thread.
-    static WORKSPACE: RefCell<JudgeWorkspace> = RefCell::default();
+    /// The workspace of this thread. Judging runs to its end on one thread.
+    pub static WORKSPACE: RefCell<JudgeWorkspace> = RefCell::default();
 }
 
 /// The reused memory of a thread.
@@ -22,15 +22,6 @@ pub struct JudgeWorkspace {
     pub claims: ClaimCache,
     /// The buffers of a decision.
     pub scratch: DecisionScratch,
-}
-
-/// Calls `run` with the workspace of this thread.
-///
-/// # Panics
-/// `run` calls this function again.
-#[inline]
-pub fn with_workspace<T>(run: impl FnOnce(&mut JudgeWorkspace) -> T) -> T {
-    WORKSPACE.with_borrow_mut(run)
 }
 
 /// The number of slots of the cache.

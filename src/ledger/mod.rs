@@ -29,7 +29,7 @@ pub use behaviour::{BehaviourTables, BehaviourTransfer, RateMode};
 #[cfg(feature = "internals")]
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRates, RateKey};
-pub use marked_clients::MarkedClients;
+pub use marked_clients::{MarkedClients, client_network};
 pub use network_list_health::{EVERY_SITE, ListHealth, list_key};
 
 #[cfg(test)]

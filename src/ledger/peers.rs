@@ -53,10 +53,11 @@ impl Ledger {
         at: Timestamp,
     ) {
         let host = served.host.as_bytes();
-        let (Some(key), Some(entry)) = (host_key(host), find_site(snapshot, host)) else {
-            return;
-        };
-        let Some(version) = served.received.version() else {
+        let (Some(key), Some(entry), Some(version)) = (
+            host_key(host),
+            find_site(snapshot, host),
+            served.received.version(),
+        ) else {
             return;
         };
         let names = [&*served.crawler, ALL_CLIENTS];

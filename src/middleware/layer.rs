@@ -56,6 +56,7 @@ impl GateLayer {
             access_log: None,
             event_log: None,
             addresses: AddressDetail::Full,
+            clock_file: None,
         }
     }
 
@@ -140,6 +141,7 @@ pub struct GateBuilder {
     access_log: Option<PathBuf>,
     event_log: Option<PathBuf>,
     addresses: AddressDetail,
+    clock_file: Option<PathBuf>,
 }
 
 /// Why a site cannot be removed.
@@ -169,6 +171,9 @@ pub enum OpenError {
     /// The system refused a thread.
     #[error("cannot start a thread of crawlgate: {0}")]
     Thread(#[source] std::io::Error),
+    /// The clock file cannot be used.
+    #[error(transparent)]
+    Clock(Box<dyn Error + Send + Sync>),
 }
 
 impl OpenError {
@@ -205,8 +210,8 @@ impl GateBuilder {
     }
 
     /// Networks of proxies in front of the application. They name the client in `X-Forwarded-For`,
-    /// or in the field of [`GateBuilder::client_address`]. One that names no client leaves it
-    /// unknown.
+    /// or in the field of [`GateBuilder::client_address`]. If a proxy names no client, the client's
+    /// address is unknown.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
         self.trusted_proxies = networks.into_iter().collect();
         self
@@ -244,13 +249,24 @@ impl GateBuilder {
         self
     }
 
+    /// A file that shifts the clock, for tests: `elapsed 25h` lets a day and an hour pass, `set -2h`
+    /// sets the time back. It is read again within 20 ms of each change.
+    pub fn clock_file(mut self, file: impl Into<PathBuf>) -> GateBuilder {
+        self.clock_file = Some(file.into());
+        self
+    }
+
     /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles
     /// policies.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub fn open(self) -> Result<GateLayer, OpenError> {
-        let clock = Clock::default();
+        let clock = self
+            .clock_file
+            .as_deref()
+            .map_or_else(|| Ok(Clock::default()), Clock::following_file)
+            .map_err(|error| OpenError::Clock(Box::new(error)))?;
         let of_store = clock.clone();
         let opened = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()));
         let (store, remembered) = opened.map_err(|error| OpenError::State(Box::new(error)))?;

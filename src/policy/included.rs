@@ -15,7 +15,7 @@ pub const EXTENSIONS: [&str; 2] = ["html", "txt"];
 pub const MAX_BYTES: u64 = 512 * 1024;
 
 /// The contents of files beside the policies, by name.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct IncludedFiles(pub BTreeMap<String, Arc<[u8]>>);
 
 impl Policy {
@@ -45,8 +45,7 @@ impl Policy {
                     "the policy directory has no readable file \"{}\"",
                     included.name.value
                 );
-                let finding = lints::MISSING_FILE.finding(included.name.span, message);
-                diagnostics.push(finding.help(
+                diagnostics.push(lints::MISSING_FILE.finding(included.name.span, message).help(
                     "put the file into the policy directory: at most 512 KiB, with the ending \
                      .html or .txt. Until then crawlgate ignores this line",
                 ));
@@ -56,8 +55,9 @@ impl Policy {
 
     pub fn has_included_files(&self) -> bool {
         let pages = &self.answers;
-        let pages = [&pages.pause, &pages.failure, &pages.refusal];
-        pages.into_iter().any(Option::is_some)
+        [&pages.pause, &pages.failure, &pages.refusal]
+            .into_iter()
+            .any(Option::is_some)
             || matches!(self.robots.previous, Some(PreviousRobots::File(_)))
     }
 

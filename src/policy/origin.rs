@@ -23,7 +23,7 @@ pub struct OriginRobotsTxt {
 
 /// Authorities by which crawlgate reaches origins. Crawlers cannot use them, so no robots.txt
 /// publishes them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct InternalAuthorities {
     /// The Host values that origins are sent in place of the requested host. In a published URL the
     /// site's own host replaces them.
@@ -33,7 +33,7 @@ pub struct InternalAuthorities {
 }
 
 /// A Host value that an origin is sent in place of the requested host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HostOverride {
     /// The value, with or without a port.
     pub host: String,
@@ -98,9 +98,7 @@ impl OriginAvailability {
 }
 
 /// The state of crawlgate's copy of an origin's robots.txt, in metrics and status.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum OriginCopyState {

@@ -4,6 +4,7 @@
 use super::model::{Acknowledgement, PausePolicy, PauseSchedule, Policy};
 use super::site::PauseWindow;
 use crate::time::Timestamp;
+use crate::yaml::saturating_u32;
 use std::time::Duration;
 
 /// The length of a pause without an end, and of each pause of robots.txt: a longer 503 on
@@ -21,10 +22,7 @@ pub fn planned_pauses(
     now: Timestamp,
     begins: impl Fn(&PausePolicy, Option<Timestamp>) -> Option<Timestamp>,
 ) -> Vec<(&PausePolicy, PauseWindow)> {
-    let acknowledged = policy
-        .acknowledge
-        .iter()
-        .any(|item| item.value == Acknowledgement::LongPause);
+    let acknowledged = policy.acknowledges(Acknowledgement::LongPause);
     let mut planned = Vec::new();
     for pause in &policy.pauses {
         let spans = match pause.schedule {
@@ -42,7 +40,7 @@ pub fn planned_pauses(
                 audience: pause.audience,
                 from,
                 until,
-                retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
+                retry_after: saturating_u32(pause.retry_after.as_secs()),
                 robots_txt_until: pause
                     .pause_robots_txt
                     .then(|| from.plus(DEFAULT_PAUSE_LENGTH)),

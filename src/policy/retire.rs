@@ -7,9 +7,7 @@ use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
 /// A stage of retired paths. Time moves them from each stage to the next.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, IntoStaticStr,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RetireStage {

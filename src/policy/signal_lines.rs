@@ -14,15 +14,6 @@ pub enum SignalPart {
     Extent(&'static str),
 }
 
-/// A member of the dictionary in a Content-Usage line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsageMember<'v> {
-    /// The category, and whether it is granted; `None` where readers ignore the member.
-    pub value: Option<(&'v str, bool)>,
-    /// The parameters after `;`, which readers ignore; mostly empty.
-    pub parameters: &'v str,
-}
-
 /// The parts of the value of a Content-Signal line, each as text and parsed. `None` where readers
 /// ignore the part. Empty parts are left out.
 pub fn parse_content_signal(value: &str) -> impl Iterator<Item = (&str, Option<SignalPart>)> {
@@ -76,15 +67,17 @@ pub fn parse_content_usage(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
     (path, is_dictionary.then_some(members))
 }
 
-/// Parses a member of the dictionary: `train-ai=y` grants, `train-ai=n` restricts.
-pub fn parse_usage_member(member: &str) -> UsageMember<'_> {
+/// Parses a member of the dictionary: `train-ai=y` grants, `train-ai=n` restricts. Returns the
+/// category and whether it is granted, or `None` where readers ignore the member; and the parameters
+/// after `;`, which readers ignore.
+pub fn parse_usage_member(member: &str) -> (Option<(&str, bool)>, &str) {
     let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
     let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
     let word = ["n", "y"].into_iter().position(|known| known == word);
     let value = word
         .filter(|_| is_category(category))
         .map(|word| (category, word == 1));
-    UsageMember { value, parameters }
+    (value, parameters)
 }
 
 /// Whether a text is a key of a dictionary (RFC 9651 section 3.1.2).

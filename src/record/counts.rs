@@ -232,14 +232,7 @@ impl RequestCounts {
 
     /// Responses with the status 2xx, 3xx (without 304), 304, 4xx and 5xx, in this order.
     pub fn statuses(&self) -> [u64; 5] {
-        [
-            CountColumn::Successful,
-            CountColumn::Redirected,
-            CountColumn::NotModified,
-            CountColumn::ClientError,
-            CountColumn::ServerError,
-        ]
-        .map(|column| self.totals[column as usize])
+        CountColumn::STATUSES.map(|(_, column)| self.totals[column as usize])
     }
 
     /// Pages that were read: responses with the status 2xx or 304.

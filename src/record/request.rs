@@ -60,7 +60,8 @@ pub struct RequestCopy {
     /// a proxy that is not in the settings, so it proves no impostor. If the client is not known, a
     /// trusted proxy names it in one of these fields, and the settings name another field.
     pub unread: ForwardingFields,
-    /// The trusted proxies that it came through; `None` where it came through none.
+    /// The trusted proxies that it came through; `None` where it came through none, and for the
+    /// decision service, which proxies ask before their own cache.
     pub proxies: Option<ProxyPath>,
     signature: Option<Box<[String; 3]>>,
 }

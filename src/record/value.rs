@@ -50,45 +50,41 @@ impl<'a> FieldValue<'a> {
         FieldValue::Text(text.into())
     }
 
-    /// The value if there is one.
-    pub fn from_option<T>(
-        value: Option<T>,
-        some: impl FnOnce(T) -> FieldValue<'a>,
-    ) -> FieldValue<'a> {
-        value.map_or(FieldValue::Nothing, some)
-    }
-
     /// The value without borrows.
     pub fn into_owned(self) -> FieldValue<'static> {
+        use FieldValue::*;
+
         match self {
-            FieldValue::Text(text) => FieldValue::Text(text.into_owned().into()),
-            FieldValue::Nothing => FieldValue::Nothing,
-            FieldValue::Flag(flag) => FieldValue::Flag(flag),
-            FieldValue::Number(number) => FieldValue::Number(number),
-            FieldValue::Decimal(number) => FieldValue::Decimal(number),
-            FieldValue::Word(word) => FieldValue::Word(word),
-            FieldValue::Address(address) => FieldValue::Address(address),
-            FieldValue::Time(time) => FieldValue::Time(time),
-            FieldValue::Moment(moment) => FieldValue::Moment(moment),
-            FieldValue::Version(version) => FieldValue::Version(version),
-            FieldValue::Versions(versions) => FieldValue::Versions(versions),
+            Text(text) => FieldValue::from_string(text.into_owned()),
+            Nothing => Nothing,
+            Flag(flag) => Flag(flag),
+            Number(number) => Number(number),
+            Decimal(number) => Decimal(number),
+            Word(word) => Word(word),
+            Address(address) => Address(address),
+            Time(time) => Time(time),
+            Moment(moment) => Moment(moment),
+            Version(version) => Version(version),
+            Versions(versions) => Versions(versions),
         }
     }
 
     /// The value as text; empty for `Nothing`.
     pub fn to_text(&self) -> Cow<'_, str> {
+        use FieldValue::*;
+
         match self {
-            FieldValue::Nothing => Cow::default(),
-            FieldValue::Word(word) => Cow::Borrowed(word),
-            FieldValue::Text(text) => Cow::Borrowed(text),
-            FieldValue::Flag(flag) => flag.to_string().into(),
-            FieldValue::Number(number) => number.to_string().into(),
-            FieldValue::Decimal(number) => number.to_string().into(),
-            FieldValue::Address(address) => address.to_string().into(),
-            FieldValue::Time(time) => Timestamp::from(*time).to_string().into(),
-            FieldValue::Moment(moment) => moment.to_string().into(),
-            FieldValue::Version(version) => version.to_string().into(),
-            FieldValue::Versions(versions) => versions
+            Nothing => Cow::default(),
+            Word(word) => Cow::Borrowed(word),
+            Text(text) => Cow::Borrowed(text),
+            Flag(flag) => flag.to_string().into(),
+            Number(number) => number.to_string().into(),
+            Decimal(number) => number.to_string().into(),
+            Address(address) => address.to_string().into(),
+            Time(time) => Timestamp::from(*time).to_string().into(),
+            Moment(moment) => moment.to_string().into(),
+            Version(version) => version.to_string().into(),
+            Versions(versions) => versions
                 .iter()
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
@@ -105,20 +101,17 @@ impl<'a> FieldValue<'a> {
 
 impl Serialize for FieldValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use FieldValue::*;
+
         match self {
-            FieldValue::Nothing => serializer.serialize_none(),
-            FieldValue::Flag(flag) => serializer.serialize_bool(*flag),
-            FieldValue::Number(number) => serializer.serialize_u64(*number),
-            FieldValue::Decimal(number) => serializer.serialize_f64(*number),
-            FieldValue::Address(address) => address.serialize(serializer),
-            FieldValue::Time(time) => time_with_milliseconds(time, serializer),
-            FieldValue::Versions(versions) => {
-                serializer.collect_seq(versions.iter().map(ToString::to_string))
-            }
-            FieldValue::Word(_)
-            | FieldValue::Text(_)
-            | FieldValue::Moment(_)
-            | FieldValue::Version(_) => serializer.serialize_str(&self.to_text()),
+            Nothing => serializer.serialize_none(),
+            Flag(flag) => serializer.serialize_bool(*flag),
+            Number(number) => serializer.serialize_u64(*number),
+            Decimal(number) => serializer.serialize_f64(*number),
+            Address(address) => address.serialize(serializer),
+            Time(time) => time_with_milliseconds(time, serializer),
+            Versions(versions) => serializer.collect_seq(versions.iter().map(ToString::to_string)),
+            Word(_) | Text(_) | Moment(_) | Version(_) => serializer.serialize_str(&self.to_text()),
         }
     }
 }

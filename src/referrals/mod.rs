@@ -135,21 +135,26 @@ impl Services {
     }
 
     fn by_host(&self, host: &[u8]) -> Option<usize> {
-        let mut buffer = [0; MAX_HOST_BYTES];
-        let name = lowercase(host, &mut buffer)?;
-        if let Some(entry) = self.host_entry(name) {
+        if host.len() > MAX_HOST_BYTES {
+            return None;
+        }
+        if let Some(entry) = self.host_entry(host) {
             return Some(entry.service);
         }
-        memchr::memchr_iter(b'.', name)
-            .filter_map(|dot| self.host_entry(&name[dot + 1..]))
+        memchr::memchr_iter(b'.', host)
+            .filter_map(|dot| self.host_entry(&host[dot + 1..]))
             .find(|entry| entry.has_subdomains)
             .map(|entry| entry.service)
     }
 
     fn host_entry(&self, name: &[u8]) -> Option<&HostEntry> {
-        let lengths = self.host_lengths[usize::from(*name.first()?)];
-        let is_possible = lengths >> (name.len() % 64) & 1 == 1;
-        is_possible.then(|| self.hosts.get(name)).flatten()
+        let first = name.first()?.to_ascii_lowercase();
+        let is_possible = self.host_lengths[usize::from(first)] >> (name.len() % 64) & 1 == 1;
+        if !is_possible {
+            return None;
+        }
+        let mut buffer = [0; MAX_HOST_BYTES];
+        self.hosts.get(lowercase(name, &mut buffer)?)
     }
 
     fn by_utm_source(&self, value: &[u8]) -> Option<usize> {

@@ -1,6 +1,5 @@
 //! [`about_log_sentences`]: the part about the logs in the report of `crawlgate audit`, which
-//! judges the requests in access logs. It says what was read, how crawlers were identified, and how
-//! more crawlers could be verified.
+//! judges the requests in access logs. It says what was read, how crawlers were identified.
 
 use super::{ClientIdentity, LogFacts, Report};
 use crate::numbers::{plural_thousands, thousands};
@@ -13,21 +12,20 @@ struct AboutLog<'a> {
     log: &'a LogFacts,
     /// Requests of crawlers by identity.
     verified: u64,
-    unverified: u64,
     suspected: u64,
 }
 
 /// The sentences about the logs of a report.
-pub(super) fn about_log_sentences(report: &Report, log: &LogFacts) -> Vec<String> {
+pub fn about_log_sentences(report: &Report, log: &LogFacts) -> Vec<String> {
     let text = AboutLog {
         log,
         verified: count_requests(report, ClientIdentity::Verified),
-        unverified: count_requests(report, ClientIdentity::Unverified),
         suspected: count_requests(report, ClientIdentity::SuspectedImpostor),
     };
     let text = text.to_string();
-    let lines = text.lines().map(|line| printable(line.as_bytes()));
-    lines.collect()
+    text.lines()
+        .map(|line| printable(line.as_bytes()))
+        .collect()
 }
 
 /// The requests of the crawlers with this identity.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const MAX_HEIGHT_RATIO: u64 = 80;
 
 /// The requests of one hour, day or week.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeriodBar {
     /// Its beginning, for people.
     pub period: String,

@@ -20,7 +20,7 @@ struct HeadlineText<'a> {
 }
 
 /// How many crawlers break the rules, and in how many requests.
-pub(super) fn headline_sentence(report: &Report) -> String {
+pub fn headline_sentence(report: &Report) -> String {
     let mut text = HeadlineText {
         totals: &report.totals,
         source: report.source,
@@ -40,7 +40,7 @@ pub(super) fn headline_sentence(report: &Report) -> String {
 }
 
 /// What was blocked, and what enforcement would block; empty if neither.
-pub(super) fn enforcement_sentence(report: &Report) -> String {
+pub fn enforcement_sentence(report: &Report) -> String {
     let crawlers = report.crawlers.iter();
     let crawlers = crawlers.filter(|row| row.is_of_crawler() && !row.is_unknown_bots());
     let not_counted = crawlers.map(|row| {

@@ -99,10 +99,8 @@ impl Report {
         period: &ReportPeriod,
         crawler: &str,
     ) -> Result<(), HistoryError> {
-        let mut sites: HashMap<String, CountsByIdentity> = HashMap::new();
-        for (site, counts) in history.counts_by_site(crawler, period.from, period.step)? {
-            sites.insert(site, counts);
-        }
+        let sites = history.counts_by_site(crawler, period.from, period.step)?;
+        let mut sites: HashMap<String, CountsByIdentity> = sites.into_iter().collect();
         let of_tools = self.rows_in(ReportSection::Tool).map(|row| row.id.as_str());
         for tool in of_tools.collect::<BTreeSet<&str>>() {
             for (site, counts) in history.counts_by_site(tool, period.from, period.step)? {
@@ -116,8 +114,8 @@ impl Report {
             let unknown_bots = history.counts_by_site(UNKNOWN_BOTS, period.from, period.step)?;
             for (site, counts) in unknown_bots {
                 if let Some(all) = sites.get_mut(&site) {
-                    let would_block = counts.unverified.would_refuse();
-                    all.unverified.subtract_would_refuse(would_block);
+                    all.unverified
+                        .subtract_would_refuse(counts.unverified.would_refuse());
                 }
             }
         }

@@ -19,10 +19,12 @@ const STYLE: &str = concat!(include_str!("../look.css"), include_str!("report.cs
 #[derive(Template)]
 #[template(path = "content.html")]
 pub struct ReportContent<'a> {
-    report: &'a Report,
-    /// Whether the page can link to pages of crawlers and sites.
-    has_links: bool,
-    heading_level: u8,
+    /// The report that is shown.
+    pub report: &'a Report,
+    /// Whether the page can link to pages of crawlers and sites, as the dashboard can.
+    pub has_links: bool,
+    /// The level of its first headings.
+    pub heading_level: u8,
 }
 
 /// A row of a table of counts.
@@ -59,28 +61,15 @@ struct HtmlPage<'a> {
 /// # Errors
 /// Never because of the report.
 pub fn render_html(report: &Report) -> Result<String, askama::Error> {
-    let content = ReportContent::new(report, false);
+    let content = ReportContent {
+        report,
+        has_links: false,
+        heading_level: 1,
+    };
     HtmlPage { report, content }.render()
 }
 
-impl<'a> ReportContent<'a> {
-    /// `has_links` is for the dashboard, which has pages of crawlers and sites.
-    pub fn new(report: &'a Report, has_links: bool) -> ReportContent<'a> {
-        ReportContent {
-            report,
-            has_links,
-            heading_level: 1,
-        }
-    }
-
-    /// For a page that has a title of its own.
-    pub fn into_subsection(self) -> ReportContent<'a> {
-        ReportContent {
-            heading_level: 2,
-            ..self
-        }
-    }
-
+impl ReportContent<'_> {
     /// The rows of the table of all crawlers.
     fn numbers_rows(&self) -> Vec<NumbersRow> {
         let mut numbers = Vec::new();

@@ -9,12 +9,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What was read of the logs, and what could not be judged.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LogFacts {
     /// The logs.
     pub names: Vec<String>,
     /// The files with the rules: robots.txt or policies.
     pub rules: Vec<String>,
+    /// The judged hosts, without `www.`, at most 20.
+    pub hosts: Vec<String>,
+    /// Whether any request has a referrer.
+    pub has_referrers: bool,
     /// The numbers of lines and requests.
     #[serde(flatten)]
     pub counts: LineCounts,
@@ -35,7 +39,7 @@ pub struct LogFacts {
 }
 
 /// Lines and requests of logs, by what they are.
-#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LineCounts {
     /// Lines that are not empty.
     pub lines: u64,
@@ -58,7 +62,7 @@ pub struct LineCounts {
 }
 
 /// A line that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct UnreadableLine {
     pub file: String,
@@ -68,7 +72,7 @@ pub struct UnreadableLine {
 }
 
 /// A log that could not be read to its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct DamagedLog {
     pub file: String,
@@ -86,7 +90,7 @@ impl DamagedLog {
 }
 
 /// How many lists of networks were used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListUsage {
     /// All lists.
     pub known: usize,
@@ -99,7 +103,7 @@ pub struct ListUsage {
 }
 
 /// A rule, and the requests that it disallowed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuleCount {
     /// Its pattern.
     pub pattern: String,
@@ -110,7 +114,7 @@ pub struct RuleCount {
 }
 
 /// An entry of a list of frequent names or URLs, which is counted in bounded memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopEntry {
     /// The name or URL.
     pub name: String,

@@ -2,7 +2,7 @@
 //! job. Texts from clients are escaped, so that they cannot add markup.
 
 use super::about_log::about_log_sentences;
-use super::text::names_with_requests;
+use super::text::{names_with_requests, printable_text};
 use super::{MAX_PATHS, Report, ReportSection};
 use crate::numbers::{plural, thousands};
 use askama::Template;
@@ -25,7 +25,8 @@ struct MarkdownReport<'a> {
 fn escape_cell(text: impl AsRef<str>) -> String {
     let mut cell = String::new();
     for letter in text.as_ref().chars() {
-        if letter.is_ascii_punctuation() {
+        // A comma or a parenthesis alone is no markup.
+        if letter.is_ascii_punctuation() && !",()".contains(letter) {
             cell.push('\\');
         }
         cell.push(if letter.is_control() { ' ' } else { letter });

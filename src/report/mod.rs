@@ -40,17 +40,18 @@ use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use charts::PeriodBar;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The crawlers whose paths are shown, and the paths of each.
 const MAX_PATHS: usize = 5;
 
 /// The files that a heading names, of each kind.
 const MAX_FILES: usize = 4;
-const UNVERIFIED_NAMES: &str = "Names could not be verified: no lists of crawler networks were \
-    available. --lists yes fetches them from the operators.";
+const UNVERIFIED_NAMES: &str =
+    "Names could not be verified: no lists of crawler networks were available.";
 
 /// What crawlers did in a period.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The first sentence, about crawlers that break the rules.
     pub headline: String,
@@ -77,6 +78,9 @@ pub struct Report {
     pub crawlers: Vec<CrawlerRow>,
     /// Names that unknown bots give themselves, with their requests.
     pub unknown_bots: Vec<TopEntry>,
+    /// The option `--config FILE ` of the commands that the report names; may be empty.
+    #[serde(skip)]
+    pub config_option: String,
     /// Requests by visitors.
     pub visitors: u64,
     /// Requests for hosts without a policy, and malformed requests.
@@ -96,7 +100,7 @@ pub struct Report {
 }
 
 /// The source of a report's counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportSource {
     /// The counts of a running crawlgate.
@@ -109,7 +113,7 @@ pub enum ReportSource {
 }
 
 /// Sums over all crawlers. Impostors are only in `pretended`. Visitors are in none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ReportTotals {
     pub requests: u64,
@@ -127,7 +131,7 @@ pub struct ReportTotals {
 }
 
 /// What crawlers did on a site.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteRow {
     /// Its name.
     pub site: String,
@@ -153,8 +157,7 @@ impl Report {
         parts.extend(Some(self.site.clone()).filter(|site| !site.is_empty()));
         if let Some(log) = &self.log {
             for (what, names) in [("rules", &log.rules), ("logs", &log.names)] {
-                let names = join_first(names.clone(), MAX_FILES);
-                parts.push(format!("{what}: {names}"));
+                parts.push(format!("{what}: {}", file_names(names)));
             }
         }
         parts.join(", ")
@@ -163,9 +166,7 @@ impl Report {
     /// What the reader must know before the numbers: that names are not verified, and which
     /// crawlers that break the rules fetch for a person.
     fn caveats(&self) -> Vec<String> {
-        let log = self.log.as_ref();
-        let unverified = log.filter(|log| log.lists.is_none() && !log.policy_networks);
-        let unverified = unverified.map(|_| UNVERIFIED_NAMES.to_owned());
+        let unverified = self.has_no_networks().then(|| UNVERIFIED_NAMES.to_owned());
         let fetchers = self.rows_in(ReportSection::BreaksRules);
         let fetchers = fetchers.filter(|row| row.fetches_for_person());
         let fetchers = fetchers.map(|row| {
@@ -174,7 +175,25 @@ impl Report {
                 row.name
             )
         });
-        unverified.into_iter().chain(fetchers).collect()
+        let hosts = self.log.as_ref().map_or(&[][..], |log| &log.hosts);
+        let shared_rules = (self.source == ReportSource::Logs && hosts.len() > 1).then(|| {
+            format!(
+                "One robots.txt judged {} hosts, and it holds only for its own: {}. To judge one host, name it with --site.",
+                hosts.len(),
+                join_first(hosts.to_vec(), MAX_FILES)
+            )
+        });
+        unverified
+            .into_iter()
+            .chain(shared_rules)
+            .chain(fetchers)
+            .collect()
+    }
+
+    /// Whether nothing could verify the names in a log.
+    fn has_no_networks(&self) -> bool {
+        let log = self.log.as_ref();
+        log.is_some_and(|log| log.lists.is_none() && !log.policy_networks)
     }
 
     /// The rows of a section.
@@ -215,7 +234,10 @@ impl Report {
             Some(traffic) => traffic
                 .takers
                 .iter()
-                .filter_map(|taker| rows.clone().find(|row| taker.is_of(row)))
+                .filter_map(|taker| {
+                    let mut rows = rows.clone();
+                    rows.find(|row| row.id == taker.id && row.identity == taker.identity)
+                })
                 .collect(),
         };
         let with_paths = rows.into_iter().filter(|row| !row.paths.is_empty());
@@ -244,7 +266,8 @@ impl Report {
     /// The commands that name the rules which verified or unverified search engines break.
     fn explain_commands(&self) -> Vec<String> {
         let rows = self.rows_in(ReportSection::BreaksRules);
-        rows.filter_map(CrawlerRow::explain_command).collect()
+        rows.filter_map(|row| row.explain_command(&self.config_option))
+            .collect()
     }
 
     /// Sorts and sums the rows, and writes the sentences. `now` decides which older copies may still
@@ -280,6 +303,21 @@ fn summarize_bot_names(bots: &[TopEntry]) -> String {
         names.push(format!("{} more", bots.len() - 2));
     }
     names.join(", ")
+}
+
+/// The names of files: of many in one directory, its name and their number.
+fn file_names(names: &[String]) -> String {
+    let directories: BTreeSet<Option<&str>> = names
+        .iter()
+        .map(|name| name.rsplit_once('/').map(|(directory, _)| directory))
+        .collect();
+    if names.len() > MAX_FILES
+        && directories.len() == 1
+        && let Some(Some(directory)) = directories.first()
+    {
+        return format!("{} files in {directory}", names.len());
+    }
+    join_first(names.to_vec(), MAX_FILES)
 }
 
 /// Joins the first `max` words by commas, and adds how many more there are.

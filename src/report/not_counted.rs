@@ -16,7 +16,7 @@ const MAX_ENDS: usize = 3;
 const HOUR: i64 = 3_600;
 
 /// Why disallowed requests do not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum NotCountedReason {
     /// robots.txt changed, and the crawler may use the previous version.
@@ -33,7 +33,7 @@ pub enum NotCountedReason {
 }
 
 /// Requests that do not count, for one reason and end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NotCountedRequests {
     /// The reason.
     pub reason: NotCountedReason,
@@ -99,7 +99,7 @@ impl NotCountedText<'_> {
 
 /// Groups the requests that do not count by reason and end, without impostors and tools. Ends within
 /// the same hour are one. After [`MAX_ENDS`] ends, later ones are added to the last.
-pub(super) fn group_by_reason(
+pub fn group_by_reason(
     crawlers: &[CrawlerRow],
     source: ReportSource,
     now: Timestamp,
@@ -110,8 +110,7 @@ pub(super) fn group_by_reason(
         for row in crawlers {
             let requests = reason.count_in(&row.counts);
             if requests > 0 && row.is_of_crawler() {
-                let until = reason.doubt_ends_at(&row.counts);
-                rows.push((until, requests, row));
+                rows.push((reason.doubt_ends_at(&row.counts), requests, row));
             }
         }
         rows.sort_by_key(|(until, ..)| *until);

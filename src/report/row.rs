@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use strum::{IntoStaticStr, VariantArray};
 
 /// The label of bots that the registry does not know.
-pub(super) const UNKNOWN_BOTS: &str = "other";
+pub const UNKNOWN_BOTS: &str = "other";
 /// The label of tools that the registry does not know.
 const TOOLS: &str = "tool";
 /// The label of crawlers beyond the bound of the counts.
@@ -45,12 +45,9 @@ pub enum ClientIdentity {
     Impostor,
 }
 
-impl ClientIdentity {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
+named!(ClientIdentity);
 
+impl ClientIdentity {
     /// Words for people.
     pub fn words(self) -> &'static str {
         match self {
@@ -92,7 +89,7 @@ pub enum ReportSection {
 }
 
 /// A request that broke the rules.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ViolationExample {
     /// When it came.
     #[serde(serialize_with = "rfc3339")]
@@ -108,7 +105,7 @@ pub struct ViolationExample {
 }
 
 /// The line to write into a policy so that a crawler is blocked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockInstruction {
     /// The file, with the line of its `enforcement` if it has one.
     pub place: String,
@@ -140,8 +137,12 @@ pub struct CrawlerRow {
     /// When it last broke a rule in the period.
     #[serde(serialize_with = "rfc3339")]
     pub last: Option<Timestamp>,
-    /// Whether its latest request against the rules was blocked; `None` where that is not known.
+    /// Whether its requests against the rules are blocked now, on all sites of the report; `None`
+    /// where that is not known.
     pub is_blocked: Option<bool>,
+    /// Whether they are blocked on some site.
+    #[serde(default)]
+    pub is_blocked_somewhere: bool,
     /// The latest request against the rules.
     pub example: Option<ViolationExample>,
     /// Requests that seem to come from another client: their addresses are outside of the crawler's
@@ -161,10 +162,6 @@ pub struct CrawlerRow {
 pub fn registry_crawler(id: &str) -> Option<&'static Crawler> {
     let mut crawlers = Registry::builtin().crawlers().iter();
     crawlers.find(|crawler| crawler.id == id)
-}
-
-fn is_tool_label(id: &str) -> bool {
-    id == TOOLS || registry_crawler(id).is_some_and(|crawler| crawler.purpose == Purpose::Tool)
 }
 
 /// The name for people of the crawler with a label.
@@ -243,6 +240,7 @@ impl CrawlerRow {
     pub fn outcome_words(&self) -> &'static str {
         match self.is_blocked {
             Some(true) => "blocked",
+            Some(false) if self.is_blocked_somewhere => "in part",
             Some(false) => "passes",
             None => "",
         }
@@ -250,7 +248,7 @@ impl CrawlerRow {
 
     /// The command that names the rule which a search engine broke. `None` for other crawlers and
     /// for logs.
-    pub(super) fn explain_command(&self) -> Option<String> {
+    pub(super) fn explain_command(&self, config_option: &str) -> Option<String> {
         let example = self.example.as_ref()?;
         if self.purpose != Some(Purpose::Search) || example.site.is_empty() {
             return None;
@@ -259,7 +257,7 @@ impl CrawlerRow {
         let (host, path) = url.split_at(url.find('/')?);
         let [host, path] = [host, path].map(|part| part.replace('\'', "%27"));
         let command = format!(
-            "crawlgate explain --live --host '{host}' --user-agent {} '{path}'",
+            "crawlgate explain --live {config_option}--host '{host}' --user-agent {} '{path}'",
             self.id
         );
         Some(crate::printable::printable(command.as_bytes()))
@@ -270,7 +268,9 @@ impl CrawlerRow {
         self.counts.settle_stale_copies(now);
         let counts = &self.counts;
         let judged = counts.obeyed_rules() + counts.uncounted() + counts.broke_rules();
-        self.part = if judged == 0 && is_tool_label(&self.id) {
+        let is_tool = self.id == TOOLS
+            || registry_crawler(&self.id).is_some_and(|crawler| crawler.purpose == Purpose::Tool);
+        self.part = if judged == 0 && is_tool {
             ReportSection::Tool
         } else if self.is_pretender() {
             ReportSection::Pretends

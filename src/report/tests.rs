@@ -867,3 +867,72 @@ fn json_round_trips() {
         assert_eq!(read, report);
     }
 }
+
+#[test]
+fn exempt_crawlers_are_named_so() {
+    let rows = vec![
+        crawler_row(
+            "googlebot",
+            ClientIdentity::Unverified,
+            &[(Kind::Exempt, Pass, 2)],
+        ),
+        crawler_row(
+            "bingbot",
+            ClientIdentity::Unverified,
+            &[(Kind::Allowed, Pass, 3)],
+        ),
+    ];
+    let text = render_text(&report(rows)).expect("rendered");
+    assert!(
+        text.contains("Googlebot 2 (not verified, exempt)"),
+        "{text}"
+    );
+    assert!(text.contains("bingbot 3 (not verified)"), "{text}");
+}
+
+#[test]
+fn log_of_several_hosts_is_not_judged_by_one_file_in_silence() {
+    let hosts = vec!["blog.example".to_owned(), "shop.example".to_owned()];
+    for (source, hosts, expected) in [
+        (ReportSource::Logs, hosts.clone(), true),
+        (ReportSource::Logs, hosts[..1].to_vec(), false),
+        (ReportSource::LogsByPolicies, hosts, false),
+    ] {
+        let report = Report {
+            source,
+            log: Some(LogFacts {
+                hosts,
+                ..LogFacts::default()
+            }),
+            ..mixed_report()
+        };
+        for text in [
+            render_text(&report),
+            render_html(&report),
+            render_markdown(&report),
+        ] {
+            assert_eq!(text.expect("rendered").contains("--site"), expected);
+        }
+    }
+}
+
+#[test]
+fn log_without_statuses_has_no_pages() {
+    let mut report = report(vec![crawler_row(
+        "gptbot",
+        ClientIdentity::Unverified,
+        &[(Kind::Allowed, Pass, 5)],
+    )]);
+    report.source = ReportSource::Logs;
+    assert!(Traffic::new(&report, 0).takers.is_empty());
+    report.crawlers[0].counts.add_status(404);
+    let traffic = Traffic::new(&report, 0);
+    assert_eq!(traffic.takers.len(), 1);
+    assert_eq!(
+        (
+            traffic.purposes[0].purpose.as_str(),
+            traffic.purposes[0].requests
+        ),
+        ("AI training", 5)
+    );
+}

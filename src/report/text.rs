@@ -5,6 +5,7 @@ use super::about_log::about_log_sentences;
 use super::{CrawlerRow, OperatorTraffic, Report, ReportSection, ReportSource, join_first};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::printable::printable;
+use crate::verdict::Kind;
 use askama::Template;
 
 /// The rows of a section.
@@ -113,13 +114,19 @@ fn truncate_text(text: impl AsRef<str>, width: usize) -> String {
 }
 
 /// The first names with their requests in one line, and how many more there are.
-pub(super) fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
+pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
     const NAMED: usize = 10;
     let parts = rows.map(|row| {
         let requests = thousands(row.counts.requests());
-        match row.identity_words() {
-            "" => format!("{} {requests}", row.name),
-            words => format!("{} {requests} ({words})", row.name),
+        let mut words =
+            Vec::from_iter(Some(row.identity_words()).filter(|words| !words.is_empty()));
+        if row.counts.requests_of_kind(Kind::Exempt) > 0 {
+            words.push("exempt");
+        }
+        if words.is_empty() {
+            format!("{} {requests}", row.name)
+        } else {
+            format!("{} {requests} ({})", row.name, words.join(", "))
         }
     });
     join_first(parts.collect(), NAMED)
@@ -168,7 +175,7 @@ fn wrap_lines(text: &str) -> String {
 }
 
 /// [`printable`] for templates.
-pub(super) fn printable_text(text: &str) -> String {
+pub fn printable_text(text: &str) -> String {
     printable(text.as_bytes())
 }
 

@@ -19,7 +19,7 @@ const MAX_SERVICES: usize = 2;
 
 /// What crawlers read and take, and who comes back. Shown as the share of crawlers, for behind a
 /// colon.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Template)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize, Template)]
 #[template(path = "traffic.txt")]
 pub struct Traffic {
     /// Requests.
@@ -28,6 +28,8 @@ pub struct Traffic {
     pub bytes: Share,
     /// The crawlers that take the most bytes.
     pub takers: Vec<Taker>,
+    /// What the crawlers of each purpose take, most bytes first.
+    pub purposes: Vec<PurposeShare>,
     /// Operators with services that send visitors. Those that read the most pages come first. Empty
     /// for a log without referrers.
     pub operators: Vec<OperatorTraffic>,
@@ -40,7 +42,7 @@ pub struct Traffic {
 }
 
 /// The part of crawlers, without impostors and tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Of crawlers.
     pub crawlers: u64,
@@ -48,8 +50,19 @@ pub struct Share {
     pub all: u64,
 }
 
+/// What the crawlers of one purpose take.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PurposeShare {
+    /// The purpose, for people.
+    pub purpose: String,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of the bodies that were sent.
+    pub bytes: u64,
+}
+
 /// What one crawler takes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Taker {
     /// The id of its row.
     pub id: String,
@@ -73,7 +86,7 @@ struct OperatorText<'a> {
 }
 
 /// What the crawlers of an operator read, and the visits that its services send.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperatorTraffic {
     /// Its name in the registries of crawlers and services.
     pub operator: String,
@@ -98,6 +111,8 @@ impl Traffic {
         // Beside another proxy, crawlgate does not see the responses to requests that pass.
         let mut seen = 0;
         let mut unseen = 0;
+        let mut has_statuses = false;
+        let mut robots_txt = 0;
         for row in &report.crawlers {
             traffic.requests.all += row.counts.requests();
             traffic.bytes.all += row.counts.bytes();
@@ -106,18 +121,30 @@ impl Traffic {
                 traffic.bytes.crawlers += row.counts.bytes();
                 let counts = &row.counts;
                 let responses: u64 = counts.statuses().iter().sum();
+                has_statuses |= responses > 0;
+                robots_txt += counts.robots_txt();
                 seen += responses.saturating_sub(counts.refused() + counts.robots_txt());
                 unseen += counts.requests().saturating_sub(responses);
                 crawlers.push(row);
             }
         }
-        if report.source == ReportSource::History && unseen > seen {
+        let pages_unseen = match report.source {
+            ReportSource::History => unseen > seen,
+            ReportSource::Logs | ReportSource::LogsByPolicies => {
+                !has_statuses && unseen > robots_txt
+            }
+        };
+        if pages_unseen {
             traffic.bytes = Share::default();
             return traffic;
         }
+        traffic.purposes = shares_by_purpose(&crawlers);
         crawlers.sort_by_key(|row| Reverse((row.counts.bytes(), row.counts.requests())));
-        let takers = crawlers.into_iter().take(MAX_TAKERS);
-        traffic.takers = takers.map(Taker::from_row).collect();
+        traffic.takers = crawlers
+            .into_iter()
+            .take(MAX_TAKERS)
+            .map(Taker::from_row)
+            .collect();
         traffic
     }
 
@@ -181,6 +208,18 @@ impl Traffic {
         OperatorText { operator, sent }.to_string()
     }
 
+    /// What the crawlers of each purpose take, in one sentence without its verb.
+    pub(super) fn purposes_sentence(&self) -> String {
+        let parts = self.purposes.iter().map(|share| {
+            let requests = plural_thousands(share.requests, "request");
+            match share.bytes {
+                0 => format!("{} {requests}", share.purpose),
+                bytes => format!("{} {requests} ({})", share.purpose, byte_size(bytes)),
+            }
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    }
+
     /// What a crawler read and took of all bytes, in one sentence without its name.
     pub(super) fn taker_sentence(&self, taker: &Taker) -> String {
         let pages = plural_thousands(taker.pages, "page");
@@ -195,6 +234,23 @@ impl Traffic {
     }
 }
 
+fn shares_by_purpose(crawlers: &[&CrawlerRow]) -> Vec<PurposeShare> {
+    let mut shares: BTreeMap<&str, PurposeShare> = BTreeMap::new();
+    for row in crawlers {
+        let purpose = match row.purpose_words() {
+            "" => "other",
+            purpose => purpose,
+        };
+        let share = shares.entry(purpose).or_default();
+        share.purpose = purpose.to_owned();
+        share.requests += row.counts.requests();
+        share.bytes += row.counts.bytes();
+    }
+    let mut shares: Vec<PurposeShare> = shares.into_values().collect();
+    shares.sort_by_key(|share| Reverse((share.bytes, share.requests)));
+    shares
+}
+
 impl Taker {
     fn from_row(row: &CrawlerRow) -> Taker {
         Taker {
@@ -205,11 +261,6 @@ impl Taker {
             pages: row.counts.pages_read(),
             bytes: row.counts.bytes(),
         }
-    }
-
-    /// Whether a row is that of this crawler.
-    pub(super) fn is_of(&self, row: &CrawlerRow) -> bool {
-        row.id == self.id && row.identity == self.identity
     }
 
     /// The name, with the identity if it can be proven.
@@ -233,13 +284,13 @@ impl OperatorTraffic {
 }
 
 /// The name of a service for people.
-pub(super) fn service_name(id: &str) -> &str {
+pub fn service_name(id: &str) -> &str {
     let service = Services::builtin().get(id);
     service.map_or(id, |service| service.name.as_str())
 }
 
 /// What a service is, in words; empty for one that the registry does not know.
-pub(super) fn service_kind_words(id: &str) -> &'static str {
+pub fn service_kind_words(id: &str) -> &'static str {
     let service = Services::builtin().get(id);
     service.map_or("", |service| match service.kind {
         ServiceKind::Assistant => "AI assistant",

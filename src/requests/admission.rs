@@ -2,10 +2,11 @@
 //! one time, in total and for each client. An [`AdmissionPermit`] counts as in use until it is
 //! dropped. The counts are exact.
 
+use crate::ledger::client_network;
 use crate::locks::lock;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -122,17 +123,6 @@ impl AdmissionPermit {
 impl Drop for AdmissionPermit {
     fn drop(&mut self) {
         self.release(self.amount);
-    }
-}
-
-/// The address that stands for the client: IPv6 without the last 64 bits, because a client has a
-/// whole /64. An IPv4 address in IPv6 counts as IPv4.
-fn client_network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
-            address.to_bits() & !u128::from(u64::MAX),
-        )),
-        address => address,
     }
 }
 

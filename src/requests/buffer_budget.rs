@@ -60,11 +60,6 @@ pub fn body_reservation(head: &impl EditableHead, max: usize) -> usize {
     }
 }
 
-/// There is no space for a request or its response.
-#[derive(Debug, thiserror::Error)]
-#[error("no space in buffers")]
-pub struct NoBufferSpace;
-
 impl BufferBudget {
     /// Space within `limits.buffers` and `limits.buffers_per_address`.
     pub fn new(limits: &Limits, metrics: Arc<Metrics>) -> BufferBudget {
@@ -85,7 +80,7 @@ impl BufferBudget {
         &self,
         bytes: usize,
         client: Option<IpAddr>,
-    ) -> Result<BufferReservation, NoBufferSpace> {
+    ) -> Result<BufferReservation, LimitReached> {
         let admitted = self.admission.admit(bytes).and_then(|mut admitted| {
             if let Some(client) = client {
                 admitted.admit_address(client)?;
@@ -101,7 +96,7 @@ impl BufferBudget {
             Err(full) => {
                 self.metrics.count_rejected_request("buffers");
                 self.log_limit_reached(full, client);
-                Err(NoBufferSpace)
+                Err(full)
             }
         }
     }

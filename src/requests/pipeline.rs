@@ -144,8 +144,7 @@ impl RequestPipeline {
         connection: &ConnectionFacts<'_>,
     ) -> (Ticket, Answer) {
         let mut ticket = self.new_ticket(head, connection, self.arrival_now());
-        ticket.set_head_error(error);
-        let answer = self.rejection_answer(error, head, &ticket);
+        let answer = self.rejection_answer(error, head, &mut ticket);
         (ticket, connection.with_hsts(answer))
     }
 
@@ -241,7 +240,8 @@ impl RequestPipeline {
         request.tls = connection.tls;
         request.client = client.address;
         request.logged = client.logged;
-        request.proxies = client.proxies;
+        // A proxy that asks for a decision does so before its own cache.
+        request.proxies = client.proxies.filter(|_| !self.settings.is_for_proxies);
         request.unread = match client.address {
             Some(_) if !peer.is_trusted => fields.forwarding,
             None if client.is_unreadable => {
@@ -262,7 +262,6 @@ impl RequestPipeline {
         connection: &ConnectionFacts<'_>,
     ) -> Option<Answer> {
         if let Some(error) = head.head_error(&self.settings.limits) {
-            ticket.set_head_error(error);
             return Some(self.rejection_answer(error, head, ticket));
         }
         let method = ticket.method();
@@ -293,13 +292,14 @@ impl RequestPipeline {
     }
 
     /// The answer to an error in the head, with the request's id. Proxies that ask for decisions
-    /// get the same answer to every error. The metrics count it.
+    /// get the same answer to every error. The ticket records it, and the metrics count it.
     fn rejection_answer(
         &self,
         error: HeadError,
         head: &impl RequestHead,
-        ticket: &Ticket,
+        ticket: &mut Ticket,
     ) -> Answer {
+        ticket.set_head_error(error);
         self.shared
             .recorder
             .metrics

@@ -16,7 +16,9 @@ use crate::settings::Limits;
 use crate::sites::{SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::upkeep::Instance;
+use crate::verdict::HistoryBasis;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use std::net::IpAddr;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -155,6 +157,42 @@ fn dropped_ticket_is_recorded_as_client_left() {
         "nobody got the file"
     );
     assert!(!world.has_request_in_flight());
+}
+
+#[test]
+fn proxy_that_asks_for_a_decision_is_no_cache() {
+    let world = new_world();
+    let loopback: IpAddr = [127, 0, 0, 1].into();
+    let connection = ConnectionFacts::cleartext(Peer {
+        address: Some(loopback),
+        is_trusted: true,
+        ..Peer::default()
+    });
+    for (is_for_proxies, client, is_perhaps_cached) in [
+        (false, "198.51.100.1", true),
+        (true, "198.51.100.1", false),
+        (true, "127.0.0.1", false),
+    ] {
+        let requests = world.requests.with_settings(RequestSettings {
+            trusted_proxies: vec![loopback.into()],
+            is_for_proxies,
+            ..RequestSettings::default()
+        });
+        let headers = header_map(&[
+            ("host", "shop.example"),
+            ("user-agent", "GPTBot/1.2"),
+            ("x-forwarded-for", client),
+        ]);
+        let head = HeaderMapHead::new(&Method::GET, b"/page", None, &headers);
+        let (ticket, _) = requests.receive(&head, &connection, requests.arrival_now());
+        let judgement = ticket.judgement();
+        let basis = judgement.judged().map(|judged| judged.basis);
+        assert_eq!(
+            basis == Some(HistoryBasis::PerhapsCached),
+            is_perhaps_cached,
+            "{is_for_proxies} {client} {basis:?}"
+        );
+    }
 }
 
 #[test]

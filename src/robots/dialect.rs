@@ -8,10 +8,14 @@ use super::normalise::{parse_escape, push_escape};
 use super::target::{TargetScratch, google_target};
 use memchr::{memchr, memrchr};
 use std::str::FromStr;
+use strum::{IntoStaticStr, VariantNames};
 
 /// A way to read a robots.txt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Dialect {
     /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed,
     /// tokens may have digits, and what lies beyond 500 KiB is not read.
@@ -22,17 +26,11 @@ pub enum Dialect {
     Google,
 }
 
+named!(Dialect);
+
 impl Dialect {
     /// Both dialects.
     pub const ALL: [Dialect; 2] = [Dialect::Rfc9309, Dialect::Google];
-
-    /// Its name on a command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dialect::Rfc9309 => "rfc9309",
-            Dialect::Google => "google",
-        }
-    }
 }
 
 /// The error of [`Dialect::from_str`].

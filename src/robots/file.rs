@@ -7,6 +7,7 @@ use super::step_counter::count_steps;
 use memchr::{memchr, memchr2};
 use std::ops::Range;
 use std::sync::Arc;
+use strum::EnumString;
 
 /// The most bytes of a line that are read, as in Google's library. The rest of the line is dropped.
 pub const MAX_LINE_BYTES: usize = 2083 * 8 - 1;
@@ -28,7 +29,8 @@ pub enum LineEnd {
 }
 
 /// The meaning of the key of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 #[allow(missing_docs)]
 #[non_exhaustive]
 pub enum RobotsKey {
@@ -45,8 +47,10 @@ pub enum RobotsKey {
     ContentUsage,
     License,
     /// Once read by Google, never documented: `Noindex`, and `Nofollow` and `Noarchive` like it.
+    #[strum(serialize = "noindex", serialize = "nofollow", serialize = "noarchive")]
     Noindex,
     /// Any other name.
+    #[strum(disabled)]
     Unknown,
 }
 
@@ -392,20 +396,6 @@ const PREFIX_KEYS: [(RobotsKey, &[&str]); 4] = [
     (RobotsKey::Sitemap, &["sitemap", "site-map"]),
 ];
 
-const WHOLE_KEYS: [(RobotsKey, &str); 11] = [
-    (RobotsKey::CrawlDelay, "crawl-delay"),
-    (RobotsKey::RequestRate, "request-rate"),
-    (RobotsKey::VisitTime, "visit-time"),
-    (RobotsKey::Host, "host"),
-    (RobotsKey::CleanParam, "clean-param"),
-    (RobotsKey::ContentSignal, "content-signal"),
-    (RobotsKey::ContentUsage, "content-usage"),
-    (RobotsKey::License, "license"),
-    (RobotsKey::Noindex, "noindex"),
-    (RobotsKey::Noindex, "nofollow"),
-    (RobotsKey::Noindex, "noarchive"),
-];
-
 /// Whether some parser reads the key as User-agent, Allow, Disallow, Sitemap or Crawl-delay, which
 /// have fields of their own in a [`RobotsDocument`](super::RobotsDocument).
 pub(super) fn is_document_field(name: &str) -> bool {
@@ -438,13 +428,10 @@ fn parse_key(name: &[u8]) -> (RobotsKey, KeySpelling) {
             }
         }
     }
-    let other = WHOLE_KEYS
-        .iter()
-        .find(|(_, spelling)| name.eq_ignore_ascii_case(spelling.as_bytes()));
-    (
-        other.map_or(RobotsKey::Unknown, |(key, _)| *key),
-        KeySpelling::Exact,
-    )
+    let other = std::str::from_utf8(name)
+        .ok()
+        .and_then(|name| name.parse().ok());
+    (other.unwrap_or(RobotsKey::Unknown), KeySpelling::Exact)
 }
 
 /// Detects the format by the beginning of a file, behind a byte order mark of `bom` bytes: UTF-16 by

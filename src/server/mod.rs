@@ -31,7 +31,7 @@ use hand_over::Upgrades;
 #[cfg(feature = "internals")]
 pub use origin_robots::OriginRobots;
 pub use origin_robots::known_origins;
-use proxy_server::{Listeners, ProxyServer};
+use proxy_server::ProxyServer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use services::Services;
 use sockets::Sockets;
@@ -82,6 +82,17 @@ pub enum ServerError {
         address: SocketAddr,
         /// The error of the system.
         source: std::io::Error,
+    },
+    /// The process that this one is to replace listens on the port, at another address.
+    #[error(
+        "cannot listen on {address} ({setting}): the running crawlgate uses this port until it ends. Choose another \
+         port, or stop crawlgate and start it again"
+    )]
+    PortOfRunning {
+        /// The setting with the address.
+        setting: &'static str,
+        /// The address in the settings.
+        address: SocketAddr,
     },
     /// The control socket cannot be opened.
     #[error(transparent)]
@@ -196,8 +207,7 @@ pub fn run(
     // Before any thread is started.
     let passed = InheritedListeners::from_service_manager();
     // Early, so that no signal is lost.
-    let (stop, stop_signals) = Stop::new();
-    let stop = Arc::new(stop);
+    let stop = Arc::<Stop>::default();
     let signals = catch_signals().map_err(ServerError::from_io("cannot catch signals"))?;
 
     raise_file_limit(&settings.limits);
@@ -235,11 +245,8 @@ pub fn run(
         control,
         is_replaceable,
     )?;
-    let listeners = Listeners {
-        proxy: sockets.proxy.into_iter().zip(tls).collect(),
-        decisions: sockets.decisions,
-    };
-    let mut server = ProxyServer::new(listeners, stop_signals, upgrades.clone());
+    let listeners = sockets.proxy.into_iter().zip(tls).collect();
+    let mut server = ProxyServer::new(listeners, sockets.decisions, upgrades.clone());
     server.add_admin(sockets.admin);
     upgrades.control.serve(upgrades.commands())?;
     log_certificate_problems(&services);

@@ -3,12 +3,12 @@
 
 use super::hand_over::Upgrades;
 use super::services::Services;
-use super::stop::{Drain, StopReceivers};
+use super::stop::Drain;
 use crate::admin::AdminApp;
 use crate::decisions::DecisionService;
 use crate::edge::{
     AcceptService, AdminListener, BoundListener, ConnectionCounter, EdgeContext, Forwarder,
-    Listener, ServeConnection, ServedListeners, StopSignals, TlsListener, WorkerHealth,
+    Listener, ServeConnection, ServedListeners, TlsListener, WorkerHealth,
 };
 use crate::gateway::Gateway;
 use crate::requests::{ChallengeFiles, HttpsRedirect, RequestSettings};
@@ -27,30 +27,21 @@ use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
 /// requests had to open a connection.
 const UPSTREAM_POOL_SIZE: usize = 512;
 
-/// The bound listeners.
-pub struct Listeners {
-    /// The listeners of the proxy, in the order of the settings.
-    pub proxy: Vec<(BoundListener, Option<TlsListener>)>,
-    /// The listeners of the decision service.
-    pub decisions: Vec<BoundListener>,
-}
-
 /// The assembled server, which does not run yet.
 pub struct ProxyServer {
     server: Server,
     drain: Drain,
     readiness: Arc<Readiness>,
-    admin_stops: StopSignals,
     /// Notices stuck workers on the listeners of the proxy and of the decision service.
     pub worker_health: Arc<WorkerHealth>,
 }
 
 impl ProxyServer {
     /// Assembles the server: Pingora's proxy, the edge and the forwarder on the listeners of the
-    /// proxy and the decision service (in the order of the settings), and the background services.
+    /// proxy (in the order of the settings) and of the decision service, and the background services.
     pub fn new(
-        listeners: Listeners,
-        stop_receivers: StopReceivers,
+        listeners: Vec<(BoundListener, Option<TlsListener>)>,
+        decision_listeners: Vec<BoundListener>,
         upgrades: Arc<Upgrades>,
     ) -> ProxyServer {
         let services = &*upgrades.services;
@@ -70,11 +61,10 @@ impl ProxyServer {
             upstreams: Some(services.upstreams.clone()),
             ..EdgeContext::new(services.requests.clone())
         };
-        let mut served = proxy_listeners(settings, listeners.proxy, &Arc::new(edge));
+        let mut served = proxy_listeners(settings, listeners, &Arc::new(edge));
         if let Some(service) = decision_listener(services) {
             served.extend(
-                listeners
-                    .decisions
+                decision_listeners
                     .into_iter()
                     .map(|listener| (listener, service.clone())),
             );
@@ -101,10 +91,10 @@ impl ProxyServer {
             name: "proxy",
             listeners: served,
             threads,
-            stops: stop_receivers.proxy,
+            stops: upgrades.stop.stopper.signals(),
             counter: open.clone(),
             worker_health: worker_health.clone(),
-            on_ready: Some(readiness.add_service()),
+            on_ready: readiness.add_service(),
         });
         // The first request finds an upstream address, unless resolving it took too long.
         serving.add_dependency(&resolver);
@@ -121,7 +111,6 @@ impl ProxyServer {
             server,
             drain,
             readiness,
-            admin_stops: stop_receivers.admin,
             worker_health,
         }
     }
@@ -141,10 +130,10 @@ impl ProxyServer {
                 Arc::new(AdminListener::new(app, services.settings.limits)),
             )],
             threads: 1,
-            stops: self.admin_stops.clone(),
+            stops: self.drain.stop.admin.signals(),
             counter: Arc::default(),
             worker_health: Arc::default(),
-            on_ready: Some(self.readiness.add_service()),
+            on_ready: self.readiness.add_service(),
         });
     }
 

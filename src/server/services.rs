@@ -25,7 +25,6 @@ use crate::settings::{IdentitySettings, ListSource, ListenAddress, LogDestinatio
 use crate::sites::{DefaultSite, InitialOrigins, SiteOptions};
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::telemetry::{AccessLog, EventLog};
-use crate::time::Timestamp;
 use crate::upgrade::PassedMemory;
 use crate::upkeep::{Instance, InstanceParts, InstanceUpkeep};
 use crate::upstreams::Upstreams;
@@ -66,7 +65,7 @@ impl Services {
         let clock = open_clock(&settings)?.continued_from(Duration::from_millis(memory.monotonic));
         let (store, restored) = open_state(&settings, lock, clock.clone())?;
         let now = clock.moment().now;
-        let copies = stored_copies(&restored, now);
+        let copies = StoredCopies::from_records(&restored.facts.origin_copies, now);
         let sites = site_options(&settings, &copies);
         let (proofs, queue) = open_proofs(&settings.identity, &restored.facts, &store);
         let confirmation = settings.store.as_ref().map(|_| Arc::default());
@@ -166,11 +165,6 @@ impl Services {
             + self.upstreams.reload_tls_files();
         metrics.edge.refused_renewals.set(refused as i64);
     }
-}
-
-/// The copies of the origins' robots.txt that the last run stored.
-pub fn stored_copies(restored: &RestoredState, now: Timestamp) -> StoredCopies {
-    StoredCopies::from_records(&restored.facts.origin_copies, now)
 }
 
 /// The options of the sites, from the settings and the stored copies.

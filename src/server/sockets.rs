@@ -154,13 +154,15 @@ pub fn bind_listener(
     settings: &Settings,
 ) -> Result<BoundListener, ServerError> {
     match name {
-        ListenAddress::Tcp(address) => edge::bind(*address)
-            .map(|(listener, _)| BoundListener::Tcp(listener))
-            .map_err(|source| ServerError::Bind {
-                setting: setting_with(*address, settings),
-                address: *address,
-                source,
-            }),
+        ListenAddress::Tcp(address) => {
+            edge::bind(*address)
+                .map(BoundListener::Tcp)
+                .map_err(|source| ServerError::Bind {
+                    setting: setting_with(*address, settings),
+                    address: *address,
+                    source,
+                })
+        }
         ListenAddress::Unix(path) => {
             bind_socket(path)
                 .map(BoundListener::Unix)

@@ -3,14 +3,16 @@
 //! or takes it over from the running process.
 
 use super::ServerError;
-use super::services::{site_options, stored_copies};
+use super::services::site_options;
 use super::sockets::{bind_listener, listener_names};
 use crate::admin::control::{ControlError, ControlSocket};
+use crate::origin::robots::StoredCopies;
 use crate::settings::{ListenAddress, Settings};
 use crate::sites::SiteManager;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
 use crate::upgrade::{InheritedListeners, Successor, TakenOverState};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -96,25 +98,26 @@ fn check_takeover(successor: &Successor, settings: &Settings) -> Result<(), Serv
             error => error.into(),
         })?;
     }
-    let copies = stored_copies(&restored, now);
+    let copies = StoredCopies::from_records(&restored.facts.origin_copies, now);
     SiteManager::start(site_options(settings, &copies), &store, &restored, now)?;
     Ok(())
 }
 
-/// Returns the listeners of the settings that the previous process offers, and binds the others.
+/// Returns the listeners of the settings that the `running` process has, and binds the others.
 /// Fails if one cannot be bound.
 fn bind_missing(
-    offered: &[ListenAddress],
+    running: &[ListenAddress],
     settings: &Settings,
 ) -> Result<(Vec<ListenAddress>, InheritedListeners), ServerError> {
-    let mut offered = offered.to_vec();
+    let mut offered = running.to_vec();
     let mut taken_listeners = Vec::new();
     let mut own_listeners = InheritedListeners::default();
     for name in listener_names(settings) {
         match offered.iter().position(|offered| *offered == name) {
             Some(place) => taken_listeners.push(offered.swap_remove(place)),
             None => {
-                let listener = bind_listener(&name, settings)?;
+                let listener = bind_listener(&name, settings)
+                    .map_err(|error| explain_own_port(error, running))?;
                 own_listeners.add_bound(name, listener);
             }
         }
@@ -122,8 +125,53 @@ fn bind_missing(
     Ok((taken_listeners, own_listeners))
 }
 
+/// The error, or that the running process itself uses the port.
+fn explain_own_port(error: ServerError, running: &[ListenAddress]) -> ServerError {
+    match error {
+        ServerError::Bind {
+            setting,
+            address,
+            source,
+        } if source.kind() == ErrorKind::AddrInUse
+            && running.iter().any(
+                |own| matches!(own, ListenAddress::Tcp(own) if own.port() == address.port()),
+            ) =>
+        {
+            ServerError::PortOfRunning { setting, address }
+        }
+        error => error,
+    }
+}
+
 /// The absolute path, for comparisons. The outer `None` is no path in the settings, the inner one a
 /// path that cannot be made absolute.
 fn absolute_path(path: &Option<PathBuf>) -> Option<Option<PathBuf>> {
     path.as_ref().map(|path| std::path::absolute(path).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn port_of_the_running_process_is_named() {
+        let own = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let own = own.local_addr().map(|address| (own, address));
+        let (_listener, address) = own.expect("an address");
+        let settings = Settings {
+            listen: Vec::new(),
+            admin: Some(([0, 0, 0, 0], address.port()).into()),
+            ..Settings::default()
+        };
+        let refused = |running: &[ListenAddress]| bind_missing(running, &settings).err();
+        assert!(matches!(
+            refused(&[ListenAddress::Tcp(address)]),
+            Some(ServerError::PortOfRunning {
+                setting: "admin",
+                ..
+            })
+        ));
+        assert!(matches!(refused(&[]), Some(ServerError::Bind { .. })));
+    }
 }

@@ -13,7 +13,7 @@
 use super::service_manager;
 use super::sockets::PassableListener;
 use crate::admin::Operations;
-use crate::edge::{ConnectionCounter, StopSender, StopSignals};
+use crate::edge::{ConnectionCounter, StopSender};
 use crate::gateway::Gateway;
 use crate::locks::lock;
 use crate::upkeep::Instance;
@@ -40,26 +40,21 @@ pub fn flush_logs(instance: &Instance) {
         .flush(end.saturating_duration_since(Instant::now()));
 }
 
-/// Asks the server to stop.
+/// Asks the server to stop. Not requested at first.
+#[derive(Default)]
 pub struct Stop {
     request: watch::Sender<StopRequest>,
     /// Ends the listeners of the proxy and of the decision service, and their connections.
-    stopper: StopSender,
+    pub stopper: StopSender,
     /// Ends the admin listener.
-    admin: StopSender,
+    pub admin: StopSender,
     /// The first cause, for the log.
     cause: OnceLock<&'static str>,
 }
 
-/// The signals that tell listeners to stop.
-pub struct StopReceivers {
-    /// For the listeners of the proxy and of the decision service.
-    pub proxy: StopSignals,
-    pub admin: StopSignals,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum StopRequest {
+    #[default]
     None,
     AfterUpgrade,
     Graceful,
@@ -67,25 +62,6 @@ enum StopRequest {
 }
 
 impl Stop {
-    /// A stop that is not requested yet, and its signals for listeners.
-    pub fn new() -> (Stop, StopReceivers) {
-        let (stopper, proxy) = StopSignals::channel();
-        let (admin, admin_signals) = StopSignals::channel();
-        let stop = Stop {
-            request: watch::Sender::new(StopRequest::None),
-            stopper,
-            admin,
-            cause: OnceLock::new(),
-        };
-        (
-            stop,
-            StopReceivers {
-                proxy,
-                admin: admin_signals,
-            },
-        )
-    }
-
     /// Call when another process serves. Closes the admin listener; the others accept no more
     /// connections. Each connection ends with its next response, and the server with its last
     /// connection.
@@ -236,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn second_graceful_stop_is_immediate() {
-        let (stop, _ends) = Stop::new();
+        let stop = Stop::default();
         stop.stop_gracefully("SIGTERM");
         assert_eq!(
             stop.wait_for_request(StopRequest::Graceful).await,

@@ -198,6 +198,5 @@ fn decode_destination(node: NodeReader<'_>) -> Option<LogDestination> {
     if matches!(&node.value, NodeValue::Scalar { text, .. } if text == "-" || text == "stdout") {
         return Some(LogDestination::Stdout);
     }
-    let path = decode_or_off(decode_path)(node)?;
-    Some(path.map_or(LogDestination::Off, LogDestination::File))
+    Some(decode_or_off(decode_path)(node)?.map_or(LogDestination::Off, LogDestination::File))
 }

@@ -2,13 +2,13 @@
 //! log, a log of publications and violations that third parties can check.
 
 use super::values::DAY;
-use crate::yaml::NodeReader;
+use crate::yaml::{NodeReader, strip_http_scheme};
 use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
 
 /// The retention, size and timestamps of the evidence log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EvidenceSettings {
     /// For how long entries are kept.
     pub keep: Duration,
@@ -50,7 +50,11 @@ pub fn decode_evidence(node: NodeReader<'_>) -> Option<EvidenceSettings> {
         settings.timestamps = fields.get_or_default("timestamps", |node| {
             node.parse_all_with(
                 "a list of URLs",
-                parse_authority_url,
+                |url| {
+                    let rest = strip_http_scheme(url)?;
+                    (!rest.is_empty() && !rest.contains(char::is_whitespace))
+                        .then(|| url.to_owned())
+                },
                 (
                     "bad-value",
                     "is not the URL of a timestamp authority",
@@ -60,11 +64,4 @@ pub fn decode_evidence(node: NodeReader<'_>) -> Option<EvidenceSettings> {
         });
         settings
     })
-}
-
-fn parse_authority_url(url: &str) -> Option<String> {
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"))?;
-    (!rest.is_empty() && !rest.contains(char::is_whitespace)).then(|| url.to_owned())
 }

@@ -32,7 +32,7 @@ impl Default for IdentitySettings {
 }
 
 /// The source of published lists of networks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ListSource {
     /// No lists are used.
     Off,
@@ -100,8 +100,10 @@ pub fn decode_identity(fields: &mut MapFields<'_>) -> IdentitySettings {
 
 /// `yes`, `no`, a directory, or the URL of a mirror.
 fn decode_lists(node: NodeReader<'_>) -> Option<ListSource> {
-    let text = node.text("yes, no, a directory, or a URL")?;
-    match text.parse::<ListSource>() {
+    match node
+        .text("yes, no, a directory, or a URL")?
+        .parse::<ListSource>()
+    {
         Ok(ListSource::Directory(path)) => {
             Some(ListSource::Directory(node.decoder.directory.join(path)))
         }

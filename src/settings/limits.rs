@@ -176,8 +176,7 @@ fn parse_bytes(text: &str) -> Option<usize> {
 
 /// The size in the largest unit that divides it.
 fn format_bytes(bytes: usize) -> String {
-    let units = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")];
-    match units
+    match [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")]
         .into_iter()
         .find(|(unit, _)| bytes.is_multiple_of(*unit))
     {

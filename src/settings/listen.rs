@@ -2,7 +2,7 @@
 //! with TLS, HTTP/2, the PROXY protocol and redirects to https.
 
 use super::acme::{AcmeSettings, decode_acme};
-use super::values::{DAY, decode_address, decode_list, decode_path, duration_within};
+use super::values::{DAY, decode_address, decode_path, duration_within};
 use crate::yaml::{MapFields, NodeReader};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -25,7 +25,7 @@ pub struct ListenSettings {
 }
 
 /// A redirect of all requests to https.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedirectSettings {
     /// The port that clients see; the one of the first TLS listener when absent.
     pub port: Option<NonZeroU16>,
@@ -91,7 +91,7 @@ impl HstsSettings {
 /// address that is listed twice; port 0 may be repeated. All `acme` must be the same.
 pub fn decode_listeners(node: NodeReader<'_>) -> Vec<ListenSettings> {
     let mut found: Vec<ListenSettings> = Vec::new();
-    for item in decode_list(node, "an address and port, like 0.0.0.0:80") {
+    for item in node.one_or_many("an address and port, like 0.0.0.0:80") {
         let value = if item.is_map() {
             item.decode_map("a listener", decode_listener).flatten()
         } else {
@@ -173,8 +173,7 @@ fn decode_tls(node: NodeReader<'_>) -> Option<TlsSettings> {
     let tls = node.decode_map("a map: certificates, acme, min_version, hsts", |fields| {
         TlsSettings {
             certificates: fields.get_or_default("certificates", |node| {
-                decode_list(node, "a list of maps with \"cert\" and \"key\"")
-                    .into_iter()
+                node.one_or_many("a list of maps with \"cert\" and \"key\"")
                     .filter_map(decode_certificate)
                     .collect()
             }),

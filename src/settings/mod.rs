@@ -236,7 +236,7 @@ pub enum AccessFormat {
 }
 
 /// How much of an address is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum AddressDetail {
     /// All of it.

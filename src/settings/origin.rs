@@ -85,7 +85,7 @@ impl OriginTls {
 }
 
 /// A file and its place in the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TlsFile {
     /// The file.
     pub path: PathBuf,

@@ -90,13 +90,15 @@ impl OriginIndex {
 
     /// The origin by exact name, else by the longest wildcard that has a path which fits.
     fn find_by_name(&self, name: &[u8], path: &[u8]) -> Option<usize> {
-        let exact = self.exact.get(name).and_then(|paths| paths.find(path));
-        exact.or_else(|| {
-            self.wildcards
-                .iter()
-                .filter(|(suffix, _)| name.len() > suffix.len() && name.ends_with(suffix))
-                .find_map(|(_, paths)| paths.find(path))
-        })
+        self.exact
+            .get(name)
+            .and_then(|paths| paths.find(path))
+            .or_else(|| {
+                self.wildcards
+                    .iter()
+                    .filter(|(suffix, _)| name.len() > suffix.len() && name.ends_with(suffix))
+                    .find_map(|(_, paths)| paths.find(path))
+            })
     }
 }
 

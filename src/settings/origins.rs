@@ -4,7 +4,7 @@
 use super::address::{normalize_authority, normalize_host, normalize_host_pattern};
 use super::identity::decode_resolvers;
 use super::values::{
-    HOUR, MILLISECOND, MINUTE, SECOND, decode_distinct, decode_list, decode_or_off, decode_path,
+    HOUR, MILLISECOND, MINUTE, SECOND, decode_distinct, decode_or_off, decode_path,
     duration_within, number_within,
 };
 use super::{
@@ -23,8 +23,7 @@ const ORIGIN_FIELDS: &str = "a map: hosts, paths, servers, host, resolvers, bala
 pub fn decode_origins(node: NodeReader<'_>) -> Vec<OriginSettings> {
     let mut origins: Vec<OriginSettings> = Vec::new();
     let mut bare: Vec<ServerSettings> = Vec::new();
-    let wanted = "the URL of a server, like http://127.0.0.1:3000";
-    for item in decode_list(node, wanted) {
+    for item in node.one_or_many("the URL of a server, like http://127.0.0.1:3000") {
         if !item.is_map() {
             bare.extend(decode_server(item));
             continue;
@@ -92,7 +91,11 @@ fn decode_origin(fields: &mut MapFields<'_>) -> Option<OriginSettings> {
     let origin = OriginSettings {
         hosts: fields.get_or_default("hosts", decode_hosts),
         paths: fields.get_or_default("paths", decode_paths),
-        servers: fields.get_or_default("servers", decode_servers),
+        servers: fields.get_or_default("servers", |node| {
+            node.one_or_many("a list of URLs, like http://127.0.0.1:3000")
+                .filter_map(decode_server)
+                .collect()
+        }),
         host: fields.get("host", decode_authority),
         resolvers: fields.get_or_default("resolvers", decode_resolvers),
         balance: fields
@@ -179,14 +182,6 @@ fn parse_plain_path(text: &str, without: &[u8]) -> Option<String> {
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && !without.contains(&byte));
     is_plain.then(|| text.to_owned())
-}
-
-/// A URL or a map, or a list of them.
-fn decode_servers(node: NodeReader<'_>) -> Vec<ServerSettings> {
-    decode_list(node, "a list of URLs, like http://127.0.0.1:3000")
-        .into_iter()
-        .filter_map(decode_server)
-        .collect()
 }
 
 /// A URL, or a map with `url`, `weight` and `backup`.

@@ -13,7 +13,7 @@ const DEFAULT_PORT: u16 = 6379;
 const MAX_PREFIX: usize = 64;
 
 /// The store that several instances share.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StoreSettings {
     /// The URL.
     pub url: StoreUrl,
@@ -26,7 +26,7 @@ pub struct StoreSettings {
 }
 
 /// A parsed URL of Redis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StoreUrl {
     /// Whether it speaks TLS.
     pub tls: bool,
@@ -43,7 +43,7 @@ pub struct StoreUrl {
 }
 
 /// A text that must not appear in logs and messages: its `Debug` hides it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct Secret(pub String);
 
 impl fmt::Debug for Secret {
@@ -147,8 +147,7 @@ fn decode_prefix(node: NodeReader<'_>) -> Option<String> {
 
 /// The URL of the store. Messages do not show it: it may have a password.
 fn decode_url(node: NodeReader<'_>) -> Option<StoreUrl> {
-    let text = node.text("a URL like redis://10.0.0.5:6379/0")?;
-    parse_store_url(text)
+    parse_store_url(node.text("a URL like redis://10.0.0.5:6379/0")?)
         .map_err(|mistake| {
             node.error_with_help(
                 "bad-value",

@@ -51,20 +51,9 @@ pub fn decode_or_off<T>(
 }
 
 pub fn decode_address(node: NodeReader<'_>) -> Option<SocketAddr> {
-    let text = node.text("an address and port, like 127.0.0.1:9190")?;
-    super::address::parse_listen_address(text)
+    super::address::parse_listen_address(node.text("an address and port, like 127.0.0.1:9190")?)
         .map_err(|error| node.error("bad-address", error.to_string()))
         .ok()
-}
-
-/// The entries of a list; a single value or map is a list of one. Reports an empty node, with what is
-/// `wanted`.
-pub fn decode_list<'n>(node: NodeReader<'n>, wanted: &str) -> Vec<NodeReader<'n>> {
-    if node.is_map() {
-        vec![node]
-    } else {
-        node.one_or_many(wanted).collect()
-    }
 }
 
 /// A decoder of a duration within bounds.

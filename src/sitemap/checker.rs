@@ -29,6 +29,8 @@ pub struct SitemapChecker<'a> {
     now: Timestamp,
     /// The search crawlers of each site of the snapshot.
     audiences: Vec<Vec<Audience<'a>>>,
+    /// The only host that the sites are for, with its port; `None` for those of their policies.
+    only_host: Option<String>,
     /// Until when URLs are requested; `None` to request none.
     fetch_until: Option<Instant>,
     scratch: DecisionScratch,
@@ -59,6 +61,7 @@ impl<'a> SitemapChecker<'a> {
         snapshot: &'a Snapshot,
         registry: &'a Registry,
         now: Timestamp,
+        only_host: Option<String>,
         fetch_until: Option<Instant>,
     ) -> SitemapChecker<'a> {
         let sites = snapshot.sites().iter();
@@ -69,6 +72,7 @@ impl<'a> SitemapChecker<'a> {
             audiences: sites
                 .map(|entry| search_audiences(&entry.site, registry))
                 .collect(),
+            only_host,
             fetch_until,
             scratch: DecisionScratch::default(),
         }
@@ -111,12 +115,13 @@ impl<'a> SitemapChecker<'a> {
         let Some(absolute) = absolute else {
             let message = format!("{} is not an absolute URL", shown(url));
             let help = "write the full URL, with \"https://\" and the host";
-            let finding = lints::URL_RELATIVE.finding(None, message).help(help);
-            return Err(finding.into());
+            return Err(lints::URL_RELATIVE.finding(None, message).help(help).into());
         };
         let host = url.get(absolute.scheme.len() + 3..url.len() - absolute.rest.len());
         let host = host.unwrap_or_default();
-        match self.snapshot.site_for_host(host.as_bytes()) {
+        let site = self.snapshot.site_for_host(host.as_bytes());
+        let only_host = self.only_host.as_deref();
+        match site.filter(|_| only_host.is_none_or(|only| only.eq_ignore_ascii_case(host))) {
             Some(site) => Ok(SiteUrl {
                 site,
                 target: absolute.rest,
@@ -124,8 +129,10 @@ impl<'a> SitemapChecker<'a> {
             None => {
                 let message = format!("no checked site has the host of {}", shown(url));
                 let help = "list only URLs of the site's own hosts: search engines ignore others";
-                let finding = lints::URL_OTHER_HOST.finding(None, message).help(help);
-                Err(finding.into())
+                Err(lints::URL_OTHER_HOST
+                    .finding(None, message)
+                    .help(help)
+                    .into())
             }
         }
     }
@@ -227,8 +234,10 @@ fn search_audiences<'a>(site: &Site, registry: &'a Registry) -> Vec<Audience<'a>
 /// The first crawlers of a list as text, the important ones first, and the number of the others.
 fn named(crawlers: &mut [&str]) -> String {
     crawlers.sort_by_key(|crawler| {
-        let important = SEARCH_ENGINES.iter().position(|engine| engine == crawler);
-        important.unwrap_or(SEARCH_ENGINES.len())
+        SEARCH_ENGINES
+            .iter()
+            .position(|engine| engine == crawler)
+            .unwrap_or(SEARCH_ENGINES.len())
     });
     let mut text = join(crawlers.iter().take(MAX_NAMED), ", ");
     if crawlers.len() > MAX_NAMED {
@@ -276,7 +285,7 @@ mod tests {
         let site = site.unwrap_or_else(|| panic!("{findings:?}"));
         let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0);
         let sitemap = Sitemap::parse(urls.join("\n").as_bytes()).expect("a list of URLs");
-        let mut checker = SitemapChecker::new(&snapshot, registry, Timestamp(0), None);
+        let mut checker = SitemapChecker::new(&snapshot, registry, Timestamp(0), None, None);
         let found = checker.check(&sitemap).items;
         found.into_iter().map(|finding| finding.id).collect()
     }

@@ -31,7 +31,7 @@ pub fn fetch_urls(urls: &[Option<&str>], until: Instant) -> Vec<Option<Diagnosti
             }
         }
     };
-    let mut all: Vec<Option<Diagnostic>> = urls.iter().map(|_| None).collect();
+    let mut all = vec![None; urls.len()];
     thread::scope(|scope| {
         let threads: Vec<_> = (0..MAX_CONCURRENT).map(|_| scope.spawn(work)).collect();
         for (index, finding) in threads
@@ -61,7 +61,17 @@ fn fetch(client: &Agent, url: &str, until: Instant) -> Option<Diagnostic> {
     });
     let status = answered.as_ref().map(|response| response.status().as_u16());
     let (lint, message, help) = match (status, &answered) {
-        (Ok(200..=299), _) => return None,
+        (Ok(200..=299), Ok(response)) => {
+            let tag = header_text(response, "x-robots-tag").unwrap_or_default();
+            if !tag.to_lowercase().contains("noindex") {
+                return None;
+            }
+            (
+                lints::URL_NOINDEX,
+                format!("answers with \"X-Robots-Tag: {}\"", shown(&tag)),
+                "remove the URL from the sitemap, or remove the tag",
+            )
+        }
         (Ok(300..=399), Ok(response)) => {
             let target = header_text(response, "location").unwrap_or_default();
             (
@@ -87,6 +97,8 @@ fn fetch(client: &Agent, url: &str, until: Instant) -> Option<Diagnostic> {
             )
         }
     };
-    let message = format!("{shown_url} {message}");
-    Some(lint.finding(None, message).help(help))
+    Some(
+        lint.finding(None, format!("{shown_url} {message}"))
+            .help(help),
+    )
 }

@@ -11,7 +11,7 @@ use crate::policy::lint::FileFindings;
 use crate::printable::{printable_path, truncate};
 use crate::robots::{AbsoluteUrl, without_query};
 use crate::sites::policy_directory::is_link_outside;
-use crate::yaml::{Diagnostic, Diagnostics, SourceFile};
+use crate::yaml::{Diagnostic, Diagnostics, SourceFile, strip_http_scheme};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -39,7 +39,7 @@ pub enum SitemapLocation {
 impl SitemapLocation {
     /// The location that a person writes: a URL with its scheme, or a path.
     pub fn new(written: &str) -> SitemapLocation {
-        if written.starts_with("http://") || written.starts_with("https://") {
+        if strip_http_scheme(written).is_some() {
             SitemapLocation::Url(written.to_owned())
         } else {
             SitemapLocation::File(written.into())
@@ -77,8 +77,7 @@ impl SitemapLocation {
     /// not beside the file, or on another host than the URL, and for the index itself.
     fn child(&self, url: &str) -> Result<SitemapLocation, Box<Diagnostic>> {
         let unreadable = |reason: &str| {
-            let message = format!("{} {reason}", shown(url));
-            Box::new(lints::SITEMAP_UNREADABLE.finding(None, message))
+            Box::new(lints::SITEMAP_UNREADABLE.finding(None, format!("{} {reason}", shown(url))))
         };
         let Some(absolute) = AbsoluteUrl::parse(url.as_bytes()) else {
             let message = format!("{} is not an absolute URL", shown(url));
@@ -97,8 +96,10 @@ impl SitemapLocation {
                     let message = format!("{} is on another host than its index", shown(url));
                     let help = "an index may only list sitemaps of its own host; crawlgate does \
                                 not fetch this one";
-                    let finding = lints::URL_OTHER_HOST.finding(None, message).help(help);
-                    return Err(finding.into());
+                    return Err(lints::URL_OTHER_HOST
+                        .finding(None, message)
+                        .help(help)
+                        .into());
                 }
                 Ok(SitemapLocation::Url(url.to_owned()))
             }
@@ -127,18 +128,10 @@ pub fn check_sitemap(
     location: &SitemapLocation,
     checker: &mut SitemapChecker<'_>,
 ) -> io::Result<Vec<FileFindings>> {
-    let file = location.open()?;
-    let sitemap = match Sitemap::parse(file) {
-        Ok(sitemap) => sitemap,
-        Err(unreadable) => {
-            let mut diagnostics = Diagnostics::default();
-            diagnostics.push(unreadable_finding(&unreadable));
-            return Ok(vec![file_findings(location, diagnostics)]);
-        }
+    let sitemap = match Sitemap::parse(location.open()?) {
+        Ok(sitemap) if sitemap.kind == SitemapKind::Index => sitemap,
+        parsed => return Ok(vec![check_pages(location, parsed, checker)]),
     };
-    if sitemap.kind == SitemapKind::Pages {
-        return Ok(vec![file_findings(location, checker.check(&sitemap))]);
-    }
     let mut findings = LimitedFindings::default();
     let mut files = Vec::new();
     let mut places = PlaceFinder::new(&sitemap.text);
@@ -178,8 +171,7 @@ fn check_child(
     checker: &mut SitemapChecker<'_>,
 ) -> Result<FileFindings, Box<Diagnostic>> {
     let unreadable = |reason: String| {
-        let message = format!("{}: {reason}", shown(url));
-        Box::new(lints::SITEMAP_UNREADABLE.finding(None, message))
+        Box::new(lints::SITEMAP_UNREADABLE.finding(None, format!("{}: {reason}", shown(url))))
     };
     let file = location
         .open()
@@ -188,22 +180,29 @@ fn check_child(
         Ok(sitemap) if sitemap.kind == SitemapKind::Index => {
             Err(unreadable("an index may not list another index".to_owned()))
         }
-        Ok(sitemap) => Ok(file_findings(location, checker.check(&sitemap))),
-        Err(error) => {
-            let mut diagnostics = Diagnostics::default();
-            diagnostics.push(unreadable_finding(&error));
-            Ok(file_findings(location, diagnostics))
-        }
+        parsed => Ok(check_pages(location, parsed, checker)),
     }
 }
 
-fn unreadable_finding(unreadable: &UnreadableSitemap) -> Diagnostic {
-    let reason = unreadable.error.to_string();
-    let message = format!(
-        "search engines cannot read this sitemap: {}",
-        truncate(&reason, MAX_REASON_BYTES)
-    );
-    lints::SITEMAP_UNREADABLE.finding(unreadable.span, message)
+/// The findings of a sitemap of pages, or why it cannot be read.
+fn check_pages(
+    location: &SitemapLocation,
+    parsed: Result<Sitemap, UnreadableSitemap>,
+    checker: &mut SitemapChecker<'_>,
+) -> FileFindings {
+    let diagnostics = match parsed {
+        Ok(sitemap) => checker.check(&sitemap),
+        Err(UnreadableSitemap { error, span }) => {
+            let message = format!(
+                "search engines cannot read this sitemap: {}",
+                truncate(&error.to_string(), MAX_REASON_BYTES)
+            );
+            Diagnostics {
+                items: vec![lints::SITEMAP_UNREADABLE.finding(span, message)],
+            }
+        }
+    };
+    file_findings(location, diagnostics)
 }
 
 /// The findings of a file. Its text is not kept: it may have 50 MB, and findings name their URLs.

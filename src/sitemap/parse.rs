@@ -3,7 +3,7 @@
 //! columns. [`shown`] writes a URL in a finding.
 
 use crate::printable::truncate;
-use crate::yaml::SourceSpan;
+use crate::yaml::{SourceSpan, saturating_u32};
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ const MAX_SHOWN_BYTES: usize = 300;
 const MAX_DEPTH: usize = 64;
 
 /// What a file lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SitemapKind {
     /// Pages.
     Pages,
@@ -29,7 +29,7 @@ pub enum SitemapKind {
 }
 
 /// A URL with its place in the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListedUrl {
     /// As the file means it: without escapes and blanks around it.
     pub url: String,
@@ -50,7 +50,6 @@ pub struct Sitemap {
 
 /// Why a file cannot be read as a sitemap. Bytes are counted from the beginning of the text.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum SitemapError {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
@@ -161,8 +160,8 @@ impl<'a> PlaceFinder<'a> {
         SourceSpan {
             start: range.start,
             end: range.end,
-            line: u32::try_from(self.line).unwrap_or(u32::MAX),
-            column: u32::try_from(self.column).unwrap_or(u32::MAX),
+            line: saturating_u32(self.line),
+            column: saturating_u32(self.column),
         }
     }
 }
@@ -242,9 +241,11 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), SitemapError> {
     let mut current: Option<(String, usize)> = None;
     loop {
         let at = position(&reader);
-        let event = reader.read_event().map_err(|error| SitemapError::Xml {
-            at: usize::try_from(reader.error_position()).unwrap_or(at),
-            reason: error.to_string(),
+        let event = reader.read_event().map_err(|error| {
+            xml(
+                usize::try_from(reader.error_position()).unwrap_or(at),
+                error,
+            )
         })?;
         match event {
             Event::DocType(_) => return Err(SitemapError::DocumentType { at }),

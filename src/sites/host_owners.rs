@@ -3,8 +3,16 @@
 
 use crate::policy::Site;
 use crate::policy::model::HostPattern;
-use crate::yaml::Diagnostic;
+use crate::yaml::{Diagnostic, SourceSpan};
 use std::collections::HashMap;
+
+/// The beginning of a file.
+const FIRST_LINE: SourceSpan = SourceSpan {
+    start: 0,
+    end: 0,
+    line: 1,
+    column: 1,
+};
 
 /// The site that has each host; `None` stands for every other host.
 #[derive(Debug, Default)]
@@ -50,8 +58,8 @@ impl HostOwners {
 }
 
 impl HostConflict {
-    /// The finding for the site that is rejected: at the host in its file, or about the whole file
-    /// if the conflict is about every other host.
+    /// The finding for the site that is rejected: at the host in its file, or at the first line if
+    /// the conflict is about every other host.
     pub fn diagnostic(&self, site: &Site) -> Diagnostic {
         let HostConflict { host, owner } = self;
         let claimed = site
@@ -66,8 +74,9 @@ impl HostConflict {
                 format!("the site {owner} already has the host {}", claimed.value),
             )
             .help("a host belongs to one site: remove it from one of the two files"),
-            None => Diagnostic::whole_file(
+            None => Diagnostic::error(
                 "host-taken",
+                FIRST_LINE,
                 format!("the site {owner} already has every other host"),
             )
             .help("only one policy may leave out \"hosts\""),

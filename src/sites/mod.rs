@@ -182,6 +182,7 @@ impl SiteManager {
             sites,
             problem,
             waiting: self.deferral_finding(),
+            predecessor: None,
         }
     }
 
@@ -199,6 +200,7 @@ impl SiteManager {
             sites,
             problem: None,
             waiting: self.deferral_finding(),
+            predecessor: None,
         })
     }
 

@@ -306,10 +306,6 @@ fn planned_pause_key(site: &str, pause: &PausePolicy) -> PlannedPauseKey {
         PauseSchedule::Recurring(recurrence) => recurrence.to_string(),
     };
     let retry_after = retry_after.as_secs();
-    let audience = match audience {
-        PauseAudience::Everyone => "everyone",
-        PauseAudience::Crawlers => "crawlers",
-    };
     let text = format!("{audience} {time} {retry_after} {pause_robots_txt}");
     (
         site.to_owned(),

@@ -271,6 +271,9 @@ pub struct ReloadReport {
     pub problem: Option<Finding>,
     /// Why new policies without mistakes are not in force yet.
     pub waiting: Option<Finding>,
+    /// Says that the process of the last upgrade still answers requests, and until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<Finding>,
 }
 
 impl ReloadReport {

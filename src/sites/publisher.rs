@@ -209,7 +209,7 @@ impl Publisher {
         match committed {
             Ok(()) => {
                 if self.deferred.take().is_some() {
-                    tracing::warn!("the new policies are in force");
+                    tracing::info!("the new policies are in force");
                 }
                 self.interim_sites.clear();
                 self.log = log;

@@ -325,13 +325,8 @@ impl Database {
         if let Some(before) = batch.prune {
             delete_expired(&transaction, before)?;
         }
-        if let Some(RunRow {
-            committed,
-            clean,
-            incomplete,
-        }) = batch.run
-        {
-            transaction.execute(UPSERT_RUN, (committed, clean, incomplete))?;
+        if let Some(run) = &batch.run {
+            transaction.execute(UPSERT_RUN, (run.committed, run.clean, run.incomplete))?;
         }
         transaction.commit()?;
         self.history_pruned = pruned;

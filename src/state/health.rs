@@ -54,7 +54,7 @@ impl fmt::Display for StoreHealth {
             StoreHealth::Unusable { directory, error } => write!(
                 f,
                 "cannot use the state directory {directory}: {error}; crawlgate keeps everything in memory, and \
-                 counts no violations for a day. Make the directory writable and restart crawlgate."
+                 counts no violations for a day. Free space or make the directory writable, then restart crawlgate."
             ),
             StoreHealth::Failing { directory, since, error, .. } => write!(
                 f,

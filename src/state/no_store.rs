@@ -1,5 +1,9 @@
 //! [`StateStore`] in a build without the feature `state`: nothing is kept over a restart. Facts and
 //! history are dropped, and every write succeeds at once. Subscribers are still notified of facts.
+#![allow(
+    missing_docs,
+    reason = "the methods are those of the store with a database"
+)]
 
 use super::history::HistoryBatch;
 use super::{RestoredState, StateError, StoreHealth};

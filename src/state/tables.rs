@@ -156,9 +156,8 @@ fn read_row<T: FactTable>(
     let columns: Vec<ColumnValue> = columns.collect::<SqlResult<_>>()?;
     let mut changed: Timestamp = row.get(count)?;
     changed.clamp_to(now);
-    let unreadable = || {
+    let fact = T::read(&mut columns.into_iter(), now).ok_or_else(|| {
         rusqlite::Error::InvalidColumnType(0, T::INFO.name.to_owned(), rusqlite::types::Type::Null)
-    };
-    let fact = T::read(&mut columns.into_iter(), now).ok_or_else(unreadable)?;
+    })?;
     Ok((changed, fact))
 }

@@ -258,23 +258,15 @@ impl WriterState {
         match result {
             Ok(run) => {
                 known.commits += 1;
-                if let Some(RunRow {
-                    committed,
-                    incomplete,
-                    ..
-                }) = run
-                {
-                    let previous = PreviousRun::Crashed {
-                        last_commit: committed,
+                if let Some(run) = run {
+                    let previous = if run.incomplete {
+                        PreviousRun::Unknown
+                    } else {
+                        PreviousRun::Crashed {
+                            last_commit: run.committed,
+                        }
                     };
-                    known.on_disk = (
-                        if incomplete {
-                            PreviousRun::Unknown
-                        } else {
-                            previous
-                        },
-                        moment.monotonic,
-                    );
+                    known.on_disk = (previous, moment.monotonic);
                 }
                 if std::mem::replace(&mut known.health, StoreHealth::Healthy)
                     != StoreHealth::Healthy

@@ -58,14 +58,11 @@ impl Sink for AccessLog {
             fields: ACCESS_FIELDS,
             addresses: self.addresses,
         };
-        match self.format {
-            AccessFormat::Json => self.writer.write(&line),
-            AccessFormat::Combined => self
-                .writer
-                .write_line(|text| write_combined(line, text).is_ok()),
-            AccessFormat::VhostCombined => self
-                .writer
-                .write_line(|text| write_vhost_combined(line, text).is_ok()),
+        if self.format == AccessFormat::Json {
+            self.writer.write(&line);
+        } else {
+            self.writer
+                .write_line(|text| write_combined(line, self.format, text).is_ok());
         }
     }
 }
@@ -116,11 +113,20 @@ pub const ACCESS_FIELDS: &[RecordField] = {
 
 /// A line in the Combined format of nginx and Apache, for tools that read no JSON: `client - -
 /// [time] "request" status bytes "referer" "user agent"`. Such a line has no site, crawler, kind or
-/// rule. `crawlgate audit` reads the lines back.
-fn write_combined(line: RecordLine<'_>, text: &mut Vec<u8>) -> io::Result<()> {
+/// rule. `crawlgate audit` reads the lines back. Like Apache's `vhost_combined` (`%v:%p`), `format`
+/// may put `host:port ` in front.
+fn write_combined(
+    line: RecordLine<'_>,
+    format: AccessFormat,
+    text: &mut Vec<u8>,
+) -> io::Result<()> {
     let RequestRecord {
         request, response, ..
     } = line.record;
+    if format == AccessFormat::VhostCombined {
+        write_host(request, text)?;
+        text.push(b' ');
+    }
     match request.address_for_log(line.addresses) {
         Some(address) => write!(text, "{address}")?,
         None => text.push(b'-'),
@@ -136,13 +142,6 @@ fn write_combined(line: RecordLine<'_>, text: &mut Vec<u8>) -> io::Result<()> {
     text.extend_from_slice(b"\" \"");
     write_field(request.user_agent(), text)?;
     text.write_all(b"\"")
-}
-
-/// `host:port ` and the Combined line, like Apache's `vhost_combined` (`%v:%p`).
-fn write_vhost_combined(line: RecordLine<'_>, text: &mut Vec<u8>) -> io::Result<()> {
-    write_host(&line.record.request, text)?;
-    text.push(b' ');
-    write_combined(line, text)
 }
 
 /// The host as the client sent it, with the scheme's port if it has none. Spaces are escaped too,

@@ -76,7 +76,7 @@ impl Timestamp {
 
     /// Formats it in UTC with a [`strftime`](chrono::format::strftime) pattern. Timestamps beyond
     /// chrono's calendar are formatted by `Display`.
-    fn format_with(self, format: &str) -> String {
+    pub(crate) fn format_with(self, format: &str) -> String {
         let moment = chrono::DateTime::from_timestamp(self.0, 0);
         moment.map_or_else(
             || self.to_string(),

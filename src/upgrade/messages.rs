@@ -10,6 +10,7 @@ use crate::upstreams::PassedServer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The messages of the previous process, in their order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,7 +42,10 @@ pub enum PredecessorMessage {
     #[serde(rename = "go")]
     StartServing,
     /// This process accepts no connections any more.
-    Leaving,
+    Leaving {
+        /// How long it still answers the open ones at most.
+        drain: Option<Duration>,
+    },
     /// A fact that this process recorded after it closed the state directory.
     #[serde(rename = "happened")]
     FactRecorded {

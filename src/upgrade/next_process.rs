@@ -103,8 +103,10 @@ impl NextProcess {
     ///
     /// # Errors
     /// It does not say so in time. It serves all the same.
-    pub fn announce_leaving(&self) -> Result<(), ChannelError> {
-        self.channel.send(&PredecessorMessage::Leaving, &[])?;
+    pub fn announce_leaving(&self, drain: Duration) -> Result<(), ChannelError> {
+        let drain = Some(drain);
+        self.channel
+            .send(&PredecessorMessage::Leaving { drain }, &[])?;
         self.expect_message(|message| matches!(message, SuccessorMessage::CommandsAnswered))
     }
 

@@ -10,6 +10,7 @@ use crate::settings::ListenAddress;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why this process does not take over.
 #[derive(Debug, thiserror::Error)]
@@ -170,9 +171,14 @@ pub struct Predecessor {
 impl Predecessor {
     /// Follows the previous process until its farewell, and returns how many connections it cut off;
     /// `None` if it ends without one or sends an unexpected message. `on_leaving` is called once: when
-    /// it accepts no connections any more, or ends. `on_fact` gets each fact that it recorded after
+    /// it accepts no connections any more (with the time for which it still answers the open ones, if
+    /// it says so), or ends. `on_fact` gets each fact that it recorded after
     /// it closed the state directory.
-    pub fn follow(self, on_leaving: impl FnOnce(), mut on_fact: impl FnMut(Fact)) -> Option<usize> {
+    pub fn follow(
+        self,
+        on_leaving: impl FnOnce(Option<Duration>),
+        mut on_fact: impl FnMut(Fact),
+    ) -> Option<usize> {
         let mut on_leaving = Some(on_leaving);
         for fact in self.facts {
             on_fact(fact);
@@ -180,9 +186,9 @@ impl Predecessor {
         let cut_off = loop {
             match self.channel.receive(None) {
                 Ok((PredecessorMessage::FactRecorded { fact }, _)) => on_fact(fact),
-                Ok((PredecessorMessage::Leaving, _)) => {
+                Ok((PredecessorMessage::Leaving { drain }, _)) => {
                     if let Some(on_leaving) = on_leaving.take() {
-                        on_leaving();
+                        on_leaving(drain);
                     }
                 }
                 Ok((PredecessorMessage::Farewell { cut_off }, _)) => break Some(cut_off),
@@ -192,7 +198,7 @@ impl Predecessor {
         };
         // It may have died before it left.
         if let Some(on_leaving) = on_leaving {
-            on_leaving();
+            on_leaving(None);
         }
         cut_off
     }

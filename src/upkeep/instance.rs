@@ -51,17 +51,16 @@ impl Instance {
         clock: Clock,
         logs: RequestLogs,
     ) -> Arc<Instance> {
-        let registry = Registry::builtin();
         let metrics = Metrics::new();
         let traffic = Arc::<RecentTraffic>::default();
-        let judge = Judge::new(
-            sites.clone(),
-            ledger.clone(),
-            proofs.clone(),
-            behaviours.clone(),
-            registry,
-            logs.peers.clone(),
-        );
+        let judge = Judge {
+            sites: sites.clone(),
+            registry: Registry::builtin(),
+            ledger: ledger.clone(),
+            proofs: proofs.clone(),
+            behaviours: behaviours.clone(),
+            peers: logs.peers.clone(),
+        };
         Arc::new(Instance {
             judge: Arc::new(judge),
             access: logs.access.clone(),

@@ -88,7 +88,7 @@ impl InstanceUpkeep {
             .ledger
             .apply_snapshot(&self.instance.sites.snapshot(), self.now());
         for site in &report.sites {
-            self.log_outcome(site);
+            self.log_outcome(site, report.waiting.is_some());
         }
         let problem = report.problem.as_slice();
         if self.update_last_logged("", problem) && !problem.is_empty() {
@@ -101,37 +101,43 @@ impl InstanceUpkeep {
     }
 
     /// Logs the outcome for a file. A new policy is logged each time, a problem only if its findings
-    /// differ from those last logged, and an unchanged file not at all.
-    fn log_outcome(&self, site: &SiteReload) {
+    /// differ from those last logged, and an unchanged file not at all. `is_waiting` says that new
+    /// policies are not in force yet.
+    fn log_outcome(&self, site: &SiteReload, is_waiting: bool) {
         let SiteReload {
             site: name,
             findings,
             ..
         } = site;
         let is_news = self.update_last_logged(name, findings);
-        match site.outcome {
+        let problem = match site.outcome {
+            ReloadOutcome::Added | ReloadOutcome::Replaced | ReloadOutcome::Removed
+                if is_waiting =>
+            {
+                return tracing::info!(site = %name, ?findings, "the changed policy is not in force yet");
+            }
             ReloadOutcome::Added | ReloadOutcome::Replaced if findings.is_empty() => {
-                tracing::info!(site = %name, "the new policy is in force");
+                return tracing::info!(site = %name, "the new policy is in force");
             }
             ReloadOutcome::Added | ReloadOutcome::Replaced => {
-                tracing::warn!(site = %name, ?findings, "the new policy is in force, with warnings");
+                return tracing::warn!(site = %name, ?findings, "the new policy is in force, with warnings");
             }
             ReloadOutcome::Removed => {
-                tracing::info!(site = %name, "the site has no policy any more")
+                return tracing::info!(site = %name, "the site has no policy any more");
             }
-            ReloadOutcome::Missing if is_news => {
-                tracing::error!(site = %name, ?findings, "the policy file is gone; the last good policy stays in force");
+            ReloadOutcome::Unchanged => return,
+            ReloadOutcome::Missing => {
+                "the policy file is gone; the last good policy stays in force"
             }
-            ReloadOutcome::Kept if is_news => {
-                tracing::error!(site = %name, ?findings, "the policy file has errors; the last good policy stays in force");
+            ReloadOutcome::Kept => {
+                "the policy file has errors; the last good policy stays in force"
             }
-            ReloadOutcome::Refused if is_news => {
-                tracing::error!(site = %name, ?findings, "the policy file has errors, and there is no last good policy: none is in force");
+            ReloadOutcome::Refused => {
+                "the policy file has errors, and there is no last good policy: none is in force"
             }
-            ReloadOutcome::Unchanged
-            | ReloadOutcome::Kept
-            | ReloadOutcome::Refused
-            | ReloadOutcome::Missing => {}
+        };
+        if is_news {
+            tracing::error!(site = %name, ?findings, "{problem}");
         }
     }
 

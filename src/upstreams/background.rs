@@ -91,8 +91,7 @@ impl HealthChecks {
 
     /// A random number from 0 to 1, different in each round.
     fn random_fraction(&self, entry: &ServerEntry, round: u64) -> f64 {
-        let place = (entry.index.origin, entry.index.server);
-        self.random.hash_one((place, round)) as f64 / u64::MAX as f64
+        self.random.hash_one((entry.index, round)) as f64 / u64::MAX as f64
     }
 
     /// Checks one address once. Counts the result in the metrics and for the state of the server. A

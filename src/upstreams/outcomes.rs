@@ -224,12 +224,14 @@ impl ServerOutcomes {
 }
 
 impl OriginStatus {
-    /// The hosts and paths that it is for, as a phrase.
-    pub fn scope(&self) -> String {
-        let hosts = if self.hosts.is_empty() {
-            "every other host".to_owned()
-        } else {
+    /// The hosts and paths that it is for, as a phrase. `servers` are those of all origins.
+    pub fn scope(&self, servers: &[OriginStatus]) -> String {
+        let hosts = if !self.hosts.is_empty() {
             self.hosts.join(", ")
+        } else if servers.iter().all(|server| server.hosts.is_empty()) {
+            "all hosts".to_owned()
+        } else {
+            "every other host".to_owned()
         };
         if self.paths.is_empty() {
             hosts
@@ -310,7 +312,10 @@ pub struct WithoutOriginStatus {
 impl UnroutedRequests {
     /// Counts a request for a host that no origin is for. Logs at most one a second.
     pub fn record(&self, host: &[u8], target: &[u8], monotonic: Duration) {
-        let host = loggable(host).to_ascii_lowercase();
+        let host = match host {
+            [] => "(no host)".to_owned(),
+            host => loggable(host).to_ascii_lowercase(),
+        };
         let target = loggable(target);
         if let Some(left_out) = self.throttle.admit(monotonic) {
             tracing::warn!(
@@ -376,6 +381,25 @@ mod tests {
             .problem()
             .is_some()
         );
+    }
+
+    #[test]
+    fn request_without_host_is_counted_in_words() {
+        let unrouted = UnroutedRequests::default();
+        unrouted.record(b"", b"/a", Duration::ZERO);
+        let status = unrouted.status(Duration::ZERO);
+        assert_eq!(status.hosts, [("(no host)".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn only_origin_is_for_all_hosts() {
+        let only = status(0, 0, 0);
+        let named = OriginStatus {
+            hosts: vec!["shop.example".to_owned()],
+            ..status(0, 0, 0)
+        };
+        assert_eq!(only.scope(&[only.clone()]), "all hosts");
+        assert_eq!(only.scope(&[named, only.clone()]), "every other host");
     }
 
     #[test]

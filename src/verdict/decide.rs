@@ -151,7 +151,7 @@ impl<'a> DecisionInputs<'a> {
                     | VersionVerdict::NotACrawler => Kind::StaleCopy,
                     _ if said == VersionVerdict::Ambiguous => Kind::Ambiguous,
                     _ if self.rules.binds == RobotsObedience::Never => Kind::NotBound,
-                    // A crawler that uses that version obeys the RFC to the letter.
+                    // A crawler that uses the mildest cached version obeys the RFC to the letter.
                     VersionVerdict::Ambiguous => Kind::Ambiguous,
                     VersionVerdict::Disallowed if self.request.cached_versions.is_complete() => {
                         Kind::Violation

@@ -55,6 +55,9 @@ pub struct Explanation {
     /// Why a crawler that can be proven here is not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doubt: Option<IdentityDoubt>,
+    /// Whether the address of the client is known.
+    #[serde(skip)]
+    pub(super) has_address: bool,
     /// The statement of each means of proof about the address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) evidence: Vec<IdentityEvidence>,

@@ -102,39 +102,35 @@ pub enum IdentityDoubt {
 impl IdentityDoubt {
     /// A sentence for people.
     pub fn description(self) -> &'static str {
+        use IdentityDoubt::*;
+
         match self {
-            IdentityDoubt::ClientUnknown => {
-                "crawlgate does not know the client's address. Behind a trusted proxy, see \
-                 \"client_address\" in crawlgate.yaml"
+            ClientUnknown => {
+                "the client's address is not known. Give it with --ip (the address of a trusted \
+                 proxy does not count)"
             }
-            IdentityDoubt::PrivateAddress => "the address is private, not public",
-            IdentityDoubt::PerhapsProxy => {
+            PrivateAddress => "the address is private, not public",
+            PerhapsProxy => {
                 "the address may belong to a proxy that is missing in \"trusted_proxies\""
             }
-            IdentityDoubt::DnsPending => "reverse DNS has not answered yet",
-            IdentityDoubt::DnsFailed => "reverse DNS failed",
-            IdentityDoubt::DnsOneAnswer => {
-                "reverse DNS gave no name of this crawler. A second answer decides"
-            }
-            IdentityDoubt::DnsNoForward => {
+            DnsPending => "reverse DNS has not answered yet",
+            DnsFailed => "reverse DNS failed",
+            DnsOneAnswer => "reverse DNS gave no name of this crawler. A second answer decides",
+            DnsNoForward => {
                 "reverse DNS gave a name of this crawler. The name has no address, but the \
                  operator does not promise one"
             }
-            IdentityDoubt::ListUnknown => "crawlgate has not read one of the operator's lists yet",
-            IdentityDoubt::ListOld => {
-                "one of the operator's lists is too old: its last check was too long ago"
-            }
-            IdentityDoubt::ListOtherKind => {
-                "the operator's lists have no networks of this kind (IPv4 or IPv6)"
-            }
-            IdentityDoubt::DnsNotAsked => {
+            ListUnknown => "crawlgate has not read one of the operator's lists yet",
+            ListOld => "one of the operator's lists is too old: its last check was too long ago",
+            ListOtherKind => "the operator's lists have no networks of this kind (IPv4 or IPv6)",
+            DnsNotAsked => {
                 "suspect: the address is in no list of the operator. Only reverse DNS can decide; \
                  \"identity: { outgoing: yes }\" in crawlgate.yaml asks it"
             }
-            IdentityDoubt::NoEvidence => {
+            NoEvidence => {
                 "neither lists nor reverse DNS nor a signature tell anything about this address"
             }
-            IdentityDoubt::Suspended => {
+            Suspended => {
                 "the address is not one of this crawler. But the list has verified no visit for \
                  seven days, so it may be out of date"
             }

@@ -324,6 +324,7 @@ fn explanation_names_the_readings() {
             &world.snapshot,
             Registry::builtin(),
             &facts,
+            HistoryBasis::Unknown,
             &ResponseFacts::default(),
         );
         let json = serde_json::to_value(&explanation).expect("JSON");

@@ -13,8 +13,8 @@ use std::fmt::Display;
 
 /// The sentence that says how the doubt about a cache in front of crawlgate ends.
 pub const PERHAPS_CACHED_END: &str = "crawlgate must learn whether the proxy in front is a cache: \
-                                      it is none if two crawlers fetch robots.txt through it \
-                                      within one \"max_age\". To end this now, write \
+                                      the proxy is no cache if two crawlers fetch robots.txt \
+                                      through it within one \"max_age\". To end this now, write \
                                       \"enforcement: { behind_cache: no }\" in the policy, or \
                                       \"yes\" if it is a cache";
 
@@ -128,14 +128,19 @@ impl Explanation {
                 "pretends to be this crawler: its address is another's".to_owned()
             }
             (_, Some(doubt)) => format!("not verified: {}", doubt.description()),
-            (Identity::Suspended, None) => {
-                format!("not verified: {}", IdentityDoubt::Suspended.description())
+            (_, None) if self.has_address => {
+                "not verified: the policy does not list this address for it".to_owned()
             }
-            (Identity::Unverified | Identity::Pending, None) => {
-                "not verified: only the user agent is known".to_owned()
+            (_, None) => {
+                format!(
+                    "not verified: {}",
+                    IdentityDoubt::ClientUnknown.description()
+                )
             }
         };
-        lines.add("identity", identity);
+        if self.crawler.is_some() {
+            lines.add("identity", identity);
+        }
         for evidence in &self.evidence {
             lines.add("evidence", &evidence.message);
         }
@@ -206,10 +211,12 @@ impl Explanation {
     }
 
     /// Adds the lines of X-Robots-Tag that are sent and those that are taken away, and the
-    /// directives for each bot. Adds nothing if there are no such lines.
+    /// directives for each bot, or once if they are the same. Adds nothing if there are no such lines.
     fn add_tags(&self, lines: &mut TextLines) {
+        let mut pairs = self.effective.windows(2);
+        let is_same = pairs.all(|pair| pair[0].directives == pair[1].directives);
         for tag in &self.x_robots_tag {
-            lines.add("tag", format!("X-Robots-Tag: {tag}"));
+            lines.add("response", format!("X-Robots-Tag: {tag}"));
         }
         for tag in &self.taken_away {
             lines.add(
@@ -223,19 +230,20 @@ impl Explanation {
         for bot in self
             .effective
             .iter()
+            .filter(|bot| !is_same || bot.bot == "*")
             .filter(|_| !(self.x_robots_tag.is_empty() && self.taken_away.is_empty()))
         {
-            let name = if bot.bot == "*" {
-                "any other"
-            } else {
-                &bot.bot
+            let name = match &*bot.bot {
+                "*" if is_same => "every crawler",
+                "*" => "every other crawler",
+                name => name,
             };
             let directives = if bot.directives.is_empty() {
-                "nothing".into()
+                "no directive".into()
             } else {
                 bot.directives.join(", ")
             };
-            lines.add("tells", format!("{name}: {directives}"));
+            lines.add("X-Robots-Tag", format!("for {name}: {directives}"));
         }
     }
 
@@ -252,53 +260,52 @@ impl Explanation {
         }
     }
 
-    fn reason(&self) -> &'static str {
+    /// Why the request is of its kind.
+    pub(super) fn reason(&self) -> &'static str {
+        use Kind::*;
+
         match self.kind {
-            Kind::NotACrawler => {
+            NotACrawler => {
                 "rules are for crawlers, not for visitors and for tools that the policy does not \
                  name"
             }
-            Kind::Allowed if self.readings == Readings::OnlyRfc9309 => {
-                "Google's own parser allows it"
-            }
-            Kind::Allowed if self.rule.is_some() => "the longest matching rule allows it",
-            Kind::Allowed => "no rule matches",
-            Kind::StaleCopy => {
+            Allowed if self.readings == Readings::OnlyRfc9309 => "Google's own parser allows it",
+            Allowed if self.rule.is_some() => "the longest matching rule allows it",
+            Allowed => "no rule matches",
+            StaleCopy => {
                 "an older robots.txt, which the crawler may still have, allows it: crawlgate does \
                  not block it"
             }
-            Kind::Violation if self.requested_hosts.is_some() => {
-                "no crawler has requested this host yet"
-            }
-            Kind::Violation if self.never_fetched => {
+            Violation if self.requested_hosts.is_some() => "no crawler has requested this host yet",
+            Violation if self.never_fetched => {
                 "the crawler has not fetched robots.txt from this host lately"
             }
-            Kind::Violation => "by every robots.txt that the crawler may have",
-            Kind::Unproven if self.verdict != Verdict::Disallowed => {
+            Violation => "by every robots.txt that the crawler may have",
+            Unproven if self.verdict != Verdict::Disallowed => {
                 "earlier than Crawl-delay allows. Not called a violation yet: the crawler may \
                  still use an older robots.txt"
             }
-            Kind::Unproven => {
+            Unproven => {
                 "by this rule. Not called a violation yet: the crawler may still use an older \
                  robots.txt"
             }
-            Kind::Ambiguous if self.readings == Readings::OnlyRfc9309 => {
+            Ambiguous if self.readings == Readings::OnlyRfc9309 => {
                 "Google's own parser allows this spelling of a disallowed URL: not a violation"
             }
-            Kind::Ambiguous => {
+            Ambiguous => {
                 "the URL as sent is allowed, but not the URL that it resolves to: not a violation"
             }
-            Kind::NotBound if self.verdict == Verdict::Disallowed => {
+            NotBound if self.verdict == Verdict::Disallowed => {
                 "the policy names this crawler, but its operator says that it ignores robots.txt"
             }
-            Kind::NotBound => {
+            NotBound => {
                 "its operator says that these rules do not apply to it, and no group names it"
             }
-            Kind::TooFast => "earlier than Crawl-delay allows",
-            Kind::Impostor => "it only pretends to be this crawler",
-            Kind::Trapped => "this client requested a trap, now or before",
-            Kind::Exempt => "the policy exempts this crawler: not blocked, and not a violation",
-            Kind::Unverified => "the policy blocks crawlers that are not verified",
+            TooFast => "earlier than Crawl-delay allows",
+            Impostor => "it only pretends to be this crawler",
+            Trapped => "this client requested a trap, now or before",
+            Exempt => "the policy exempts this crawler: not blocked, and not a violation",
+            Unverified => "the policy blocks crawlers that are not verified",
         }
     }
 }

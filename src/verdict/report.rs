@@ -11,7 +11,10 @@ use super::explanation::{
 use super::identity::{Identity, ProofKind, policy_evidence};
 use super::labels::{claim_from_agent, claim_label, source_location};
 use super::pass_reason::{ENFORCE_ALL_LINE, PassReason, enforce_token_line};
-use super::{Behaviour, CachedVersions, Claimant, DecisionScratch, RequestFacts, RequestToJudge};
+use super::{
+    Behaviour, CachedVersions, Claimant, DecisionScratch, HistoryBasis, RequestFacts,
+    RequestToJudge,
+};
 use crate::crawlers::{Claim, Purpose, Registry, SiteMarkers, product_name};
 use crate::indexing::{TagScope, line_order, parse_lines};
 use crate::policy::Snapshot;
@@ -26,11 +29,15 @@ pub fn explain(
     snapshot: &Snapshot,
     registry: &Registry,
     facts: &RequestFacts<'_>,
+    basis: HistoryBasis,
     response: &ResponseFacts<'_>,
 ) -> Explanation {
     match Claimant::find_by_name(snapshot, registry, facts) {
         Some(claimant) => {
-            let cached_versions = CachedVersions::for_any_crawler(claimant, facts.now);
+            let cached_versions = CachedVersions {
+                basis,
+                ..CachedVersions::for_any_crawler(claimant, facts.now)
+            };
             explain_request(
                 &RequestToJudge {
                     registry,
@@ -83,6 +90,7 @@ pub fn explain_decision(
         }
         .name(),
         doubt: None,
+        has_address: facts.client.is_some(),
         requested_hosts: None,
         evidence: policy_evidence(site, decision.claim, facts.client)
             .into_iter()

@@ -176,16 +176,13 @@ impl TestComparison<'_> {
         if expected == came {
             return;
         }
-        let reason = self
-            .got
-            .rule
-            .as_ref()
-            .map_or("no rule decided".to_owned(), |rule| {
-                format!(
-                    "{}: {} decided, from {}",
-                    rule.kind, rule.pattern, rule.source
-                )
-            });
+        let mut reason = self.got.reason().to_owned();
+        if let Some(rule) = &self.got.rule {
+            reason += &format!(
+                ". The rule is \"{}: {}\", from {}",
+                rule.kind, rule.pattern, rule.source
+            );
+        }
         self.add_failure(
             Diagnostic::error(
                 "test-failed",

@@ -133,7 +133,13 @@ impl World {
             identity: Identity::Unverified,
             now: self.now,
         };
-        explain(&self.snapshot, registry, &facts, &response)
+        explain(
+            &self.snapshot,
+            registry,
+            &facts,
+            HistoryBasis::Unknown,
+            &response,
+        )
     }
 
     fn claimant(&self, facts: &RequestFacts<'_>) -> Claimant<'_> {
@@ -1072,6 +1078,21 @@ fn policy_with_failing_tests_is_rejected() {
 }
 
 #[test]
+fn failed_test_says_whether_the_rule_decided() {
+    let helps = ["as_claimed", "refuse"].map(|unverified| {
+        let rest = format!(
+            "enforcement: {{ mode: enforce, unverified: {unverified} }}\ntests: [{{ agent: bingbot, path: /, expect: {{ status: 404 }} }}]"
+        );
+        let text = policy_with("{ agents: '*', allow: [/] }", &rest);
+        let (_, findings) = load_text(&format!("hosts: shop.example\n{text}"));
+        let mut found = findings.items.into_iter();
+        let failed = found.find(|finding| finding.id == "test-failed");
+        failed.and_then(|finding| finding.help).expect("a help")
+    });
+    assert_ne!(helps[0], helps[1]);
+}
+
+#[test]
 fn explanation_has_the_line_of_the_policy() {
     let world = World::from_policy(
         "purposes:\n  training: disallow\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n",
@@ -1089,6 +1110,7 @@ fn explanation_has_the_line_of_the_policy() {
         &world.snapshot,
         Registry::builtin(),
         &facts,
+        HistoryBasis::Unknown,
         &ResponseFacts::default(),
     );
     let json = serde_json::to_value(&explanation).expect("JSON");

@@ -92,20 +92,6 @@ impl Decoder {
         self.push(Diagnostic::error(id, span, message).help(help));
     }
 
-    fn error_with_optional_help(
-        &self,
-        id: &'static str,
-        span: SourceSpan,
-        message: &str,
-        help: Option<&str>,
-    ) {
-        let help = help.map(str::to_owned);
-        self.push(Diagnostic {
-            help,
-            ..Diagnostic::error(id, span, message)
-        });
-    }
-
     /// Adds the error that something is repeated at `span`; `first` is the first occurrence.
     pub fn duplicate(
         &self,
@@ -214,8 +200,10 @@ impl<'n> NodeReader<'n> {
         expected: &str,
         read: impl FnOnce(&mut MapFields<'_>) -> T,
     ) -> Option<T> {
-        let entries = self.mapping(expected)?;
-        Some(self.decoder.decode_entries(self.span, entries, read))
+        Some(
+            self.decoder
+                .decode_entries(self.span, self.mapping(expected)?, read),
+        )
     }
 
     /// Decodes a list of maps, or a single map. Items that are no maps, and those for which `read`
@@ -251,13 +239,13 @@ impl<'n> NodeReader<'n> {
         })
     }
 
-    /// The items of a list, or a single scalar as the only item. A map and null are errors and have
-    /// no items.
+    /// The items of a list; a single scalar or map is a list of one. Null is an error and has no
+    /// items.
     pub fn one_or_many(self, expected: &str) -> impl Iterator<Item = NodeReader<'n>> {
         self.readers(match &self.node.value {
             NodeValue::Sequence(items) => items,
-            NodeValue::Scalar { .. } if !self.is_null() => std::slice::from_ref(self.node),
-            _ => self.wrong_type_error(expected).unwrap_or_default(),
+            _ if self.is_null() => self.wrong_type_error(expected).unwrap_or_default(),
+            _ => std::slice::from_ref(self.node),
         })
     }
 
@@ -364,8 +352,10 @@ impl<'n> NodeReader<'n> {
         let duration = self.duration()?;
         let is_within = bounds.contains(&duration);
         if !is_within {
-            self.decoder
-                .error_with_optional_help("bad-value", self.span, message, help);
+            self.decoder.push(Diagnostic {
+                help: help.map(str::to_owned),
+                ..Diagnostic::error("bad-value", self.span, message)
+            });
         }
         is_within.then_some(duration)
     }
@@ -422,6 +412,12 @@ pub fn is_plain_word(text: &str, max_length: usize, extra: &str) -> bool {
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
+}
+
+/// What follows the scheme of a URL with http or https.
+pub fn strip_http_scheme(url: &str) -> Option<&str> {
+    url.strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"))
 }
 
 /// Parses a duration: the sum of numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`). The
@@ -563,8 +559,10 @@ impl<'n> MapFields<'n> {
     ) -> Option<NodeReader<'n>> {
         let node = self.field(name);
         if node.is_none() {
-            self.decoder
-                .error_with_optional_help("missing-field", self.span, message, help.into());
+            self.decoder.push(Diagnostic {
+                help: help.into().map(str::to_owned),
+                ..Diagnostic::error("missing-field", self.span, message)
+            });
         }
         node
     }

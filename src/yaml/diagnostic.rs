@@ -25,7 +25,7 @@ pub enum Severity {
 named!(Severity);
 
 /// Another span that matters, with a label.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[allow(missing_docs)]
 #[non_exhaustive]
 pub struct RelatedSpan {
@@ -35,7 +35,7 @@ pub struct RelatedSpan {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
     /// The severity.
@@ -212,8 +212,10 @@ impl Diagnostic {
     /// [`one_line`](Diagnostic::one_line), with the labels and what to do in parentheses, each
     /// shortened if it is very long.
     pub(crate) fn one_line_with_help(&self, source: &SourceFile) -> String {
-        let labels = self.related.iter().map(|related| &related.label);
-        let beside: Vec<String> = labels
+        let beside: Vec<String> = self
+            .related
+            .iter()
+            .map(|related| &related.label)
             .chain(&self.label)
             .cloned()
             .chain(self.help_and_more())
@@ -280,7 +282,7 @@ fn floor_char_boundary(text: &str, offset: usize) -> usize {
 }
 
 /// The findings about one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
     /// The findings, in the order they were added until they are sorted.
     pub items: Vec<Diagnostic>,

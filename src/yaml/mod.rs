@@ -12,9 +12,10 @@ pub use source::{SourceFile, SourceSpan};
 
 pub(crate) use decode::{
     Decoder, MapFields, NodeReader, decode_file, is_plain_word, nearest_word, parse_duration,
+    strip_http_scheme,
 };
 pub(crate) use source::{Located, located_values};
-pub(crate) use tree::{Mapping, Node, NodeValue, YamlDocument};
+pub(crate) use tree::{Mapping, Node, NodeValue, YamlDocument, saturating_u32};
 
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ pub struct SourceSpan {
 }
 
 /// A value and its range in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Located<T> {
     /// The value.
     pub value: T,
@@ -41,7 +41,7 @@ pub fn located_values<T: Clone>(list: &[Located<T>]) -> Vec<T> {
 }
 
 /// A file: its name for messages, and its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SourceFile {
     /// The path as the user gave it.
     pub name: Arc<str>,

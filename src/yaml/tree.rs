@@ -12,7 +12,7 @@ const MAX_NODES: usize = 200_000;
 const MAX_DEPTH: usize = 64;
 
 /// A node of the tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Its value.
     pub value: NodeValue,
@@ -21,7 +21,7 @@ pub struct Node {
 }
 
 /// The value of a node. Scalars stay text: the field that they are for decides their type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum NodeValue {
     /// A scalar. Only a plain one may be more than text: `yes`, `~`, `12`.
     Scalar {
@@ -246,8 +246,7 @@ impl TreeBuilder<'_> {
         if self.nodes > MAX_NODES {
             let message =
                 format!("the file has more than {MAX_NODES} values, with all aliases expanded");
-            let error = Diagnostic::error("too-large", node.span, message);
-            return Err(error
+            return Err(Diagnostic::error("too-large", node.span, message)
                 .help("write fewer aliases, or split the policy into several sites")
                 .into());
         }
@@ -355,8 +354,9 @@ impl TreeBuilder<'_> {
     }
 }
 
-fn saturating_u32(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+/// The number, or the largest one that fits.
+pub fn saturating_u32(number: impl TryInto<u32>) -> u32 {
+    number.try_into().unwrap_or(u32::MAX)
 }
 
 fn too_deep_error(span: SourceSpan) -> ParseError {
@@ -389,18 +389,15 @@ fn has_unquoted_star(text: &str) -> bool {
     text.starts_with('*') || text.contains("[*") || text.contains(", *")
 }
 
-fn is_merge_key(key: &Node) -> bool {
-    matches!(&key.value, NodeValue::Scalar { text, plain: true } if text == "<<")
-}
-
 /// Applies `<<`, the merge key of YAML 1.1: keys of the map itself win, then those of earlier
 /// sources. An error, from `<<` to the end of `span`, if a source is no map. Lists stay.
 fn apply_merge_keys(value: NodeValue, span: SourceSpan) -> Result<NodeValue, ParseError> {
     let NodeValue::Mapping(entries) = value else {
         return Ok(value);
     };
-    let (merges, mut own): (Mapping, Mapping) =
-        entries.into_iter().partition(|(key, _)| is_merge_key(key));
+    let (merges, mut own): (Mapping, Mapping) = entries.into_iter().partition(
+        |(key, _)| matches!(&key.value, NodeValue::Scalar { text, plain: true } if text == "<<"),
+    );
     for (key, value) in merges {
         let sources = match value.value {
             NodeValue::Sequence(items) => items,

@@ -14,11 +14,11 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const MAX_REQUEST_BYTES: usize = 64 * 1024;
+pub const MAX_REQUEST_BYTES: usize = 64 * 1024;
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ControlRefusal {
+pub enum ControlRefusal {
     #[error("the request is longer than {MAX_REQUEST_BYTES} bytes")]
     TooLong,
     #[error("invalid request: {0}")]
@@ -49,7 +49,7 @@ pub(super) enum ControlRefusal {
 }
 
 impl ControlRefusal {
-    pub(super) fn id(&self) -> &'static str {
+    pub fn id(&self) -> &'static str {
         match self {
             ControlRefusal::TooLong => "too-long",
             ControlRefusal::Invalid(_) => "invalid-request",
@@ -84,7 +84,7 @@ pub struct ControlCommands {
 }
 
 /// Performs the request in this line of JSON.
-pub(super) fn perform_request(
+pub fn perform_request(
     line: &[u8],
     commands: &ControlCommands,
 ) -> Result<ControlResponse, ControlRefusal> {
@@ -105,11 +105,11 @@ pub(super) fn perform_request(
         }
         ControlRequest::Pause(request) => ControlResponse::Paused {
             until: operations.pause(&request)?,
-            warnings: sites.persistence_problems(),
+            warnings: operations.change_warnings(),
         },
         ControlRequest::Resume { site } => ControlResponse::Resumed {
             sites: operations.resume(site.as_deref())?,
-            warnings: sites.persistence_problems(),
+            warnings: operations.change_warnings(),
         },
         ControlRequest::Traps => ControlResponse::Marks {
             marks: operations.trap_marks(),

@@ -71,7 +71,7 @@ pub enum ControlRequest {
 }
 
 /// The response to a [`ControlRequest`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ControlResponse {

@@ -54,14 +54,6 @@ impl ClientCounter {
         *lock(&self.count) += 1;
         ClientGuard(self)
     }
-
-    /// Blocks until there are fewer than `limit` clients.
-    fn wait_below(&self, limit: usize) {
-        drop(
-            self.changed
-                .wait_while(lock(&self.count), |count| *count >= limit),
-        );
-    }
 }
 
 struct ClientGuard<'c>(&'c ClientCounter);
@@ -155,7 +147,8 @@ impl ControlSocket {
                     tracing::warn!(%error, "the control socket cannot accept a connection; trying again in a second");
                     thread::park_timeout(Duration::from_secs(1));
                 }
-                self.connected.wait_below(MAX_CLIENTS);
+                let ClientCounter { count, changed } = &self.connected;
+                drop(changed.wait_while(lock(count), |count| *count >= MAX_CLIENTS));
             }
         })
         .map(drop)

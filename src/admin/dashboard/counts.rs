@@ -37,15 +37,12 @@ pub fn period_history(
             let history = own.with_peers(period.step, period.from, &peer_counts)?;
             Ok((history, included_instances(&store, &peer_counts, period)))
         }
-        Err(error) => {
-            let alone = format!("Counts of this instance only: {error}.");
-            Ok((own, alone))
-        }
+        Err(error) => Ok((own, format!("Counts of this instance only: {error}."))),
     }
 }
 
 /// The counts of each crawler on a site, or on all sites if `site` is empty, without visitors.
-pub(super) fn counts_by_crawler(
+pub fn counts_by_crawler(
     history: &HistoryReader,
     site: &str,
     period: &ReportPeriod,

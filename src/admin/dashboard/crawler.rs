@@ -85,12 +85,10 @@ impl Dashboard {
         let name = crawler_name(id);
         let mut numbers = identity_rows("", id, &totals);
         for (site, counts) in history.counts_by_site(id, period.from, period.step)? {
-            numbers.extend(self::identity_rows(&site, id, &counts));
+            numbers.extend(identity_rows(&site, id, &counts));
         }
         let page = CrawlerPage {
-            layout: self
-                .page_layout(name, "/crawler")
-                .with_counts_note(counts_note),
+            layout: self.page_layout(name, "/crawler", counts_note),
             id,
             name,
             known,
@@ -154,7 +152,7 @@ fn requests_words(path: &PathRequests) -> String {
 }
 
 /// The requests by identity and kind.
-pub(super) fn kind_counts(counts: &CountsByIdentity) -> Vec<(IdentityStatus, RecordedKind, u64)> {
+pub fn kind_counts(counts: &CountsByIdentity) -> Vec<(IdentityStatus, RecordedKind, u64)> {
     let mut kinds = Vec::new();
     for (identity, counts) in counts.iter() {
         for kind in RecordedKind::iter_all() {

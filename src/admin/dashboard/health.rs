@@ -36,7 +36,7 @@ impl Dashboard {
         }
         let lists = &self.operations.instance.proofs.lists;
         let page = HealthPage {
-            layout: PageLayout::new("Health", "/health", status.problems.len()),
+            layout: PageLayout::new("Health", "/health", status.problems.len(), String::new()),
             status,
             failures: lists.failures(),
             lists,

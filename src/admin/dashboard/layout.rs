@@ -10,7 +10,6 @@ const PAGES: [(&str, &str); 3] = [
 ];
 
 /// The frame of a page.
-#[derive(Debug)]
 pub struct PageLayout {
     pub title: String,
     pub pages: Vec<PageLink>,
@@ -20,7 +19,6 @@ pub struct PageLayout {
 }
 
 /// A link to a page, in the navigation or to another period.
-#[derive(Clone, Debug)]
 pub struct PageLink {
     pub href: String,
     pub name: String,
@@ -29,7 +27,12 @@ pub struct PageLink {
 
 impl PageLayout {
     /// The frame of the page at `path`. The link to the page of health shows the number of problems.
-    pub fn new(title: &str, path: &'static str, problems: usize) -> PageLayout {
+    pub fn new(
+        title: &str,
+        path: &'static str,
+        problems: usize,
+        counts_note: String,
+    ) -> PageLayout {
         let mut pages = PAGES.map(|(href, name)| PageLink {
             href: href.to_owned(),
             name: name.to_owned(),
@@ -43,15 +46,7 @@ impl PageLayout {
             title: title.to_owned(),
             pages: pages.into(),
             version: env!("CARGO_PKG_VERSION"),
-            counts_note: String::new(),
-        }
-    }
-
-    /// Sets the sentence about the included instances.
-    pub fn with_counts_note(self, counts_note: String) -> PageLayout {
-        PageLayout {
             counts_note,
-            ..self
         }
     }
 }

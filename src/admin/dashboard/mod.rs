@@ -117,8 +117,12 @@ impl Dashboard {
         self.operations.moment().now
     }
 
-    fn page_layout(&self, title: &str, path: &'static str) -> PageLayout {
-        let problems = self.operations.status().problems.len();
-        PageLayout::new(title, path, problems)
+    fn page_layout(&self, title: &str, path: &'static str, counts_note: String) -> PageLayout {
+        PageLayout::new(
+            title,
+            path,
+            self.operations.status().problems.len(),
+            counts_note,
+        )
     }
 }

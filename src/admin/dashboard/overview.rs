@@ -72,9 +72,17 @@ impl Dashboard {
             _ => String::new(),
         };
         let page = OverviewPage {
-            layout: PageLayout::new("Overview", "/", status.problems.len())
-                .with_counts_note(report.instances.clone()),
-            content: ReportContent::new(&report, true),
+            layout: PageLayout::new(
+                "Overview",
+                "/",
+                status.problems.len(),
+                report.instances.clone(),
+            ),
+            content: ReportContent {
+                report: &report,
+                has_links: true,
+                heading_level: 1,
+            },
             choices: period_links(&shown, &base),
             sites,
             mode,
@@ -122,13 +130,32 @@ pub fn live_report(
     Ok(report)
 }
 
-/// Sets which crawlers that break the rules are blocked now, and how to block the others. The
-/// example of a row may be older than the policy.
+/// Sets which crawlers that break the rules are blocked now, on all sites or on some, and how to
+/// block the others. The example of a row may be older than the policy.
 pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
-    let rows = report.crawlers.iter_mut();
-    for row in rows.filter(|row| row.part == ReportSection::BreaksRules) {
-        row.is_blocked = is_enforced(row, snapshot).or(row.is_blocked);
-        row.to_block = block_instruction(row, snapshot);
+    let sites: Vec<&SiteEntry> = snapshot
+        .sites()
+        .iter()
+        .filter(|entry| report.site.is_empty() || entry.site.name == report.site)
+        .collect();
+    let mut missing = Vec::new();
+    for (place, row) in report.crawlers.iter_mut().enumerate() {
+        if row.part != ReportSection::BreaksRules || sites.is_empty() {
+            continue;
+        }
+        let passing: Vec<&SiteEntry> = sites
+            .iter()
+            .copied()
+            .filter(|entry| !is_enforced(row, entry))
+            .collect();
+        row.is_blocked = Some(passing.is_empty());
+        row.is_blocked_somewhere = passing.len() < sites.len();
+        let setting = passing.iter().find_map(|entry| missing_setting(row, entry));
+        missing.extend(setting.map(|setting| (place, setting)));
+    }
+    for (place, setting) in &missing {
+        let all = missing.iter().map(|(_, setting)| setting);
+        report.crawlers[*place].to_block = Some(setting.instruction(all));
     }
 }
 
@@ -146,72 +173,112 @@ fn site_overview_link(site: &str, name: &str, current: &str) -> PageLink {
     }
 }
 
-/// Whether the policy in force blocks requests against the rules by the crawler of a row. `None` if
-/// its site has no policy.
-fn is_enforced(row: &CrawlerRow, snapshot: &Snapshot) -> Option<bool> {
-    let entry = snapshot.entry_by_name(&row.example.as_ref()?.site)?;
-    let claim = if row.is_unknown_bots() {
-        Claim::UnknownBot
-    } else {
-        claim_from_agent(&row.id, Registry::builtin(), Some(&entry.site))
-    };
-    let rules = entry.site.crawler_rules(claim);
+/// Whether the policy of a site blocks requests against the rules by the crawler of a row.
+fn is_enforced(row: &CrawlerRow, entry: &SiteEntry) -> bool {
+    let rules = entry.site.crawler_rules(claim_of_row(row, entry));
     let is_verified = row.identity == Some(ClientIdentity::Verified);
     let may_be_blocked = is_verified || rules.unverified != UnverifiedTreatment::Observe;
     let is_subject = !rules.unlisted && !rules.exempt;
-    Some(rules.mode == EnforcementMode::Enforce && is_subject && may_be_blocked)
+    rules.mode == EnforcementMode::Enforce && is_subject && may_be_blocked
 }
 
-/// The policy line that would block a crawler which breaks the rules. `None` if it is blocked
-/// already, if it is a search engine's or exempt, if it passes only because it is not verified, or if
-/// its site has no policy.
-fn block_instruction(row: &CrawlerRow, snapshot: &Snapshot) -> Option<BlockInstruction> {
-    if row.is_blocked != Some(false) || row.purpose == Some(Purpose::Search) {
+fn claim_of_row(row: &CrawlerRow, entry: &SiteEntry) -> Claim {
+    if row.is_unknown_bots() {
+        Claim::UnknownBot
+    } else {
+        claim_from_agent(&row.id, Registry::builtin(), Some(&entry.site))
+    }
+}
+
+/// A setting of `enforcement` that would block a crawler.
+#[derive(PartialEq)]
+struct MissingSetting {
+    /// The policy file, with a line.
+    place: String,
+    /// The section that the setting belongs to; empty for the top level.
+    under: String,
+    /// `agents` or `purposes`.
+    list: &'static str,
+    /// The setting, without the list and without the section.
+    setting: String,
+}
+
+impl MissingSetting {
+    /// How to write it, together with the others for the same place: a key may stand there once.
+    fn instruction<'a>(&self, all: impl Iterator<Item = &'a MissingSetting>) -> BlockInstruction {
+        let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for other in all.filter(|other| other.place == self.place && other.under == self.under) {
+            if self.under.is_empty() || other.list == self.list {
+                lists.entry(other.list).or_default().push(&other.setting);
+            }
+        }
+        let lists: Vec<String> = lists
+            .iter()
+            .map(|(list, settings)| format!("{list}: {{ {} }}", settings.join(", ")))
+            .collect();
+        let line = match self.under.as_str() {
+            "" => format!("enforcement: {{ {} }}", lists.join(", ")),
+            "enforcement" => lists.join(", "),
+            _ => self.setting.clone(),
+        };
+        BlockInstruction {
+            place: self.place.clone(),
+            under: self.under.clone(),
+            line,
+        }
+    }
+}
+
+/// What the policy of a site lacks to block a crawler which breaks the rules. `None` if it is a
+/// search engine's or exempt, or if it passes only because it is not verified.
+fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<MissingSetting> {
+    let site = &*entry.site;
+    let claim = claim_of_row(row, entry);
+    let rules = site.crawler_rules(claim);
+    let passes_by_mode = rules.unlisted || rules.mode != EnforcementMode::Enforce;
+    if row.purpose == Some(Purpose::Search) || rules.exempt || !passes_by_mode {
         return None;
     }
-    let entry = snapshot.entry_by_name(&row.example.as_ref()?.site)?;
-    let site = &*entry.site;
-    let policy = &site.policy;
-    let enforcement = &policy.enforcement;
-    let file = &policy.source.name;
-    let section = enforcement_line(entry);
-    let (name, list, line) = if row.is_unknown_bots() {
-        let purposes = &enforcement.purposes;
-        (
-            "other".to_owned(),
-            "purposes",
-            (!purposes.is_empty()).then_some(section).flatten(),
-        )
+    let enforcement = &site.policy.enforcement;
+    let file = &site.policy.source.name;
+    let name = match claim {
+        Claim::UnknownBot => "other".to_owned(),
+        claim => crawler_name(Registry::builtin(), entry, claim),
+    };
+    let list = if row.is_unknown_bots() {
+        "purposes"
     } else {
-        let registry = Registry::builtin();
-        let claim = claim_from_agent(&row.id, registry, Some(site));
-        let rules = site.crawler_rules(claim);
-        if rules.exempt || rules.mode == EnforcementMode::Enforce {
-            return None;
+        "agents"
+    };
+    let section = enforcement_line(entry);
+    let own_fields = enforcement
+        .agents
+        .iter()
+        .find(|(agent, _)| agent.eq_ignore_ascii_case(&name));
+    let (line, under) = match (own_fields, enforcement.agents.first()) {
+        (Some((agent, _)), _) => (Some(agent.span.line), format!("enforcement.agents.{name}")),
+        (None, Some((agent, _))) if list == "agents" => {
+            (Some(agent.span.line), "enforcement.agents".to_owned())
         }
-        let first = enforcement.agents.first();
-        let line = first.map(|(agent, _)| agent.span.line);
-        (crawler_name(registry, entry, claim), "agents", line)
-    };
-    let setting = format!("{name}: enforce");
-    let (place, under, line) = match (line, section) {
-        (Some(line), _) => (
-            format!("{file}:{line}"),
-            format!("enforcement.{list}"),
-            setting,
-        ),
-        (None, Some(line)) => (
-            format!("{file}:{line}"),
-            "enforcement".to_owned(),
-            format!("{list}: {{ {setting} }}"),
-        ),
-        (None, None) => (
-            file.to_string(),
-            String::new(),
-            format!("enforcement: {{ {list}: {{ {setting} }} }}"),
+        _ if list == "purposes" && !enforcement.purposes.is_empty() => {
+            (section, "enforcement.purposes".to_owned())
+        }
+        _ => (
+            section,
+            section
+                .map(|_| "enforcement".to_owned())
+                .unwrap_or_default(),
         ),
     };
-    Some(BlockInstruction { place, under, line })
+    Some(MissingSetting {
+        place: line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}")),
+        under,
+        list,
+        setting: match own_fields {
+            Some(_) => "mode: enforce".to_owned(),
+            None => format!("{name}: enforce"),
+        },
+    })
 }
 
 /// The line of the policy on which its `enforcement` begins.
@@ -219,4 +286,137 @@ fn enforcement_line(entry: &SiteEntry) -> Option<u32> {
     let mut lines = entry.site.policy.source.text.lines();
     let place = lines.position(|line| line.starts_with("enforcement:"))?;
     u32::try_from(place + 1).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Report, apply_policies};
+    use crate::policy::Snapshot;
+    use crate::record::{CountedAction, RequestCounts};
+    use crate::report::{ClientIdentity, CrawlerRow};
+    use crate::sites::{SiteManager, SiteOptions};
+    use crate::state::StateStore;
+    use crate::time::Timestamp;
+    use crate::verdict::Kind;
+
+    /// The sites of these policies, by name.
+    fn snapshot(policies: &[(&str, &str)]) -> Snapshot {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (name, policy) in policies {
+            let text =
+                format!("hosts: [{name}.example]\nrobots: {{ origin: replace }}\n{policy}\n");
+            std::fs::write(directory.path().join(format!("{name}.yaml")), text).expect("written");
+        }
+        let (store, remembered) = StateStore::in_memory_only();
+        let options = SiteOptions {
+            policies: directory.path().to_owned(),
+            strict: false,
+            may_be_missing: false,
+            origins: Default::default(),
+            published_proof: false,
+        };
+        let sites = SiteManager::start(options, &store, &remembered, Timestamp(1_000));
+        Snapshot::clone(&sites.expect("loaded").snapshot())
+    }
+
+    /// The report about these crawlers, which all break the rules, by the policies.
+    fn report(crawlers: &[&str], site: &str, policies: &[(&str, &str)]) -> Report {
+        let mut counts = RequestCounts::default();
+        counts.add(Kind::Violation, CountedAction::WouldBlock, 2);
+        let rows = crawlers
+            .iter()
+            .map(|id| CrawlerRow::new(id, ClientIdentity::Unverified, counts));
+        let report = Report {
+            crawlers: rows.collect(),
+            site: site.to_owned(),
+            ..Report::default()
+        };
+        let mut report = report.finish(Timestamp(2_000));
+        apply_policies(&mut report, &snapshot(policies));
+        report
+    }
+
+    /// What the report tells to write: under which key, and the line.
+    fn instructions(report: &Report) -> Vec<(String, String)> {
+        let rows = report.crawlers.iter();
+        let mut all: Vec<_> = rows
+            .filter_map(|row| row.to_block.as_ref())
+            .map(|to_block| (to_block.under.clone(), to_block.line.clone()))
+            .collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    #[test]
+    fn instructions_can_be_pasted_together() {
+        let crawlers = ["gptbot", "ccbot", "other", "googlebot"];
+        for (policy, expected) in [
+            (
+                "",
+                vec![(
+                    "",
+                    "enforcement: { agents: { CCBot: enforce, GPTBot: enforce }, purposes: { other: enforce } }",
+                )],
+            ),
+            (
+                "enforcement:\n  mode: observe",
+                vec![
+                    ("enforcement", "agents: { CCBot: enforce, GPTBot: enforce }"),
+                    ("enforcement", "purposes: { other: enforce }"),
+                ],
+            ),
+            (
+                "enforcement:\n  agents:\n    GPTBot: { min_delay: 2s }\n  purposes: { training: observe }",
+                vec![
+                    ("enforcement.agents", "CCBot: enforce"),
+                    ("enforcement.agents.GPTBot", "mode: enforce"),
+                    ("enforcement.purposes", "other: enforce"),
+                ],
+            ),
+            (
+                "enforcement: { mode: enforce, purposes: { other: enforce } }",
+                vec![],
+            ),
+        ] {
+            let found = instructions(&report(&crawlers, "", &[("shop", policy)]));
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|(under, line)| (under.to_owned(), line.to_owned()))
+                .collect();
+            assert_eq!(found, expected, "{policy}");
+        }
+    }
+
+    #[test]
+    fn crawler_is_blocked_only_where_the_policy_enforces() {
+        let enforce = "enforcement: { mode: enforce, exempt: [bingbot] }";
+        let both = [("blog", "indexing: []"), ("shop", enforce)];
+        let words = |site: &str| {
+            let report = report(&["gptbot", "bingbot"], site, &both);
+            report
+                .crawlers
+                .iter()
+                .map(|row| (row.id.clone(), row.outcome_words()))
+                .collect::<Vec<_>>()
+        };
+        let expected = |gptbot, bingbot| {
+            vec![
+                ("bingbot".to_owned(), bingbot),
+                ("gptbot".to_owned(), gptbot),
+            ]
+        };
+        assert_eq!(words(""), expected("in part", "passes"));
+        assert_eq!(words("shop"), expected("blocked", "passes"));
+        assert_eq!(words("blog"), expected("passes", "passes"));
+        let all = report(&["gptbot"], "", &both);
+        assert!(
+            all.crawlers[0]
+                .to_block
+                .as_ref()
+                .expect("a line")
+                .place
+                .ends_with("blog.yaml")
+        );
+    }
 }

@@ -60,11 +60,13 @@ impl Dashboard {
         let site = entry.map(|entry| &*entry.site);
         let status = status.unwrap_or_default();
         let page = SitePage {
-            layout: self
-                .page_layout(name, "/site")
-                .with_counts_note(report.instances.clone()),
+            layout: self.page_layout(name, "/site", report.instances.clone()),
             choices: super::period_links(&period, &site_link(name)),
-            content: ReportContent::new(&report, true).into_subsection(),
+            content: ReportContent {
+                report: &report,
+                has_links: true,
+                heading_level: 2,
+            },
             robots_txt: site.map(served_lines).unwrap_or_default(),
             site,
             status,

@@ -55,7 +55,7 @@ struct RequestCount {
 }
 
 /// The text of a field, without control characters.
-pub(super) fn printable_field(sample: &RecordRow, field: RecordField) -> String {
+pub fn printable_field(sample: &RecordRow, field: RecordField) -> String {
     crate::printable::printable(sample.text(field).as_bytes())
 }
 
@@ -118,9 +118,7 @@ impl Dashboard {
             selected.push((shown, violations_link(&others)));
         }
         let page = ViolationsPage {
-            layout: self
-                .page_layout("Violations", "/violations")
-                .with_counts_note(counts_note),
+            layout: self.page_layout("Violations", "/violations", counts_note),
             choices: super::period_links(&period, &violations_link(&chosen)),
             selected,
             site: site.to_owned(),

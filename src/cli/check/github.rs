@@ -42,7 +42,9 @@ fn workflow_command(source: &SourceFile, finding: &Diagnostic, repository: &Repo
         Severity::Warning => "warning",
         Severity::Note => "notice",
     };
-    let file = escape_property(&repository.relative_name(&source.name));
+    let file = escape_data(&repository.relative_name(&source.name))
+        .replace(':', "%3A")
+        .replace(',', "%2C");
     let place = finding.span.map_or_else(String::new, |span| {
         let SourceSpan { line, column, .. } = span;
         let end = end_column(source, span);
@@ -65,9 +67,4 @@ fn escape_data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
-}
-
-/// Escapes the value of a property.
-fn escape_property(text: &str) -> String {
-    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -23,7 +23,9 @@ use crate::settings::Settings;
 use crate::sites::RetireStatus;
 use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
-use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan};
+use crate::yaml::{
+    Diagnostic, Severity, SourceFile, SourceSpan, saturating_u32, strip_http_scheme,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -236,8 +238,11 @@ impl CheckResults {
     /// All files that were read, with their findings.
     fn checked_files(&self) -> impl Iterator<Item = &FileFindings> {
         let policies = self.loaded.iter().map(|policy| &policy.file);
-        let before = self.settings.iter().chain(&self.found);
-        before.chain(policies).chain(&self.sitemaps)
+        self.settings
+            .iter()
+            .chain(&self.found)
+            .chain(policies)
+            .chain(&self.sitemaps)
     }
 }
 
@@ -301,7 +306,9 @@ impl<'a> SiteReport<'a> {
                 .site
                 .mode
                 .map_or("observe", EnforcementMode::name),
-            unlisted_only_observed: lets_unlisted_pass(site),
+            unlisted_only_observed: site.policy.enforcement.site.mode
+                == Some(EnforcementMode::Enforce)
+                && site.crawler_rules(Claim::UnknownBot).unlisted,
             tests: site.policy.tests.len(),
             retire: RetireStatus::for_policy(&site.policy, site.at),
             pauses: planned_pauses(site),
@@ -360,10 +367,7 @@ pub fn is_robots_txt(path: &Path) -> bool {
     let is_text = path
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
-    text == "-"
-        || text.starts_with("http://")
-        || text.starts_with("https://")
-        || is_text && !path.is_dir()
+    text == "-" || strip_http_scheme(&text).is_some() || is_text && !path.is_dir()
 }
 
 /// Findings by severity, including those that are not listed.
@@ -394,12 +398,8 @@ impl FindingCounts {
 
     /// The number of notes of each kind, the most frequent first.
     fn notes_summary(&self) -> String {
-        let mut notes: Vec<(&str, usize)> = self
-            .notes
-            .iter()
-            .map(|(id, number)| (*id, *number))
-            .collect();
-        notes.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+        let mut notes = Vec::from_iter(&self.notes);
+        notes.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
         let kinds = join(
             notes
                 .into_iter()
@@ -435,14 +435,7 @@ fn end_column(source: &SourceFile, span: SourceSpan) -> u32 {
         Some(marked) => marked.lines().next().unwrap_or_default().chars().count(),
         None => span.end.saturating_sub(span.start),
     };
-    span.column
-        .saturating_add(u32::try_from(columns).unwrap_or(u32::MAX))
-}
-
-/// Whether the site has `mode: enforce`, and unlisted bots are only observed.
-fn lets_unlisted_pass(site: &Site) -> bool {
-    site.policy.enforcement.site.mode == Some(EnforcementMode::Enforce)
-        && site.crawler_rules(Claim::UnknownBot).unlisted
+    span.column.saturating_add(saturating_u32(columns))
 }
 
 /// The checkout with the checked files.
@@ -458,8 +451,8 @@ impl Repository {
     /// current directory.
     fn from_environment() -> Repository {
         let current = std::env::current_dir().unwrap_or_default();
-        let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
-        let root = workspace
+        let root = std::env::var_os("GITHUB_WORKSPACE")
+            .map(PathBuf::from)
             .filter(|root| current.starts_with(root))
             .unwrap_or_else(|| current.clone());
         Repository { current, root }

@@ -46,15 +46,21 @@ impl SitemapFlags {
                 "give one robots.txt with --sitemap: it says nothing about another site"
             );
         }
+        let mut only_host = None;
         if let ([], [file]) = (loaded, &*robots_files) {
-            print_message!(
-                "note: {} does not name its host, so URLs of all hosts are checked against it",
-                file.name
-            );
+            only_host = tester::url_host(&file.name);
+            if only_host.is_none() {
+                print_message!(
+                    "note: check cannot know which host {} is for, so URLs of all hosts are checked against it. To \
+                     find those of other hosts, give the site instead of the file, like https://shop.example",
+                    file.name
+                );
+            }
         }
         let snapshot = rules_in_force(loaded, robots_files)?;
         let fetch_until = self.fetch.then(|| Instant::now() + FETCH_TIME);
-        let mut checker = SitemapChecker::new(&snapshot, Registry::builtin(), now(), fetch_until);
+        let registry = Registry::builtin();
+        let mut checker = SitemapChecker::new(&snapshot, registry, now(), only_host, fetch_until);
         let mut checked = Vec::new();
         for written in &self.sitemaps {
             let location = SitemapLocation::new(written);

@@ -4,7 +4,6 @@
 use crate::cli::shell_words::shell_quote;
 use crate::server::BoundAddresses;
 use askama::Template;
-use std::io::Write as _;
 use std::path::Path;
 
 /// The commands to paste, with the first URL of the demo. For https they do not check the
@@ -21,12 +20,6 @@ pub struct Guide<'a> {
 }
 
 impl Guide<'_> {
-    /// Prints the guide on standard output. A closed output is no reason to stop serving.
-    pub fn print(&self) {
-        let mut out = std::io::stdout();
-        let _ = writeln!(out, "{self}").and_then(|()| out.flush());
-    }
-
     fn curl(&self) -> &str {
         if self.url().starts_with("https:") {
             "curl -k"

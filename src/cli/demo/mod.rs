@@ -6,7 +6,7 @@ mod origin;
 mod site;
 
 use super::shell_words::program_word;
-use super::{Failure, Result, run};
+use super::{Failure, Result, print_text, run};
 use crate::server::StartMode;
 use crate::settings::{
     CertificateFiles, ListenSettings, LogDestination, LogSettings, OriginSettings, ServerAddress,
@@ -78,7 +78,8 @@ pub fn run(arguments: &Arguments) -> Result {
             access_log: &access_log,
             program: program_word(),
         };
-        guide.print();
+        // A closed output is no reason to stop serving.
+        let _ = print_text(guide);
     });
     // Dropping it would hide errors.
     temporary.close()?;

@@ -30,8 +30,11 @@ pub fn hosts_or_ask(hosts: &[String]) -> Result<Vec<String>> {
     if !hosts.is_empty() {
         return Ok(hosts.to_vec());
     }
-    let question = "The name that visitors use, like shop.example: ";
-    Ok(vec![ask(question, "--host", parse_site_host)?])
+    Ok(vec![ask(
+        "The name that visitors use, like shop.example: ",
+        "--host",
+        parse_site_host,
+    )?])
 }
 
 /// The origin of the flag, else one that the owner types.
@@ -72,6 +75,5 @@ fn read_answer(question: &str) -> Result<Option<String>> {
     write!(errors, "{question}")?;
     errors.flush()?;
     let mut line = String::new();
-    let length = io::stdin().read_line(&mut line)?;
-    Ok((length > 0).then(|| line.trim().to_owned()))
+    Ok((io::stdin().read_line(&mut line)? > 0).then(|| line.trim().to_owned()))
 }

@@ -3,7 +3,7 @@
 
 use crate::cli::shell_words::shell_quote;
 use crate::crawlers::Registry;
-use crate::policy::import::{ImportNote, ImportOptions, Imported, OBSERVE, import, yaml_list};
+use crate::policy::import::{ImportNote, ImportOptions, Imported, import, yaml_list};
 use crate::robots::{Dialect, DialectRules, RobotsFile};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const ACKNOWLEDGEMENT: &str =
     "acknowledge: [site_disallowed]   # as robots.txt was before crawlgate";
 
 /// The policies that crawlgate brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 pub enum Preset {
     /// Everyone may crawl, a few corners aside
     OpenSite,
@@ -53,7 +53,7 @@ impl Preset {
 }
 
 /// Where the rules of a policy come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PolicySource {
     RobotsTxt,
     /// No place has rules.
@@ -71,6 +71,8 @@ pub struct PolicyDraft<'a> {
     pub preset: Option<Preset>,
     /// The robots.txt that crawlers know; `None` if it could not be fetched.
     pub before: Option<&'a [u8]>,
+    /// The name of its file, beside the policy.
+    pub before_name: &'a str,
     /// Whether crawlers know no other file.
     pub is_unchanged: bool,
 }
@@ -135,16 +137,19 @@ impl PolicyDraft<'_> {
         path.unwrap_or("/").to_owned()
     }
 
-    /// The preset for the first host. Where it enforces, its enforcement becomes a comment.
+    /// The preset for the first host. Where it enforces, the policy observes, and the preset's own
+    /// enforcement follows as a comment.
     fn adapt_preset(&self, preset: Preset) -> String {
         let text = preset.text();
         let text = text.replace("hosts: [site.example, www.site.example]\n\n", "");
         let text = text.replace("site.example", &self.hosts[0]);
         match text.split_once("\nenforcement:\n") {
             Some((rules, enforcement)) if enforcement.contains("mode: enforce") => {
-                let lines = enforcement.trim_end().replace('\n', "\n# ");
+                let enforcement = enforcement.trim_end();
+                let observed = enforcement.replace("mode: enforce", "mode: observe");
+                let lines = enforcement.replace('\n', "\n# ");
                 format!(
-                    "{rules}\n{OBSERVE}\n# To enforce, write this in place of the two lines above:\n# enforcement:\n# {lines}\n"
+                    "{rules}\nenforcement:\n{observed}\n\n# To enforce, write this in place of \"enforcement\" above:\n# enforcement:\n# {lines}\n"
                 )
             }
             _ => text + "\n",
@@ -157,10 +162,13 @@ impl PolicyDraft<'_> {
             PolicySource::PresetAndOrigin | PolicySource::Origin => "merge",
             _ => "replace",
         };
+        let before = self.before_name;
         let previous = if self.is_unchanged {
-            "previous: before.txt"
+            format!("previous: {before}")
         } else {
-            "# previous: before.txt   # only if before.txt was robots.txt everywhere for 24 hours before crawlgate"
+            format!(
+                "# previous: {before}   # only if {before} was robots.txt everywhere for 24 hours before crawlgate"
+            )
         };
         let hosts = yaml_list(self.hosts);
         text.replacen(
@@ -192,6 +200,7 @@ mod tests {
             hosts: &hosts,
             preset,
             before,
+            before_name: "before.txt",
             is_unchanged,
         };
         let draft = draft.render();
@@ -223,6 +232,11 @@ mod tests {
         for fields in modes {
             assert_ne!(fields.mode, Some(EnforcementMode::Enforce), "{preset:?}");
         }
+        let asks_for_licence = enforcement
+            .purposes
+            .values()
+            .any(|fields| fields.unlicensed.is_some());
+        assert_eq!(asks_for_licence, preset == Some(Preset::Publisher));
         assert!(!source.text.contains("site.example"), "{preset:?}");
         draft.source
     }

@@ -11,6 +11,7 @@ mod new_files;
 use super::check;
 use super::shell_words::{program_word, shell_quote};
 use super::{Failure, Result, now, print_text};
+use crate::policy::import::{yaml_list, yaml_scalar};
 use crate::printable::printable_path;
 use crate::settings::{ServerAddress, parse_listen_address};
 use askama::Template;
@@ -29,7 +30,8 @@ const MAX_NOTES: usize = 5;
 /// Write a policy and the settings for a new site
 #[derive(clap::Args)]
 #[command(after_help = "\
-In a terminal, init asks for what is missing. It overwrites nothing.
+In a terminal, init asks for what is missing. It overwrites nothing. If crawlgate.yaml exists, init adds
+a second site: it writes the policy, and prints the lines to add to crawlgate.yaml.
 
 Examples:
   crawlgate init
@@ -72,7 +74,7 @@ fn parse_unchanged(written: &str) -> Result<Duration, &'static str> {
 pub fn run(arguments: &Arguments) -> Result {
     let mut hosts = answers::hosts_or_ask(&arguments.hosts)?;
     let origin = answers::origin_or_ask(arguments.origin.as_ref())?;
-    let files = NewFiles::new(&arguments.directory, &hosts[0]);
+    let files = NewFiles::new(&arguments.directory, &hosts[0])?;
     files.require_absent()?;
     let comparison = RobotsComparison::fetch(&mut hosts, &origin);
     print_text(&comparison)?;
@@ -82,20 +84,26 @@ pub fn run(arguments: &Arguments) -> Result {
         hosts: &hosts,
         preset: arguments.preset,
         before: comparison.before(),
+        before_name: &files
+            .before
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy(),
         is_unchanged,
     };
     let policy = draft.render();
+    let origin_value = yaml_scalar(&origin.url());
     let settings = SettingsText {
         listen: arguments.listen,
-        origin: crate::policy::import::yaml_scalar(&origin.url()),
+        origin: &origin_value,
     };
-    files.write(&policy.text, draft.before, &settings.to_string())?;
+    files.write(&policy.text, draft.before, &format!("{settings}\n"))?;
     if let Err(failure) = check::check_new_files(&files.policies, &files.settings) {
         files.remove();
         return Err(match failure {
-            Failure::Findings => Failure::FindingsMessage(
-                "the policy fails the check, so nothing was written".into(),
-            ),
+            Failure::Findings => {
+                Failure::FindingsMessage("the check fails, so nothing was written".into())
+            }
             failure => failure,
         });
     }
@@ -124,6 +132,9 @@ pub fn run(arguments: &Arguments) -> Result {
         wants_unchanged: arguments.unchanged_for.is_some(),
         first_day_end: now().plus(FIRST_DAY).human_readable(),
         is_own_origin: hosts.contains(&origin.host),
+        is_second_site: files.is_second_site,
+        hosts_value: yaml_list(&hosts),
+        origin_value: &origin_value,
         program: program_word(),
         settings_word: shell_quote(&files.settings),
     };
@@ -133,9 +144,10 @@ pub fn run(arguments: &Arguments) -> Result {
 /// The text of crawlgate.yaml.
 #[derive(Template)]
 #[template(path = "init_settings.txt")]
-struct SettingsText {
+struct SettingsText<'a> {
     listen: SocketAddr,
-    origin: String,
+    /// As YAML.
+    origin: &'a str,
 }
 
 /// What was written, when violations count, and the next commands.
@@ -159,6 +171,10 @@ struct Summary<'a> {
     first_day_end: String,
     /// Whether the origin has the name of the site: crawlgate would forward requests to itself.
     is_own_origin: bool,
+    is_second_site: bool,
+    /// The hosts and the origin as YAML, for a second site.
+    hosts_value: String,
+    origin_value: &'a str,
     program: String,
     /// The settings file as a word of the shell.
     settings_word: String,

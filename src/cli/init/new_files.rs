@@ -1,5 +1,7 @@
-//! [`NewFiles`]: the three files that `init` writes. It overwrites nothing.
+//! [`NewFiles`]: the files that `init` writes: the policy, robots.txt from before, and the settings
+//! if there are none yet. It overwrites nothing.
 
+use crate::cli::server_flags::load_settings_alone;
 use crate::cli::{Failure, Result, file_failure, write_new_file};
 use crate::printable::{join, printable_path};
 use std::fs;
@@ -10,30 +12,45 @@ pub struct NewFiles {
     /// The policy directory.
     pub policies: PathBuf,
     pub policy: PathBuf,
+    /// In the policy directory, too.
     pub before: PathBuf,
     pub settings: PathBuf,
+    /// Whether the settings exist, and stay as they are.
+    pub is_second_site: bool,
 }
 
 impl NewFiles {
-    /// The files of a site in a directory.
-    pub fn new(directory: &Path, site: &str) -> NewFiles {
-        let here = Path::new(".");
-        let directory = if directory == here {
+    /// The files of a site in a directory. Fails if its settings have mistakes.
+    pub fn new(directory: &Path, site: &str) -> Result<NewFiles> {
+        let directory = if directory == Path::new(".") {
             Path::new("")
         } else {
             directory
         };
-        let policies = directory.join("policies");
-        NewFiles {
+        let settings = directory.join("crawlgate.yaml");
+        let is_second_site = settings.symlink_metadata().is_ok();
+        let (policies, before) = if is_second_site {
+            let policies = load_settings_alone(&settings)?.policies;
+            (policies, format!("before-{site}.txt"))
+        } else {
+            (directory.join("policies"), "before.txt".to_owned())
+        };
+        Ok(NewFiles {
             policy: policies.join(format!("{site}.yaml")),
-            before: policies.join("before.txt"),
-            settings: directory.join("crawlgate.yaml"),
+            before: policies.join(before),
+            settings,
             policies,
-        }
+            is_second_site,
+        })
     }
 
-    fn all(&self) -> [&Path; 3] {
-        [&self.policy, &self.before, &self.settings]
+    /// The files to write.
+    fn all(&self) -> Vec<&Path> {
+        let mut files: Vec<&Path> = vec![&self.policy, &self.before];
+        if !self.is_second_site {
+            files.push(&self.settings);
+        }
+        files
     }
 
     /// Fails if one of the files exists.
@@ -48,7 +65,7 @@ impl NewFiles {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "init overwrites nothing, and these files exist: {}. Remove them, or name another directory: crawlgate init DIR",
+            "init overwrites nothing, and these files exist: {}. Name another directory: crawlgate init DIR",
             join(existing, ", ")
         )))
     }

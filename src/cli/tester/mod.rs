@@ -15,6 +15,7 @@ use crate::policy::lint::meant_tokens_help;
 use crate::printable::{printable, printable_path};
 use crate::robots::{Dialect, DialectRules, FileFormat, RobotsFile};
 use crate::sites::policy_directory::{UnreadableReason, is_link_outside};
+use crate::yaml::strip_http_scheme;
 use std::io::Write;
 use std::path::Path;
 use tested_agent::TestedAgent;
@@ -307,7 +308,7 @@ fn warn_unless_robots_txt(name: &str, file: &RobotsFile) {
 
 /// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status.
 fn fetch_source(source: &str) -> Result<FetchedRobots> {
-    if source.starts_with("http://") || source.starts_with("https://") {
+    if strip_http_scheme(source).is_some() {
         return Ok(fetch_robots(source)?);
     }
     let (name, bytes) = if source == "-" {
@@ -324,10 +325,7 @@ fn fetch_source(source: &str) -> Result<FetchedRobots> {
 
 /// The host of an http(s) URL in lower case, with its port if it has one; `None` of anything else.
 pub fn url_host(url: &str) -> Option<String> {
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"))?;
-    let authority = rest.split(['/', '?', '#']).next()?;
+    let authority = strip_http_scheme(url)?.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }

@@ -54,23 +54,23 @@ impl<'b> FieldLines<'b> {
     /// Removes the lines of a field. Most heads have none, and a search costs less than rewriting
     /// all lines.
     fn remove_named(&mut self, name: &str) {
-        if self.lines.iter().any(|(own, _)| is_named(own, name)) {
-            self.lines.retain(|(own, _)| !is_named(own, name));
+        if self
+            .lines
+            .iter()
+            .any(|(own, _)| own.eq_ignore_ascii_case(name))
+        {
+            self.lines
+                .retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         }
     }
 }
 
-fn is_named(own: &str, name: &str) -> bool {
-    own.len() == name.len() && own.eq_ignore_ascii_case(name)
-}
-
 impl EditableHead for FieldLines<'_> {
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
-        let length = name.as_str().len();
         let lines = self
             .lines
             .iter()
-            .filter(move |(own, _)| own.len() == length && is_named(own, name.as_str()));
+            .filter(move |(own, _)| own.eq_ignore_ascii_case(name.as_str()));
         lines.map(|(_, value)| self.value_bytes(value))
     }
 

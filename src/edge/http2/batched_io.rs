@@ -190,14 +190,7 @@ impl AsyncWrite for BatchedIo {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut batched = lock(&self.0.batched);
-        ready!(batched.poll_capacity(context))?;
-        batched
-            .connection
-            .stream
-            .write_buffer()
-            .extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 
     /// Adds all parts to the batch, when it has capacity.

@@ -150,23 +150,24 @@ pub fn response_head<'h>(
     lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
 ) -> Response<()> {
     let mut fields = HeaderMap::with_capacity(lines.size_hint().1.unwrap_or(USUAL_FIELDS) + 1);
-    append_fields(lines.filter(|(name, _)| !is_hop_by_hop(name)), &mut fields);
+    append_fields(lines, &mut fields);
     build_response(status, fields)
 }
 
 /// The trailers of a response (RFC 9110 section 6.5), without hop-by-hop fields.
 pub fn trailer_map<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    append_fields(lines.filter(|(name, _)| !is_hop_by_hop(name)), &mut fields);
+    append_fields(lines, &mut fields);
     fields
 }
 
-/// Appends these lines to `fields`, without those that `http` does not take. The values share one
-/// allocation: a usual response has eight of them.
+/// Appends these lines to `fields`, without hop-by-hop fields and those that `http` does not take.
+/// The values share one allocation: a usual response has eight of them.
 fn append_fields<'h>(
     lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
     fields: &mut HeaderMap,
 ) {
+    let lines = lines.filter(|(name, _)| !is_hop_by_hop(name));
     let mut values = BytesMut::with_capacity(USUAL_VALUES);
     for (_, value) in lines.clone() {
         values.extend_from_slice(value);

@@ -97,7 +97,7 @@ pub enum DatabaseError {
 }
 
 /// Why a new log begins in place of the former one. The texts are those of `begun_anew` in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, strum::Display, strum::IntoStaticStr)]
 pub enum LogDamage {
     #[strum(serialize = "the database was damaged")]
     Unreadable,
@@ -114,7 +114,6 @@ pub enum LogDamage {
 }
 
 /// The state of the log as of its last transaction.
-#[derive(Debug)]
 pub struct LogState {
     /// The name of its key.
     pub id: String,
@@ -128,7 +127,7 @@ pub struct LogState {
 
 /// How a process that wrote the log ended, if it did not crash. The texts are the reasons in the first
 /// `gap` entry of the next run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, strum::IntoStaticStr)]
 pub enum RunEnd {
     #[strum(serialize = "stop")]
     Stopped = 1,

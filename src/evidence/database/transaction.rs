@@ -15,13 +15,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// The most entries that one transaction deletes: other writers wait for it.
-pub(super) const MAX_DELETED_ENTRIES: u64 = 20_000;
+pub const MAX_DELETED_ENTRIES: u64 = 20_000;
 
 /// The row of a chain, and the number of an entry in it.
 pub type EntryKey = (i64, i64);
 
 /// How far [`WriteTransaction::prune`] came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PruneResult {
     /// Deleted entries.
     pub entries: u64,

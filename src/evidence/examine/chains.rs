@@ -11,8 +11,8 @@ use crate::evidence::{
 use crate::finding::Finding;
 
 /// A checkpoint of the case, with the heads that it proves.
-pub(super) struct ProvenCheckpoint {
-    pub(super) checkpoint: Checkpoint,
+pub struct ProvenCheckpoint {
+    pub checkpoint: Checkpoint,
     heads: Vec<ChainHead>,
 }
 
@@ -24,7 +24,7 @@ impl ProvenCheckpoint {
 
 /// The entries of the three chains. A chain that is missing, has a fault or another name is empty,
 /// and a fault is added.
-pub(super) fn read_chains(
+pub fn read_chains(
     files: &CaseFiles,
     names: &[ChainName; 3],
     key: &VerifyKey,
@@ -64,7 +64,7 @@ pub(super) fn read_chains(
 /// The valid checkpoints of the case, in their order. Adds a fault for each one that is invalid or
 /// does not follow the one before it, and if there is none. If they begin within the span, it is
 /// unknown whether earlier entries were back-dated.
-pub(super) fn read_checkpoints(
+pub fn read_checkpoints(
     files: &CaseFiles,
     names: &[ChainName; 3],
     keys: &LogKeys,
@@ -183,7 +183,7 @@ fn read_checkpoint(
 /// Checks a chain against the checkpoints: it ends with the head in the last one, the heads in
 /// earlier ones are its entries, and entries that a checkpoint covers are not dated after it, nor
 /// others before it.
-pub(super) fn check_heads(
+pub fn check_heads(
     chain: &[EvidenceEntry],
     name: &ChainName,
     checkpoints: &[ProvenCheckpoint],
@@ -255,7 +255,7 @@ pub(super) fn check_heads(
 
 /// Checks that no chain was cut off at its beginning, where a publication may have allowed
 /// everything. It is no fault if the log says that it deleted old entries.
-pub(super) fn check_beginnings(
+pub fn check_beginnings(
     chains: &[Vec<EvidenceEntry>; 3],
     names: &[ChainName; 3],
     checkpoints: &[ProvenCheckpoint],

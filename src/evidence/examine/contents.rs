@@ -11,7 +11,7 @@ use crate::hash::parse_hex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that each timestamp is of a checkpoint of the case. Its signature is left to openssl.
-pub(super) fn check_timestamps(
+pub fn check_timestamps(
     files: &CaseFiles,
     checkpoints: &[ProvenCheckpoint],
     findings: &mut LogFindings,
@@ -21,10 +21,10 @@ pub(super) fn check_timestamps(
         .filter(|(file, _)| file.starts_with("timestamps/"))
         .collect();
     if !stamps.is_empty() {
-        let message = "whether the authorities signed the timestamps: openssl checks it (the script check.sh)";
+        let message = "whether the authorities signed the timestamps: openssl checks it (the script check.sh). The site chose them: decide whether you trust them";
         findings.add_unknown("timestamp-signatures", message);
     } else if !checkpoints.is_empty() {
-        let message = "no independent timestamp: the times are the site's word";
+        let message = "no timestamp of an authority: the times are the site's word";
         findings.add_unknown("no-timestamp", message);
     }
     for (file, response) in stamps {
@@ -51,12 +51,14 @@ pub(super) fn check_timestamps(
                     .map(|proven| CheckpointTimestamp {
                         covers_until: proven.checkpoint.time.clone(),
                         time: stamp.formatted_time(),
+                        authority: stamp.authority.clone(),
                     })
                     .or(findings.timestamp.take());
                 findings.add_check(
                     "timestamp",
                     format!(
-                        "{file}: the authority says that {note} existed at {}",
+                        "{file}: a timestamp of {} says that {note} existed at {}",
+                        stamp.authority,
                         stamp.formatted_time()
                     ),
                 );
@@ -67,7 +69,7 @@ pub(super) fn check_timestamps(
 
 /// The personal values of the case. A value that does not match the commitment in its entry is a
 /// fault. Commitments without a value count as withdrawn.
-pub(super) fn read_personal_values<'a>(
+pub fn read_personal_values<'a>(
     files: &CaseFiles,
     entries: impl Iterator<Item = &'a EvidenceEntry>,
     findings: &mut LogFindings,
@@ -124,7 +126,7 @@ pub(super) fn read_personal_values<'a>(
 
 /// The robots.txt files of the case by hash. A list or robots.txt that is not named by its hash is a
 /// fault, and so is a missing one that an entry names.
-pub(super) fn read_documents<'a>(
+pub fn read_documents<'a>(
     files: &CaseFiles,
     entries: impl Iterator<Item = &'a EvidenceEntry>,
     findings: &mut LogFindings,

@@ -35,7 +35,13 @@ struct CheckedLog {
 pub fn examine_logs(logs: &[(&CaseFiles, &VerifyKey)]) -> Vec<LogFindings> {
     let mut checked: Vec<CheckedLog> = logs
         .iter()
-        .map(|(files, key)| check_log(files, key))
+        .map(|(files, key)| {
+            let mut log = CheckedLog::default();
+            if let Err(fault) = log.check(files, key) {
+                log.findings.faults.push(fault);
+            }
+            log
+        })
         .collect();
     let robots = checked
         .iter_mut()
@@ -61,15 +67,6 @@ pub fn examine_logs(logs: &[(&CaseFiles, &VerifyKey)]) -> Vec<LogFindings> {
     findings
 }
 
-/// Checks the structure of a log. If `case.json` or the keys cannot be read, that is the only fault.
-fn check_log(files: &CaseFiles, key: &VerifyKey) -> CheckedLog {
-    let mut log = CheckedLog::default();
-    if let Err(fault) = log.check(files, key) {
-        log.findings.faults.push(fault);
-    }
-    log
-}
-
 impl CheckedLog {
     /// Checks keys, hashes, numbers and times, and that the files are exactly those that entries
     /// name.
@@ -87,8 +84,11 @@ impl CheckedLog {
             ("to", &mut findings.to),
             ("log", &mut findings.log),
         ] {
-            let text = description.get(name).and_then(Value::as_str);
-            text.unwrap_or_default().clone_into(value);
+            description
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .clone_into(value);
         }
         if findings.log != key.name {
             findings.add_fault(

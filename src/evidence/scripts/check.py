@@ -79,9 +79,10 @@ def check_proof(entry):
     for named in data.get("lists", []):
         content = open("lists/" + named["sha256"], "rb").read()
         assert hashlib.sha256(content).hexdigest() == named["sha256"]
+        kept = f"{named['source']}, as the site kept it, checked {named.get('checked', '?')}"
         if is_signature:
             assert data["key"].encode() in content, "the key is not in the directory"
-            says.append("the key is in " + named["source"])
+            says.append("the key is in " + kept)
         elif address and data.get("address") == "whole":
             networks = []
             for word in re.findall(r"[0-9a-fA-F:.]+(?:/[0-9]+)?", content.decode()):
@@ -92,7 +93,7 @@ def check_proof(entry):
             inside = [str(network) for network in networks if ipaddress.ip_address(address) in network]
             assert bool(inside) == (data["identity"] == "verified"), "the list contradicts the proof"
             where = "in " + ", ".join(inside) + " of" if inside else "outside"
-            says.append(f"{address} is {where} {named['source']}, as the site kept it")
+            says.append(f"{address} is {where} {kept}")
     if is_signature and value_of(entry, "signature_base"):
         assert is_signed(data["key"], data["signature"], value_of(entry, "signature_base")), "the signature does not match"
         says.append("the signature is good")

@@ -87,15 +87,21 @@ for chain in chains/*.jsonl; do
 done
 echo "Passed: every hash, and every signature by the keys of the log, of which KEY is one"
 
+# Who signed a timestamp, by the certificates in it.
+authority() {
+  openssl ts -reply -in "$1" -token_out 2> /dev/null | openssl pkcs7 -inform DER -print_certs -noout | grep subject
+}
 # What the authority says about the time of checkpoints.
 for stamp in timestamps/*.tsr; do
   [ -e "$stamp" ] || { echo "Not known: no authority confirms the times. They are the site's word."; break; }
-  [ -n "$certificate" ] || { echo "Not checked: the timestamps, without the certificate of their authority."; break; }
+  [ -n "$certificate" ] || { echo "Not checked: the timestamps, without the certificate of their authority:"; authority "$stamp"; break; }
   note=checkpoints/$(basename "$stamp" | cut -c 1-6).note
   openssl ts -verify -data "$note" -in "$stamp" -CAfile "$certificate" ${day:+-attime "$(date -d "$day" +%s)"} \
     > "$work/openssl" 2>&1 || fail "$stamp: $(cat "$work/openssl")"
   echo "Passed: $stamp. Nothing that $note covers ($(grep '^time' "$note")) was changed after this time:"
   openssl ts -reply -in "$stamp" -text 2> /dev/null | grep "Time stamp"
+  echo "The site chose this authority. Decide whether you trust it:"
+  authority "$stamp"
 done
 
 python3 -I -X utf8 "$(dirname "$0")/check.py" || fail "the proofs or the requests, as printed above"

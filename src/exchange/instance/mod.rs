@@ -126,7 +126,6 @@ pub struct Exchange {
     last_contact: Option<Duration>,
     /// The time of the last contact, by the store's clock.
     last_contact_at: i64,
-    last_write: Option<Duration>,
     pruned_at: Option<Duration>,
     /// Own entries with their positions, until every peer has read them.
     unconfirmed_entries: VecDeque<(u64, LogPosition)>,

@@ -26,7 +26,7 @@ impl Exchange {
     /// Whether this turn must write: something waits, a peer or the caller asks, or the last entry
     /// is a second old.
     pub fn is_write_due(&self, now: ExchangeTime) -> bool {
-        self.last_write
+        self.last_contact
             .is_none_or(|last| now.monotonic.saturating_sub(last) >= HEARTBEAT_INTERVAL)
             || self.asks_peers
             || self.must_answer
@@ -150,7 +150,6 @@ impl Exchange {
     /// another 24 hours (`MAX_STORE_OUTAGE`).
     pub fn record_contact(&mut self, now: ExchangeTime) {
         self.last_contact = Some(now.monotonic);
-        self.last_write = Some(now.monotonic);
         self.last_contact_at = self.clocks.now();
         self.progress
             .robots_txt_until

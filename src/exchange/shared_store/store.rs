@@ -320,15 +320,14 @@ impl SharedStore {
     fn counts_key(&self, period: &str) -> String {
         self.key_name(&format!("counts:{period}"))
     }
-}
 
-impl SharedStore {
     /// Builds the transaction that writes a batch, in the order of its fields. After facts that
     /// clients make, it deletes the oldest beyond `MAX_CLIENT_FACTS`.
     fn build_pipeline(&self, batch: &StoreBatch) -> Result<Pipeline, StoreError> {
         let [served, clients, facts, members, log] =
             ["served", "clients", "facts", "members", "log"].map(|name| self.key_name(name));
         let mut pipeline = pipe();
+        let mut has_marks = false;
         pipeline.atomic();
         for (fact, command) in batch
             .facts
@@ -337,23 +336,16 @@ impl SharedStore {
             .chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
         {
             if fact.value.is_empty() {
-                let set = if is_key_of::<ClientMark>(&fact.key) {
-                    &clients
-                } else {
-                    &served
-                };
+                let is_mark = is_key_of::<ClientMark>(&fact.key);
+                let set = if is_mark { &clients } else { &served };
+                has_marks |= is_mark;
                 pipeline.cmd("ZADD").arg((set, "GT", fact.at, &fact.key));
             } else {
                 let written = format!("{} {}", fact.at, fact.value);
                 pipeline.cmd(command).arg((&facts, &fact.key, written));
             }
         }
-        if batch
-            .facts
-            .iter()
-            .chain(&batch.if_missing)
-            .any(|fact| is_key_of::<ClientMark>(&fact.key))
-        {
+        if has_marks {
             pipeline
                 .cmd("ZREMRANGEBYRANK")
                 .arg((&clients, 0, -1 - MAX_CLIENT_FACTS as i64));

@@ -36,8 +36,7 @@ pub struct RequestClient {
     pub is_unreadable: bool,
     /// The other parameters of `Forwarded`.
     pub forwarded: Option<Box<ForwardedElement>>,
-    /// The trusted HTTP proxies that the request came through. `None` if it came through none, and
-    /// for the decision service, which proxies ask before their own cache.
+    /// The trusted HTTP proxies that the request came through. `None` if it came through none.
     pub proxies: Option<ProxyPath>,
 }
 
@@ -74,7 +73,7 @@ impl RequestClient {
             client.address = client.logged.filter(|_| !peer.names_no_client);
             return client;
         }
-        // With the decision service, and with the PROXY protocol, the peer is the client itself.
+        // With the PROXY protocol the peer is the client itself.
         let is_proxy = peer
             .address
             .is_none_or(|address| is_trusted(address.to_canonical(), trusted));

@@ -1,39 +1,34 @@
-//! [`PolicyRules::find_conflict`] finds the Disallow of the policy that an Allow of the origin's
-//! robots.txt could defeat. Such an Allow is left out of the merged file (`merge.rs`).
+//! [`AllowFilter`] decides which Allow rules of the origin's robots.txt join a group of the merged
+//! file (`merge.rs`). One that could defeat a Disallow of the policy is left out.
 //!
 //! Of all rules that match a URL the longest decides; of two with the same length the Allow does
 //! (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is not longer, for the URLs
 //! that both match.
 
 use super::budget::{MergeBudget, spend};
-use crate::policy::site::RuleSource;
+use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE};
+use crate::policy::site::{DroppedAllow, RuleSource};
 use crate::robots::{PathPattern, Rule};
 
-/// Why an Allow of the origin is left out.
-pub enum AllowConflict<'a> {
-    /// This Disallow covers all URLs of the Allow.
-    Covered(&'a (Rule, RuleSource)),
-    /// The Allow would defeat this Disallow; or may do so, where the budget is spent.
-    Defeats(&'a (Rule, RuleSource)),
-}
-
 /// The rules of one group of the policy, prepared for comparing.
-pub struct PolicyRules<'a> {
+pub struct AllowFilter<'a> {
     /// The Disallow rules that no Allow may defeat.
     disallows: Vec<&'a (Rule, RuleSource)>,
     /// The Allow rules of the policy.
     allows: Vec<&'a Rule>,
     /// The shortest Disallow. Most Allows of a long file are shorter still, and need no comparing.
     shortest: Option<&'a (Rule, RuleSource)>,
+    /// The number of rules left out.
+    dropped: usize,
 }
 
-impl<'a> PolicyRules<'a> {
+impl<'a> AllowFilter<'a> {
     /// Takes the Disallow rules of `disallows` and the Allow rules of `of_policy`. The two lists
     /// may be the same.
     pub fn new(
         disallows: &'a [(Rule, RuleSource)],
         of_policy: &'a [(Rule, RuleSource)],
-    ) -> PolicyRules<'a> {
+    ) -> AllowFilter<'a> {
         let disallows: Vec<_> = disallows
             .iter()
             .filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty())
@@ -47,31 +42,68 @@ impl<'a> PolicyRules<'a> {
             .map(|(rule, _)| rule)
             .filter(|rule| rule.allow)
             .collect();
-        PolicyRules {
+        AllowFilter {
             disallows,
             allows,
             shortest,
+            dropped: 0,
         }
     }
 
-    /// Why an Allow of the origin with this pattern must be left out; `None` if it may stay. A
-    /// Disallow that covers all of it comes first.
-    pub fn find_conflict(
+    /// Whether an Allow of the origin may join. If not, adds a comment to `draft`, and unless the
+    /// Disallow covers all of it, a [`DroppedAllow`].
+    pub fn admit(
+        &mut self,
+        rule: &Rule,
+        source: &RuleSource,
+        budget: &mut MergeBudget,
+        draft: &mut GroupDraft,
+    ) -> bool {
+        let Some(((ours, by), is_covered)) = self.find_conflict(&rule.pattern, budget) else {
+            return true;
+        };
+        self.dropped += 1;
+        if self.dropped <= MAX_LISTED {
+            draft.notes.push(format!(
+                "Left out of {ORIGIN_FILE}: \"{rule}\", which could override \"{ours}\"."
+            ));
+        }
+        if !is_covered {
+            draft.dropped_allows.extend(dropped_allow(rule, source, by));
+        }
+        false
+    }
+
+    /// Adds a comment with the number of rules beyond [`MAX_LISTED`].
+    pub fn note_unlisted(&self, notes: &mut Vec<String>) {
+        if let more @ 1.. = self.dropped.saturating_sub(MAX_LISTED) {
+            notes.push(format!(
+                "Left out of {ORIGIN_FILE}, for the same reason: {more} more Allow lines."
+            ));
+        }
+    }
+
+    /// A Disallow for which an Allow of the origin with this pattern must be left out, and whether it
+    /// covers all URLs of the Allow. Such a one comes first. Where the budget is spent, any that the
+    /// Allow may defeat.
+    fn find_conflict(
         &self,
         allow: &PathPattern,
         budget: &mut MergeBudget,
-    ) -> Option<AllowConflict<'a>> {
+    ) -> Option<(&'a (Rule, RuleSource), bool)> {
         let shortest = self
             .shortest
             .filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;
         let cost =
             (self.disallows.len() + self.allows.len()).saturating_mul(4 + allow.priority() / 8);
         if !spend(&mut budget.comparisons, cost) {
-            return Some(AllowConflict::Defeats(shortest));
+            return Some((shortest, false));
         }
         // If an Allow of the policy covers all of it, shorter Disallow rules decide nothing there.
-        let allowing = self.allows.iter().filter(|ours| ours.pattern.covers(allow));
-        let allowed = allowing
+        let allowed = self
+            .allows
+            .iter()
+            .filter(|ours| ours.pattern.covers(allow))
             .map(|ours| ours.pattern.priority())
             .max()
             .unwrap_or(0);
@@ -83,6 +115,21 @@ impl<'a> PolicyRules<'a> {
         let covering = std::iter::once(first)
             .chain(defeated)
             .find(|(ours, _)| ours.pattern.covers(allow));
-        Some(covering.map_or(AllowConflict::Defeats(first), AllowConflict::Covered))
+        Some((covering.unwrap_or(first), covering.is_some()))
+    }
+}
+
+/// An Allow of the origin that was left out because of the Disallow at `by`, which is in the
+/// policy.
+fn dropped_allow(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<DroppedAllow> {
+    match (source, by) {
+        (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
+            Some(DroppedAllow {
+                allow: rule.pattern.clone(),
+                line: *line,
+                disallow: *span,
+            })
+        }
+        _ => None,
     }
 }

@@ -2,8 +2,7 @@
 //! into one document and renders it. It decides whether each user-agent token gets a group of its
 //! own, and writes comments about what was left out of the origin's file.
 
-use super::draft::{GroupDraft, ORIGIN_FILE, draft_size, first_equal_drafts};
-use super::merge::MAX_LISTED;
+use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::OriginRules;
 use super::signals::site_license_lines;
 use crate::policy::model::{OriginRobotsMode, Policy};

@@ -16,7 +16,7 @@ pub struct MergeBudget {
 }
 
 /// The error for an origin's file that exceeds the budget.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct MergeTooLarge {
     /// The number of rules in the file.
     pub rules: usize,

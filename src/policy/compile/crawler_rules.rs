@@ -16,6 +16,7 @@ use crate::policy::site::{
 use crate::robots::{
     AgentName, Dialect, GoogleRules, GroupMatcher, RobotsDocument, differs_for_google,
 };
+use crate::yaml::saturating_u32;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -60,21 +61,15 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
     tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }
 
-/// The rules of all crawlers, with the answers and Google rules that they have indexes of.
-pub struct CompiledCrawlerRules {
-    pub crawler_rules: CrawlerRulesTable,
-    pub answers: Vec<RefusalAnswer>,
-    pub google_rules: Vec<GoogleRules>,
-}
-
-/// Computes the rules of every crawler that a user agent can claim to be.
+/// Computes the rules of every crawler that a user agent can claim to be, with the answers and Google
+/// rules that they have indexes of.
 pub fn compile_crawler_rules(
     policy: &Policy,
     registry: &Registry,
     document: &RobotsDocument,
     matcher: &GroupMatcher,
     tokens: &SiteMarkers,
-) -> CompiledCrawlerRules {
+) -> (CrawlerRulesTable, Vec<RefusalAnswer>, Vec<GoogleRules>) {
     let google = GoogleDocument::new(document);
     let mut builder = RulesBuilder {
         policy,
@@ -83,8 +78,9 @@ pub fn compile_crawler_rules(
         google,
         answers: Vec::new(),
     };
-    let crawlers = registry.crawlers().iter();
-    let known = crawlers
+    let known = registry
+        .crawlers()
+        .iter()
         .map(|crawler| builder.registered_crawler(crawler))
         .collect();
     let tokens = tokens.tokens().iter();
@@ -112,11 +108,7 @@ pub fn compile_crawler_rules(
         tool,
         visitor,
     };
-    CompiledCrawlerRules {
-        crawler_rules,
-        answers: builder.answers,
-        google_rules: builder.google.rules,
-    }
+    (crawler_rules, builder.answers, builder.google.rules)
 }
 
 struct RulesBuilder<'a> {
@@ -241,8 +233,7 @@ impl RulesBuilder<'_> {
                 .clone()
                 .find_map(|answer| answer.status)
                 .unwrap_or(status),
-            retry_after: retry_after
-                .map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
+            retry_after: retry_after.map(|delay| saturating_u32(delay.as_secs())),
             body: body.map(Into::into),
         })
     }

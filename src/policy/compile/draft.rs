@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The name of the origin's file in comments of the public file, where its address must not appear.
 pub const ORIGIN_FILE: &str = "the origin's robots.txt";
 
+/// The most left-out lines that comments name, of each kind and group. The others are counted.
+pub const MAX_LISTED: usize = 20;
+
 /// The first comment of a group: why it is there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GroupHeading {

@@ -6,18 +6,15 @@
 //! policy is left out (`allow_conflicts.rs`). Comments in the merged file name or count the rules
 //! that are left out.
 
-use super::allow_conflicts::{AllowConflict, PolicyRules};
+use super::allow_conflicts::AllowFilter;
 use super::budget::{MergeBudget, MergeTooLarge, spend};
 use super::draft::{GroupDraft, GroupHeading, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
 use crate::crawlers::{Crawler, Registry};
-use crate::policy::site::{DroppedAllow, RuleSource};
+use crate::policy::site::RuleSource;
 use crate::robots::{ExtensionLine, Rule};
 use std::collections::{HashMap, HashSet};
-
-/// The most left-out lines that comments name, of each kind and group. The others are counted.
-pub const MAX_LISTED: usize = 20;
 
 /// Merges the policy's groups, each for one token, with the origin's. Tokens that get the same
 /// groups of both sides share a merged group.
@@ -47,36 +44,32 @@ pub fn merge(
         // `*` has a group of its own: its comments are its own, and parsers that know one agent per
         // group must find it.
         let is_star = token == "*";
-        let place = match places.get(&(pair, is_star)) {
-            Some(place) => *place,
-            None => {
-                let mut draft = match pair.policy {
-                    Some(index) => policy[index].clone(),
-                    None => GroupDraft::new(GroupHeading::Origin, source.clone()),
-                };
-                if let Some(index) = pair.origin {
-                    let group = &origin.groups[index];
-                    if !spend(&mut budget.rules, group.rules.len()) {
-                        return Err(origin.too_large_error());
-                    }
-                    add_origin_group(&mut draft, group, budget);
-                }
-                if !spend(&mut budget.size, draft_size(&draft)) {
+        let place = *places.entry((pair, is_star)).or_insert(drafts.len());
+        if place == drafts.len() {
+            let mut draft = match pair.policy {
+                Some(index) => policy[index].clone(),
+                None => GroupDraft::new(GroupHeading::Origin, source.clone()),
+            };
+            if let Some(index) = pair.origin {
+                let group = &origin.groups[index];
+                if !spend(&mut budget.rules, group.rules.len()) {
                     return Err(origin.too_large_error());
                 }
-                // The origin names this token, so the group is no longer the catch-all group.
-                if !is_star && draft.heading == GroupHeading::EverybodyElse {
-                    draft.heading = GroupHeading::Policy;
-                }
-                drafts.push(GroupDraft {
-                    source: source.clone(),
-                    agents: Vec::new(),
-                    ..draft
-                });
-                places.insert((pair, is_star), drafts.len() - 1);
-                drafts.len() - 1
+                add_origin_group(&mut draft, group, budget);
             }
-        };
+            if !spend(&mut budget.size, draft_size(&draft)) {
+                return Err(origin.too_large_error());
+            }
+            // The origin names this token, so the group is no longer the catch-all group.
+            if !is_star && draft.heading == GroupHeading::EverybodyElse {
+                draft.heading = GroupHeading::Policy;
+            }
+            drafts.push(GroupDraft {
+                source: source.clone(),
+                agents: Vec::new(),
+                ..draft
+            });
+        }
         drafts[place].agents.push(token);
         drafts[place].places.push((number, source));
     }
@@ -115,11 +108,10 @@ impl<'a> MergeSides<'a> {
                 of_policy.entry(agent.to_ascii_lowercase()).or_insert(index);
             }
         }
-        let tokens = origin
+        let of_origin = origin
             .tokens
             .iter()
-            .map(|(token, group, line)| (token.to_ascii_lowercase(), (*group, *line)));
-        let of_origin = tokens
+            .map(|(token, group, line)| (token.to_ascii_lowercase(), (*group, *line)))
             .chain(origin.star.map(|star| ("*".to_owned(), star)))
             .collect();
         let mut crawlers = HashMap::new();
@@ -294,10 +286,7 @@ fn rules_to_add(
 ) -> Vec<(Rule, RuleSource)> {
     let of_policy = draft.rules.clone();
     let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
-    let mut allows = AllowFilter {
-        ours: PolicyRules::new(&of_policy, &of_policy),
-        dropped: 0,
-    };
+    let mut allows = AllowFilter::new(&of_policy, &of_policy);
     let mut added = Vec::new();
     for (rule, source) in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
         if rule.allow {
@@ -353,10 +342,7 @@ pub fn drop_defeating_allows(
             .filter(|(_, source)| !is_origin_rule(source))
             .cloned()
             .collect();
-        let mut allows = AllowFilter {
-            ours: PolicyRules::new(disallows, &of_policy),
-            dropped: 0,
-        };
+        let mut allows = AllowFilter::new(disallows, &of_policy);
         for (rule, source) in rules {
             if !rule.allow
                 || !is_origin_rule(&source)
@@ -366,64 +352,6 @@ pub fn drop_defeating_allows(
             }
         }
         allows.note_unlisted(&mut draft.notes);
-    }
-}
-
-/// Decides which Allow rules of the origin may join one group, and counts the others.
-struct AllowFilter<'a> {
-    ours: PolicyRules<'a>,
-    dropped: usize,
-}
-
-impl AllowFilter<'_> {
-    /// Whether an Allow of the origin may join. If not, adds a comment to `draft`, and unless the
-    /// Disallow covers all of it, a [`DroppedAllow`].
-    fn admit(
-        &mut self,
-        rule: &Rule,
-        source: &RuleSource,
-        budget: &mut MergeBudget,
-        draft: &mut GroupDraft,
-    ) -> bool {
-        let Some(conflict) = self.ours.find_conflict(&rule.pattern, budget) else {
-            return true;
-        };
-        let ((ours, _), dropped) = match conflict {
-            AllowConflict::Covered(ours) => (ours, None),
-            AllowConflict::Defeats(ours) => (ours, dropped_allow(rule, source, &ours.1)),
-        };
-        self.dropped += 1;
-        if self.dropped <= MAX_LISTED {
-            draft.notes.push(format!(
-                "Left out of {ORIGIN_FILE}: \"{rule}\", which could override \"{ours}\"."
-            ));
-        }
-        draft.dropped_allows.extend(dropped);
-        false
-    }
-
-    /// Adds a comment with the number of rules beyond [`MAX_LISTED`].
-    fn note_unlisted(&self, notes: &mut Vec<String>) {
-        if let more @ 1.. = self.dropped.saturating_sub(MAX_LISTED) {
-            notes.push(format!(
-                "Left out of {ORIGIN_FILE}, for the same reason: {more} more Allow lines."
-            ));
-        }
-    }
-}
-
-/// An Allow of the origin that was left out because of the Disallow at `by`, which is in the
-/// policy.
-fn dropped_allow(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<DroppedAllow> {
-    match (source, by) {
-        (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
-            Some(DroppedAllow {
-                allow: rule.pattern.clone(),
-                line: *line,
-                disallow: *span,
-            })
-        }
-        _ => None,
     }
 }
 

@@ -91,11 +91,8 @@ pub fn compile_with_origin(
     let mut unlisted = crawler_rules::policy_only_tokens(&policy, registry);
     crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
     let tokens = registry_overrides::site_markers(&policy, registry, unlisted);
-    let crawler_rules::CompiledCrawlerRules {
-        crawler_rules,
-        answers,
-        google_rules,
-    } = crawler_rules::compile_crawler_rules(&policy, registry, &document, &matcher, &tokens);
+    let (crawler_rules, answers, google_rules) =
+        crawler_rules::compile_crawler_rules(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule::new(false, trap)).collect();
     let signals = signals::signal_plan(&policy, &document);

@@ -18,7 +18,6 @@ use crate::robots::{
     RobotsKey, RobotsLine, Rule,
 };
 use crate::yaml::Located;
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -135,8 +134,9 @@ impl OriginRules {
 
     /// The first line that names a token of the group with this index.
     pub fn first_line_of(&self, group: usize) -> Option<usize> {
-        let tokens = self.tokens.iter().map(|(_, group, line)| (*group, *line));
-        tokens
+        self.tokens
+            .iter()
+            .map(|(_, group, line)| (*group, *line))
             .chain(self.star)
             .filter(|(named, _)| *named == group)
             .map(|(_, line)| line)
@@ -194,7 +194,8 @@ impl OriginRules {
                     let url = escape_non_utf8(file.slice(&record.value));
                     let url = published
                         .rewrite_value(record.key, &url)
-                        .map_or_else(String::new, Cow::into_owned);
+                        .unwrap_or_default()
+                        .into_owned();
                     let list = if is_absolute_url(&url) {
                         &mut self.sitemaps
                     } else {
@@ -270,8 +271,7 @@ pub fn lines_with_unknown_keys<'a>(
 
 /// The lines whose value has a control character other than a tab.
 fn lines_with_control_characters(file: &RobotsFile) -> impl Iterator<Item = usize> {
-    let lines = file.lines_within_limit();
-    lines
+    file.lines_within_limit()
         .filter(move |line| {
             line.key_value.as_ref().is_some_and(|record| {
                 file.text(&record.value)
@@ -332,7 +332,8 @@ fn published_line(file: &RobotsFile, record: &KeyValue, urls: &UrlRewriter<'_>) 
     let value = file.text(&record.value).replace('\t', " ");
     let value = urls
         .rewrite_value(record.key, &value)
-        .map_or_else(String::new, Cow::into_owned);
+        .unwrap_or_default()
+        .into_owned();
     ExtensionLine {
         key: file.text(&record.name).into_owned(),
         value,

@@ -94,8 +94,10 @@ pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -
     let own =
         own.map(|(index, token)| (policy.crawler_description(token), Claim::PolicyToken(index)));
     let known = (0_u16..).zip(registry.crawlers()).map(|(index, crawler)| {
-        let claim = Claim::Known(CrawlerIndex(index));
-        (description_of(policy, crawler), claim)
+        (
+            description_of(policy, crawler),
+            Claim::Known(CrawlerIndex(index)),
+        )
     });
     for (description, claim) in own.chain(known) {
         let listed = description

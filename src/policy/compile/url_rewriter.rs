@@ -23,26 +23,23 @@ impl UrlRewriter<'_> {
     /// names a host that crawlers cannot reach, or one of several words would have to change. A
     /// value of Host, Sitemap or License may be a host without a scheme.
     pub fn rewrite_value<'v>(&self, key: RobotsKey, value: &'v str) -> Option<Cow<'v, str>> {
-        if !matches!(
+        let may_be_host = matches!(
             key,
             RobotsKey::Host | RobotsKey::Sitemap | RobotsKey::License
-        ) && value.contains(char::is_whitespace)
-        {
+        );
+        if !may_be_host && value.contains(char::is_whitespace) {
             // A URL may be one of several words (`Clean-param: a http://...`).
             let mut words = value.split_whitespace();
             let is_publishable = words.all(|word| self.rewrite_url(word).as_deref() == Some(word));
             return is_publishable.then_some(Cow::Borrowed(value));
         }
-        if !matches!(
-            key,
-            RobotsKey::Host | RobotsKey::Sitemap | RobotsKey::License
-        ) || value.contains("//")
-        {
+        if !may_be_host || value.contains("//") {
             return self.rewrite_url(value);
         }
         let url = format!("//{value}");
-        let published = self.rewrite_url(&url)?;
-        Some(Cow::Owned(published.strip_prefix("//")?.to_owned()))
+        Some(Cow::Owned(
+            self.rewrite_url(&url)?.strip_prefix("//")?.to_owned(),
+        ))
     }
 
     /// A URL as it is published. Text that is no absolute URL, and URLs of the site, stay. The Host

@@ -6,8 +6,6 @@ use crate::indexing::Directives;
 use crate::policy::model::{Expectation, PolicyTest, TestCachedCopy};
 use crate::yaml::{Located, MapFields, NodeReader, NodeValue};
 use std::net::IpAddr;
-use std::str::FromStr;
-use strum::VariantNames;
 
 /// Decodes the section: a list of cases, or a single case.
 pub fn policy_tests(node: NodeReader<'_>) -> Vec<PolicyTest> {
@@ -100,16 +98,19 @@ fn cached_copy(node: NodeReader<'_>) -> Option<TestCachedCopy> {
 fn expectation(node: NodeReader<'_>) -> Expectation {
     if matches!(node.value, NodeValue::Scalar { .. }) {
         return Expectation {
-            verdict: located_variant("a verdict")(node),
+            verdict: node.variant("a verdict").map(|value| Located {
+                value,
+                span: node.span,
+            }),
             ..Expectation::default()
         };
     }
     let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
     node.decode_map(wanted, |fields| Expectation {
-        verdict: fields.get("verdict", located_variant("a verdict")),
-        kind: fields.get("kind", located_variant("a kind")),
+        verdict: fields.located("verdict", |node| node.variant("a verdict")),
+        kind: fields.located("kind", |node| node.variant("a kind")),
         never_fetched: fields.located("never_fetched", yes_or_no),
-        action: fields.get("action", located_variant("an action")),
+        action: fields.located("action", |node| node.variant("an action")),
         answer_status: fields.located("status", |node| node.integer(200..=599, "a status")),
         tag: fields.get("tag", |node| Some(tag_lines(node))),
         signals: fields.get("signals", |node| {
@@ -139,16 +140,4 @@ fn tag_lines(node: NodeReader<'_>) -> Vec<Located<String>> {
         }
     }
     lines
-}
-
-/// Returns a decoder for the name of a variant, with its place.
-fn located_variant<T: VariantNames + FromStr>(
-    wanted: &str,
-) -> impl Fn(NodeReader<'_>) -> Option<Located<T>> {
-    move |node| {
-        Some(Located {
-            value: node.variant(wanted)?,
-            span: node.span,
-        })
-    }
 }

@@ -7,9 +7,9 @@ use super::patterns::check_pattern;
 use super::signals::unlicensed;
 use crate::crawlers::Purpose;
 use crate::policy::model::{
-    AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, EnforcementMode,
+    AnswerPolicy, BehindCache, Enforcement, EnforcementFields, EnforcementMode,
 };
-use crate::yaml::{Decoder, Located, MapFields, NodeReader, NodeValue};
+use crate::yaml::{Decoder, Located, MapFields, NodeReader, NodeValue, parse_duration};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -29,7 +29,10 @@ pub fn enforcement(fields: &mut MapFields<'_>) -> Enforcement {
         site: enforcement_fields(fields),
         traps: fields.get_or_default("traps", traps),
         exempt: fields.get_or_default("exempt", exempt),
-        grace: Defaulted::new(fields.located("grace", grace), DEFAULT_GRACE),
+        grace: fields.located("grace", grace).unwrap_or(Located {
+            value: DEFAULT_GRACE,
+            span: fields.span,
+        }),
         behind_cache: fields.get("behind_cache", behind_cache),
         purposes: fields.get_or_default("purposes", purposes),
         agents: fields.get_or_default("agents", agents),
@@ -144,19 +147,27 @@ fn exempt(node: NodeReader<'_>) -> Vec<Located<String>> {
 /// Decodes `no`, `yes` (as long as `max_age` permits), or how long the cache keeps a file whatever
 /// `max_age` is.
 fn behind_cache(node: NodeReader<'_>) -> Option<BehindCache> {
-    if let NodeValue::Scalar { text, .. } = &node.value {
-        match text.to_ascii_lowercase().as_str() {
-            "no" | "false" | "off" => return Some(BehindCache::No),
-            "yes" | "true" | "on" => return Some(BehindCache::AsLongAsMaxAge),
-            _ => {}
-        }
-    }
-    node.duration_within(
-        Duration::ZERO..=MAX_GRACE,
-        "\"behind_cache\" is longer than 31 days: crawlgate would never enforce anything",
-        None,
+    node.parse_with(
+        "yes, no or a duration",
+        parse_behind_cache,
+        (
+            "bad-value",
+            "is neither \"yes\" nor \"no\" nor a time up to 31 days",
+            "write \"no\" if the proxy in front is no cache, \"yes\" if it is one, or how long it keeps robots.txt, \
+             like 2h",
+        ),
     )
-    .map(BehindCache::For)
+}
+
+fn parse_behind_cache(text: &str) -> Option<BehindCache> {
+    match text.to_ascii_lowercase().as_str() {
+        "no" | "false" | "off" => Some(BehindCache::No),
+        "yes" | "true" | "on" => Some(BehindCache::AsLongAsMaxAge),
+        _ => parse_duration(text)
+            .ok()
+            .filter(|length| *length <= MAX_GRACE)
+            .map(BehindCache::For),
+    }
 }
 
 /// Decodes the fields of a purpose or a crawler: a map, or only a mode.

@@ -97,8 +97,10 @@ fn parse_host_parts(written: &str) -> Result<HostPattern, &'static str> {
     let port = match port.strip_prefix(':') {
         Some(port) => {
             let port = port.parse::<NonZeroU16>();
-            let port = port.map_err(|_| "the port is not a number from 1 to 65535")?;
-            Some(port.get())
+            Some(
+                port.map_err(|_| "the port is not a number from 1 to 65535")?
+                    .get(),
+            )
         }
         None if port.is_empty() => None,
         None => return Err("only a port may follow the brackets"),

@@ -155,12 +155,11 @@ fn check_sections(policy: &Policy, decoder: &Decoder) {
         );
     }
     let grace = policy.enforcement.grace;
-    let max_age = policy.robots.max_age;
-    if grace.value < max_age.value {
-        let span = grace.span.or(max_age.span).unwrap_or_default();
+    // The default of `grace` is the most that `max_age` can be, so `grace` is written here.
+    if grace.value < policy.robots.max_age.value {
         decoder.error_with_help(
             "grace-below-max-age",
-            span,
+            grace.span,
             "\"grace\" is shorter than the \"max_age\" of robots.txt",
             "a crawler may keep the file for \"max_age\"; make \"grace\" longer or \"max_age\" \
              shorter",

@@ -6,11 +6,11 @@ use super::answers::included_file;
 use super::patterns::patterns;
 use super::signals;
 use crate::policy::model::{
-    Defaulted, GroupPolicy, HOST_PLACEHOLDER, OriginRobotsMode, Policy, PreviousRobots,
-    RobotsPolicy,
+    GroupPolicy, HOST_PLACEHOLDER, OriginRobotsMode, Policy, PreviousRobots, RobotsPolicy,
 };
 use crate::yaml::{
     Decoder, Located, MapFields, NodeReader, SourceSpan, is_plain_word, nearest_word,
+    strip_http_scheme,
 };
 use std::iter;
 use std::time::Duration;
@@ -48,7 +48,10 @@ fn robots_section(fields: &mut MapFields<'_>) -> RobotsPolicy {
         groups: fields.get_or_default("groups", groups),
         sitemaps: fields.get_or_default("sitemaps", sitemaps),
         origin_keys: fields.get_or_default("origin_keys", origin_keys),
-        max_age: Defaulted::new(fields.located("max_age", max_age), DEFAULT_MAX_AGE),
+        max_age: fields.located("max_age", max_age).unwrap_or(Located {
+            value: DEFAULT_MAX_AGE,
+            span: fields.span,
+        }),
         span: None,
     };
     check_effects(&robots, fields);
@@ -317,10 +320,7 @@ pub fn check_sitemap_hosts(policy: &Policy, decoder: &Decoder) {
 
 /// Whether a text is an http or https URL with a host and without blanks.
 pub fn is_sitemap(url: &str) -> bool {
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"));
-    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+    strip_http_scheme(url).is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
         && !url
             .chars()
             .any(|sign| sign.is_control() || sign.is_whitespace())

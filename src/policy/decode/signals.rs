@@ -11,7 +11,9 @@ use crate::policy::model::{
     UnlicensedAnswer,
 };
 use crate::robots::PathPattern;
-use crate::yaml::{Decoder, Located, MapFields, NodeReader, NodeValue, SourceSpan};
+use crate::yaml::{
+    Decoder, Located, MapFields, NodeReader, NodeValue, SourceSpan, strip_http_scheme,
+};
 
 /// The most bytes of a URL. Some readers cut longer ones.
 const MAX_URL: usize = 2_000;
@@ -136,8 +138,7 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
         }
     }
     if let Some(node) = fields.field("other") {
-        let wanted = "a map of categories that the vocabulary does not have";
-        let entries = node.entries(wanted);
+        let entries = node.entries("a map of categories that the vocabulary does not have");
         for (key, node) in entries.into_iter().flatten() {
             let allows = y_or_n(node);
             if let Some(category) = key.located("the name of a category")
@@ -203,13 +204,9 @@ pub fn is_category(text: &str) -> bool {
 /// Decodes the site's licences: one URL, a map of `url` and `paths`, or a list of both.
 fn licenses(node: NodeReader<'_>) -> Vec<LicensePolicy> {
     reject_empty_list(node);
-    if matches!(node.value, NodeValue::Sequence(_)) {
-        node.one_or_many("a list of licences")
-            .filter_map(license)
-            .collect()
-    } else {
-        license(node).into_iter().collect()
-    }
+    node.one_or_many("the URL of a licence")
+        .filter_map(license)
+        .collect()
 }
 
 fn license(node: NodeReader<'_>) -> Option<LicensePolicy> {
@@ -393,11 +390,8 @@ fn url(node: NodeReader<'_>, wanted: &str) -> Option<Located<String>> {
 /// What is wrong with a URL, and the help; `None` for a valid one. robots.txt would take a fragment
 /// for a comment.
 pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    let has_host =
-        rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']));
+    let has_host = strip_http_scheme(text)
+        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']));
     let shown: String = text.chars().take(100).collect();
     let shown = shown.escape_debug();
     let unfit = text

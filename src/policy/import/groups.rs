@@ -43,19 +43,6 @@ impl ImportedRule {
 }
 
 impl ImportedGroup {
-    /// The rules in one order, for comparison.
-    fn sorted_rules(&self) -> BTreeSet<(bool, String)> {
-        let rules = self.rules.iter().map(ImportedRule::key);
-        rules
-            .map(|(allow, pattern)| (allow, pattern.to_owned()))
-            .collect()
-    }
-
-    /// Whether the Crawl-delay and the signals are the same.
-    fn has_same_fields(&self, other: &ImportedGroup) -> bool {
-        self.crawl_delay == other.crawl_delay && self.signals == other.signals
-    }
-
     pub fn has(&self, rule: &ImportedRule) -> bool {
         self.rules.iter().any(|other| other.key() == rule.key())
     }
@@ -87,18 +74,20 @@ impl Importer<'_> {
             .collect();
         let mut drafts: Vec<ImportedGroup> = Vec::new();
         // A file of 500 KiB may have 17,000 groups: those with the same rules are found by the rules.
-        let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut places: BTreeMap<BTreeSet<_>, Vec<usize>> = BTreeMap::new();
         for (token, line) in tokens {
             if token != "*" && !is_token(&token) {
                 self.add_note(line, ImportNote::Group(token));
                 continue;
             }
             let draft = self.group_for_token(&token);
-            let same_rules = places.entry(draft.sorted_rules()).or_default();
-            let place = same_rules
-                .iter()
-                .copied()
-                .find(|place| drafts[*place].has_same_fields(&draft));
+            let rules = draft.rules.iter();
+            let rules = rules.map(|rule| (rule.allow, rule.pattern.clone()));
+            let same_rules = places.entry(rules.collect()).or_default();
+            let place = same_rules.iter().copied().find(|place| {
+                let other = &drafts[*place];
+                other.crawl_delay == draft.crawl_delay && other.signals == draft.signals
+            });
             match place {
                 Some(place) => {
                     let other = &mut drafts[place];
@@ -182,13 +171,11 @@ impl Importer<'_> {
         if !pattern.starts_with(['/', '*']) {
             return Err(ImportNote::MatchesNothing(pattern.to_owned()));
         }
-        let written = self
+        let text = self
             .file
             .key_value(line)
-            .and_then(|record| std::str::from_utf8(self.file.slice(&record.value)).ok());
-        let text = written
-            .filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
-        let text = text
+            .and_then(|record| std::str::from_utf8(self.file.slice(&record.value)).ok())
+            .filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control))
             .filter(|text| text.len() <= MAX_PATTERN)
             .unwrap_or(pattern);
         if text.len() > MAX_PATTERN {

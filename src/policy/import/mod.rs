@@ -57,8 +57,7 @@ pub fn import(
     options: &ImportOptions<'_>,
     registry: &'static Registry,
 ) -> Imported {
-    let spaced = registry.tokens_with_blanks();
-    let reading = DialectRules::new(file, Dialect::Rfc9309, &spaced);
+    let reading = DialectRules::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
     let mut import = Importer {
         file,
         reading,
@@ -103,12 +102,10 @@ impl Importer<'_> {
 
     /// The values of all lines with this key, with the numbers of the lines.
     fn values(&self, key: RobotsKey) -> Vec<(usize, String)> {
-        let records = self
-            .file
+        self.file
             .lines_within_limit()
             .filter_map(|line| Some((line.number, line.key_value.as_ref()?)))
-            .filter(|(_, record)| record.key == key);
-        records
+            .filter(|(_, record)| record.key == key)
             .map(|(line, record)| (line, self.file.text(&record.value).into_owned()))
             .collect()
     }

@@ -7,8 +7,7 @@ use super::yaml::yaml_scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{
-    SignalPart, UsageMember, parse_content_signal, parse_content_usage, parse_usage_member,
-    yes_or_no,
+    SignalPart, parse_content_signal, parse_content_usage, parse_usage_member, yes_or_no,
 };
 use crate::printable::join;
 use crate::robots::PathPattern;
@@ -58,11 +57,7 @@ struct UsageRule {
 fn parse_categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
     let mut values = BTreeMap::new();
     for member in members {
-        let UsageMember {
-            value: Some((category, word)),
-            parameters,
-        } = parse_usage_member(member)
-        else {
+        let (Some((category, word)), parameters) = parse_usage_member(member) else {
             added.left_out.push((*member).to_owned());
             continue;
         };

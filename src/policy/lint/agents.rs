@@ -47,7 +47,8 @@ pub fn lint(subject: &LintSubject, registry: &Registry, diagnostics: &mut Diagno
             report_short_token(agent, *span, subject.is_policy, diagnostics);
             continue;
         }
-        if is_generic_bot_name(agent.as_bytes()) || is_mozilla(agent) {
+        // Every browser's user agent begins with "Mozilla".
+        if is_generic_bot_name(agent.as_bytes()) || agent.eq_ignore_ascii_case("mozilla") {
             report_generic_token(agent, *span, Severity::Warning, diagnostics);
             continue;
         }
@@ -157,11 +158,6 @@ pub fn nearest_misspelling<'r>(name: &str, registry: &'r Registry) -> Option<&'r
         .find(|token| damerau_levenshtein(&written, &token.to_ascii_lowercase()) == 1)
 }
 
-/// Every browser's user agent begins with this word.
-fn is_mozilla(name: &str) -> bool {
-    name.eq_ignore_ascii_case("mozilla")
-}
-
 /// Whether a character beyond ASCII is not visible: blanks, and format characters of Unicode.
 pub fn is_invisible_character(sign: char) -> bool {
     let is_format = matches!(sign, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}');
@@ -205,7 +201,7 @@ pub fn meant_tokens_help(name: &str, registry: &Registry) -> Option<String> {
 /// or id differs only in signs and case (`GPT-Bot`); else those of a product (`ChatGPT`) or of an
 /// operator (`OpenAI`), one for each purpose.
 fn crawlers_meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
-    if registry.has_token(name) || is_mozilla(name) {
+    if registry.has_token(name) || name.eq_ignore_ascii_case("mozilla") {
         return Vec::new();
     }
     let plain_name = lowercase_alphanumeric(name);
@@ -220,7 +216,10 @@ fn crawlers_meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler>
         }
         if is_same(&crawler.operator)
             || crawler.products.iter().any(is_same)
-            || is_of_product(token, &plain_name)
+            // The product with a usual suffix: `ChatGPT-User`, `PerplexityBot`.
+            || lowercase_alphanumeric(token)
+                .strip_prefix(&plain_name)
+                .is_some_and(|rest| PRODUCT_SUFFIXES.contains(&rest))
         {
             of_product_or_operator.push(crawler);
         }
@@ -233,10 +232,9 @@ fn crawlers_meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler>
 fn first_of_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     let first_of = |purposes: &[Purpose]| -> Vec<&'r Crawler> {
         let firsts = purposes.iter().filter_map(|purpose| {
-            let with_purpose = crawlers
+            crawlers
                 .iter()
-                .filter(|crawler| crawler.purpose == *purpose);
-            with_purpose
+                .filter(|crawler| crawler.purpose == *purpose)
                 .min_by_key(|crawler| {
                     (
                         !crawler.source.contains("[D]"),
@@ -253,14 +251,6 @@ fn first_of_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     } else {
         meant
     }
-}
-
-/// Whether a token is the name of a product with a usual suffix: `ChatGPT-User`, `PerplexityBot`.
-/// `name` has only letters and digits in lower case.
-fn is_of_product(token: &str, name: &str) -> bool {
-    lowercase_alphanumeric(token)
-        .strip_prefix(name)
-        .is_some_and(|rest| PRODUCT_SUFFIXES.contains(&rest))
 }
 
 /// The letters and digits of a name, in lower case.
@@ -323,8 +313,7 @@ fn is_near_miss(written: &str, known: &str) -> bool {
         .iter()
         .find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
     let (one, other) = without_ending.unwrap_or((written, known));
-    let distance = damerau_levenshtein(one, other);
-    match (distance, one.len().min(other.len())) {
+    match (damerau_levenshtein(one, other), one.len().min(other.len())) {
         (1, 0..=2) => false,
         (1, 3) => sorted_letters(one) == sorted_letters(other),
         (1, 4..=6) => one.len() != other.len() || sorted_letters(one) == sorted_letters(other),
@@ -411,14 +400,15 @@ fn lint_dropped_star_rules(
     }
 }
 
-/// The wanted rules of a group, each with its pattern as a target.
+/// The wanted rules of a group that can match, each with its pattern as a target.
 fn rules_with_targets(
     group: &SubjectGroup,
     is_wanted: impl Fn(&SubjectRule) -> bool,
 ) -> Vec<(&SubjectRule, Vec<u8>)> {
-    let rules = group.rules.iter();
-    rules
-        .filter(|rule| !rule.pattern.is_empty() && is_wanted(rule))
+    group
+        .rules
+        .iter()
+        .filter(|rule| rule.pattern.as_str().starts_with(['/', '*']) && is_wanted(rule))
         .map(|rule| (rule, rule.pattern.to_wildcard_target()))
         .collect()
 }

@@ -120,8 +120,10 @@ fn default_patterns(rule: &IndexingRule) -> Vec<(PathPattern, SourceSpan)> {
         .path_regex
         .as_ref()
         .map_or(rule.span, |regex| regex.span);
-    let patterns = is_pdf.then_some("/*.pdf$").into_iter().chain(["/"]);
-    patterns
+    is_pdf
+        .then_some("/*.pdf$")
+        .into_iter()
+        .chain(["/"])
         .map(|pattern| (PathPattern::new(pattern), place))
         .collect()
 }
@@ -174,13 +176,8 @@ impl<'s> GroupLookup<'s> {
         meeting.into_iter().find(|(rule, source)| {
             let covers =
                 !rule.allow && rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
-            covers && !is_retire_rule(site, source)
+            let mut retired = site.policy.retire.iter().flat_map(|retired| &retired.paths);
+            covers && !retired.any(|path| **source == RuleSource::Policy(path.span))
         })
     }
-}
-
-/// Whether a rule with this source is a Disallow of `retire`.
-fn is_retire_rule(site: &Site, source: &RuleSource) -> bool {
-    let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
-    paths.any(|path| *source == RuleSource::Policy(path.span))
 }

@@ -68,8 +68,9 @@ fn is_public(host: &HostPattern) -> bool {
 
 /// Whether a label before the last two contains a word such as `staging`, `test2` or `shop-dev`.
 fn is_test_site_name(host: &HostPattern) -> bool {
-    let labels = host.name.rsplit('.').skip(2);
-    labels
+    host.name
+        .rsplit('.')
+        .skip(2)
         .flat_map(|label| label.split(['-', '_']))
         .any(|part| {
             let word = part.trim_end_matches(|sign: char| sign.is_ascii_digit());

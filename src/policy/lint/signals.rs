@@ -145,8 +145,10 @@ fn lint_unpublished_signals(site: &Site, diagnostics: &mut Diagnostics) {
 
 /// The place of a group's first statement.
 fn first_span(signals: &GroupSignals) -> Option<SourceSpan> {
-    let signal = signals.content_signal.as_ref().map(|signal| signal.span);
-    signal
+    signals
+        .content_signal
+        .as_ref()
+        .map(|signal| signal.span)
         .or_else(|| signals.content_usage.first().map(|usage| usage.span))
         .or_else(|| signals.licenses.first().map(|license| license.span))
 }

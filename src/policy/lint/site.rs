@@ -49,13 +49,6 @@ fn lint_dropped_allows(site: &Site, diagnostics: &mut Diagnostics) {
     super::add_limited(found, diagnostics);
 }
 
-fn is_acknowledged(site: &Site, what: Acknowledgement) -> bool {
-    site.policy
-        .acknowledge
-        .iter()
-        .any(|item| item.value == what)
-}
-
 /// How much of the site is closed to a search engine, and the source of the rule that closes it.
 /// The rules are those of all groups that the engine follows by name, else of the group that binds
 /// it.
@@ -94,7 +87,7 @@ fn closed_extent_for<'s>(
 /// parts of the site, are warnings. Each rule is reported once.
 fn lint_site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
-        || is_acknowledged(site, Acknowledgement::SiteDisallowed)
+        || site.policy.acknowledges(Acknowledgement::SiteDisallowed)
     {
         return;
     }
@@ -137,7 +130,7 @@ fn lint_site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diag
 /// an `unavailable_after` that has passed.
 fn lint_site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
-        || is_acknowledged(site, Acknowledgement::SiteNoindex)
+        || site.policy.acknowledges(Acknowledgement::SiteNoindex)
     {
         return;
     }
@@ -197,7 +190,7 @@ fn lint_pauses(site: &Site, diagnostics: &mut Diagnostics) {
                 "remove it, or correct the time",
             );
         }
-        if is_acknowledged(site, Acknowledgement::LongPause) {
+        if site.policy.acknowledges(Acknowledgement::LongPause) {
             continue;
         }
         if from.is_none() && until.is_some() {
@@ -248,7 +241,7 @@ fn lint_permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Dia
 /// An interlock: reports markers in `crawlers` that are found in the user agents of people, who
 /// would be judged as a crawler.
 fn lint_markers(site: &Site, diagnostics: &mut Diagnostics) {
-    if is_acknowledged(site, Acknowledgement::BlocksPeople) {
+    if site.policy.acknowledges(Acknowledgement::BlocksPeople) {
         return;
     }
     let markers = site
@@ -363,26 +356,27 @@ fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagn
             continue;
         }
         let message = format!("no known crawler is called \"{name}\"");
-        match agents::nearest_misspelling(name, registry) {
-            Some(near) => lints::UNKNOWN_CRAWLER
-                .with_severity(Severity::Warning)
-                .report(
-                    diagnostics,
-                    agent.span,
-                    message,
-                    format!(
-                        "did you mean \"{near}\"? crawlgate looks for this name in user agents \
-                         exactly as written"
-                    ),
+        let (severity, help) = match agents::nearest_misspelling(name, registry) {
+            Some(near) => (
+                Severity::Warning,
+                format!(
+                    "did you mean \"{near}\"? crawlgate looks for this name in user agents \
+                     exactly as written"
                 ),
-            None => lints::UNKNOWN_CRAWLER.report(
-                diagnostics,
-                agent.span,
-                message,
-                "crawlgate looks for this name in user agents exactly as written; \"crawlgate \
-                 crawlers\" lists the known names",
             ),
-        }
+            None => (
+                Severity::Note,
+                "crawlgate looks for this name in user agents exactly as written; \"crawlgate \
+                 crawlers\" lists the known names"
+                    .into(),
+            ),
+        };
+        lints::UNKNOWN_CRAWLER.with_severity(severity).report(
+            diagnostics,
+            agent.span,
+            message,
+            help,
+        );
     }
 }
 
@@ -409,13 +403,14 @@ fn lint_unverified_refused(site: &Site, diagnostics: &mut Diagnostics) {
                 lints::UNVERIFIED_REFUSED
                     .finding(
                         span,
-                        "only crawlers under \"crawlers\" with \"networks\" can be verified, \
-                         because the settings have no \"identity\"",
+                        "a crawler without \"networks\" under \"crawlers\" is verified only if \
+                         \"identity\" in the settings allows it, and its operator publishes how",
                     )
-                    .label("all other crawlers are blocked, search engines too")
+                    .label("if it is not verified, it is blocked, also a search engine")
                     .help(
                         "write \"unverified: as_claimed\", or list the \"networks\" of the \
-                         crawlers that may come",
+                         crawlers that may come. \"crawlgate check --config crawlgate.yaml\" \
+                         knows the settings",
                     ),
             );
         }

@@ -5,7 +5,7 @@ use super::catalogue as lints;
 use super::subject::LintSubject;
 use crate::policy::model::HostPattern;
 use crate::robots::{TargetScratch, url_path};
-use crate::yaml::{Diagnostics, Located};
+use crate::yaml::{Diagnostics, Located, strip_http_scheme};
 
 /// The most important readers of sitemaps.
 const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
@@ -14,10 +14,7 @@ const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
 /// site is reported elsewhere.
 pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
     for Located { value: url, span } in &subject.sitemaps {
-        let Some(rest) = ["https://", "http://"]
-            .iter()
-            .find_map(|scheme| url.strip_prefix(scheme))
-        else {
+        let Some(rest) = strip_http_scheme(url) else {
             let host = subject.hosts.iter().find(|host| !host.wildcard);
             let finding =
                 lints::SITEMAP_RELATIVE.finding(*span, format!("\"{url}\" is not an absolute URL"));

@@ -79,8 +79,12 @@ fn lint_scope(
             Directives::parse(text)
                 .is_ok_and(|parsed| parsed.iter().any(|known| known.name() == directive.name()))
         });
-        let place = text.map_or(rule.span, |text| text.span);
-        lint_directive(directive, place, now, diagnostics);
+        lint_directive(
+            directive,
+            text.map_or(rule.span, |text| text.span),
+            now,
+            diagnostics,
+        );
     }
     if let TagScope::Bot(name) = scope
         && let Some(bot) = documented_bots::find_bot(name)

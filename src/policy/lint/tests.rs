@@ -71,7 +71,7 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a*\nUser-agent: Bingbot\nDisallow: /b\n",
         "User-agent: *\nDisallow: /\nUser-agent: Bingbot\nDisallow: /b\n"),
     ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /b\n",
-        "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /a\n"),
+        "User-agent: *\nDisallow: private\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /a\n"),
     ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /y\n",
         "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /\nUser-agent: Bingbot\nAllow: /a\n"),
     ("unknown-token", 1, "User-agent: Googelbot\nDisallow: /a\n",

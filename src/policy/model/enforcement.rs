@@ -2,7 +2,7 @@
 //! that break the rules, and `pause` ([`PausePolicy`]) plans times in which crawlgate answers
 //! crawlers with 503.
 
-use super::{Defaulted, UnlicensedAnswer};
+use super::UnlicensedAnswer;
 use crate::crawlers::Purpose;
 use crate::time::{Recurrence, Timestamp};
 use crate::yaml::{Located, SourceSpan};
@@ -21,7 +21,7 @@ pub struct Enforcement {
     /// The fields of a crawler (token, id or name as written), which outrank those of its purpose.
     pub agents: Vec<(Located<String>, EnforcementFields)>,
     /// How long a crawler may use a cached robots.txt.
-    pub grace: Defaulted<Duration>,
+    pub grace: Located<Duration>,
     /// Patterns of traps: published as Disallow in every group.
     pub traps: Vec<Located<String>>,
     /// Crawlers (token, id or name as written) that are never blocked.
@@ -55,7 +55,7 @@ impl Enforcement {
 }
 
 /// How long a cache in front of crawlgate may keep a robots.txt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BehindCache {
     /// There is no cache.
     No,
@@ -89,7 +89,7 @@ pub struct EnforcementFields {
 }
 
 /// How crawlers are treated whose claimed identity is neither proven nor disproven.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum UnverifiedTreatment {
     /// As what they claim to be.
@@ -118,7 +118,7 @@ pub enum EnforcementMode {
 }
 
 /// The answer to a blocked request. An absent field comes from the next wider section.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AnswerPolicy {
     /// 4xx or 5xx.
     pub status: Option<u16>,
@@ -144,7 +144,7 @@ pub struct PausePolicy {
 }
 
 /// When a planned pause is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PauseSchedule {
     /// Once.
     Once {

@@ -74,7 +74,7 @@ pub struct ResponseConditions {
 }
 
 /// A status code, or a class of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StatusCondition {
     /// `404`.
     Code(u16),

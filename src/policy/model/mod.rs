@@ -30,30 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use strum::{Display, EnumString, VariantNames};
 
-/// A value that has a default. It has a place in the file only where it was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Defaulted<T> {
-    /// The value.
-    pub value: T,
-    /// The place of the written value.
-    pub span: Option<SourceSpan>,
-}
-
-impl<T> Defaulted<T> {
-    pub fn new(written: Option<Located<T>>, default: T) -> Defaulted<T> {
-        match written {
-            Some(Located { value, span }) => Defaulted {
-                value,
-                span: Some(span),
-            },
-            None => Defaulted {
-                value: default,
-                span: None,
-            },
-        }
-    }
-}
-
 /// Parses path patterns.
 pub fn patterns(paths: &[Located<String>]) -> Vec<PathPattern> {
     paths.iter().map(|path| PathPattern::new(path)).collect()
@@ -102,6 +78,11 @@ impl Policy {
         self.crawlers
             .iter()
             .find(|described| described.token.eq_ignore_ascii_case(token))
+    }
+
+    /// Whether the policy says that a finding is meant.
+    pub fn acknowledges(&self, finding: Acknowledgement) -> bool {
+        self.acknowledge.iter().any(|item| item.value == finding)
     }
 
     /// The URLs of the sitemaps. One with [`HOST_PLACEHOLDER`] stands for one of each host. All hosts
@@ -198,7 +179,7 @@ impl std::fmt::Display for HostPattern {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Environment {
     #[default]
@@ -207,7 +188,7 @@ pub enum Environment {
 }
 
 /// What crawlers of a purpose may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum CrawlStance {
     /// They follow `*`.
@@ -234,7 +215,7 @@ pub struct RobotsPolicy {
     /// Keys that crawlgate does not know: the origin's lines with them are published all the same.
     pub origin_keys: Vec<Located<String>>,
     /// Cache-Control of robots.txt, at most 24 hours.
-    pub max_age: Defaulted<Duration>,
+    pub max_age: Located<Duration>,
     /// The site's statements about the use of its content.
     pub signals: SiteSignals,
     /// The place of the section, if there is one.
@@ -242,7 +223,7 @@ pub struct RobotsPolicy {
 }
 
 /// How the origin's own robots.txt is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum OriginRobotsMode {
     /// United with the policy, group by group.
@@ -367,7 +348,7 @@ pub struct PolicyTest {
 }
 
 /// The action that a test expects. There is no `slow`: a single request is never too fast.
-#[derive(Clone, Copy, Debug, Display, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Display, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum ExpectedAction {
     Pass,

@@ -29,7 +29,7 @@ pub struct GroupSignals {
 }
 
 /// Where signals are published.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum SignalPlacement {
     /// In robots.txt and in headers, each where its draft says.
@@ -119,7 +119,7 @@ pub struct LicensePolicy {
 }
 
 /// The answer to a crawler that sends no licence token for a path that a licence covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UnlicensedAnswer {
     /// The page, as if there were no licence.
     Pass,

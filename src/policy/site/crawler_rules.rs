@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How a site treats one crawler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrawlerRules {
     /// The group of robots.txt that binds it.
     pub binding: GroupBinding,
@@ -54,7 +54,7 @@ pub struct CrawlerRules {
 }
 
 /// Which group of robots.txt binds a crawler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GroupBinding {
     /// The group with this index.
     Group(u16),
@@ -76,7 +76,7 @@ impl GroupBinding {
 
 /// Whether a crawler parses robots.txt with Google's library, which reads some rules otherwise than
 /// RFC 9309. Then a violation needs both readings to disallow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GoogleParsing {
     /// No: it is judged by RFC 9309 alone.
     Unused,
@@ -88,7 +88,7 @@ pub enum GoogleParsing {
 }
 
 /// The answer to a blocked request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RefusalAnswer {
     /// The status.
     pub status: u16,

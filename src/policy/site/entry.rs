@@ -20,7 +20,7 @@ pub struct SupersededVersion {
 }
 
 /// A pause with fixed times. It may be over, on, or still to come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PauseWindow {
     /// Whom it stops.
     pub audience: PauseAudience,
@@ -38,7 +38,7 @@ pub struct PauseWindow {
 
 /// How requests for robots.txt are answered. The snapshot decides it and not the clock of a
 /// request, because a 503 must be stored before a crawler receives it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum RobotsTxtAnswer {
     /// The file.
     #[default]
@@ -148,8 +148,8 @@ impl SiteEntry {
     /// The times, in no order, at which robots.txt begins or ceases to answer 503. They may be
     /// past.
     pub(super) fn robots_txt_switch_times(&self) -> impl Iterator<Item = Timestamp> {
-        let pauses = self.pauses.iter();
-        pauses
+        self.pauses
+            .iter()
             .filter_map(|pause| Some([pause.from, pause.robots_txt_until?.min(pause.until)]))
             .flatten()
             .chain(self.site.robots_txt.awaits_origin_until)

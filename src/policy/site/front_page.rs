@@ -79,8 +79,9 @@ impl FrontPageStatus {
 
     /// The search engines that must not index the front page at `now`, by the last response.
     pub fn excluding_engines(&self, now: Timestamp) -> impl Iterator<Item = &'static str> {
-        let engines = self.noindex_from.iter().zip(SEARCH_ENGINES);
-        engines
+        self.noindex_from
+            .iter()
+            .zip(SEARCH_ENGINES)
             .filter(move |(noindex_from, _)| noindex_from.load(Relaxed) < now.0)
             .map(|(_, engine)| engine)
     }

@@ -91,8 +91,7 @@ impl HostIndex {
 /// The site for exactly this port, else the one for any port.
 fn site_for_port(ports: &SitesByPort, port: Option<u16>) -> Option<usize> {
     let with_port = ports.iter().find(|(own, _)| own.is_some() && *own == port);
-    let any_port = || ports.iter().find(|(own, _)| own.is_none());
-    let (_, site) = with_port.or_else(any_port)?;
+    let (_, site) = with_port.or_else(|| ports.iter().find(|(own, _)| own.is_none()))?;
     Some(*site)
 }
 

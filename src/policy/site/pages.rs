@@ -24,7 +24,7 @@ pub struct PageTemplate {
 }
 
 /// A part of a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PagePart {
     /// Text of the file.
     Text(String),

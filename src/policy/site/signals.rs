@@ -175,27 +175,25 @@ impl SignalPlan {
             .flat_map(|license| with_paths(&license.paths, &license.link));
         let signal = self.content_signal.iter();
         let signal = signal.map(|value| (None, value.as_str()));
-        let fields = [
+        [
             ("Content-Signal", signal.collect()),
             ("Content-Usage", usage),
             ("Link", licenses.collect()),
             ("tdm-policy", policies.collect()),
             ("tdm-reservation", reservations.collect()),
-        ];
-        fields
-            .into_iter()
-            .map(|(name, values)| SignalField { name, values })
-            .filter(|field| field.values.iter().any(|(_, value)| !value.is_empty()))
-            .collect()
+        ]
+        .into_iter()
+        .map(|(name, values)| SignalField { name, values })
+        .filter(|field| field.values.iter().any(|(_, value)| !value.is_empty()))
+        .collect()
     }
 
     /// The licence that a crawler of a group of robots.txt is asked for: that of its group, else
     /// the policy's for the path, else the origin's.
     pub fn license(&self, selected: PathSignals, group: Option<u16>) -> Option<&License> {
-        let group_license = group
+        group
             .and_then(|group| self.group_licenses.get(usize::from(group)))
-            .and_then(Option::as_ref);
-        group_license
+            .and_then(Option::as_ref)
             .or_else(|| self.licenses.get(selected.license?))
             .or(self.origin_license.as_ref())
     }

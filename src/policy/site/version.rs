@@ -6,18 +6,12 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The id of a robots.txt: the first 8 bytes of its SHA-256, written as 16 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RobotsVersion(pub [u8; 8]);
 
 impl fmt::Display for RobotsVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.as_u64())
-    }
-}
-
-impl fmt::Debug for RobotsVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Version({self})")
     }
 }
 
@@ -35,17 +29,14 @@ impl RobotsVersion {
     }
 }
 
-/// The error for a text that is not 16 hexadecimal digits.
-#[derive(Debug, PartialEq, Eq)]
-pub struct MalformedVersion;
-
+/// The error is for a text that is not 16 hexadecimal digits.
 impl FromStr for RobotsVersion {
-    type Err = MalformedVersion;
+    type Err = ();
 
-    fn from_str(text: &str) -> Result<RobotsVersion, MalformedVersion> {
+    fn from_str(text: &str) -> Result<RobotsVersion, ()> {
         match u64::from_str_radix(text, 16) {
             Ok(number) if text.len() == 16 => Ok(RobotsVersion(number.to_be_bytes())),
-            _ => Err(MalformedVersion),
+            _ => Err(()),
         }
     }
 }

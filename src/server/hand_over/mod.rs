@@ -49,12 +49,12 @@ pub enum UpgradeRefusal {
     Busy,
     /// The previous process has not ended.
     #[error(
-        "the process of the last upgrade still answers requests, for at most the time of upgrade.drain. Try again \
-         later, or end it with --now"
+        "{0} Nothing was upgraded. Try again when it has ended, or add --now: that process then ends within a \
+         second, and requests that it has not answered by then are cut off"
     )]
-    Draining,
+    Draining(String),
     /// Facts would be lost.
-    #[error("cannot write the state directory: {0}. Nothing was upgraded. Fix that first")]
+    #[error("{0} Nothing was upgraded")]
     State(StoreHealth),
     /// A step failed.
     #[error("{0}\nNothing was upgraded: crawlgate goes on as before")]
@@ -204,7 +204,7 @@ impl Upgrades {
         // Set before the last connection can end, which reads it. Only one upgrade succeeds.
         let next = self.next.get_or_init(|| next);
         self.stop.stop_after_upgrade();
-        if let Err(error) = next.announce_leaving() {
+        if let Err(error) = next.announce_leaving(self.services.settings.upgrade_drain) {
             tracing::warn!(%error, "upgrade: the new process serves, but did not say whether commands reach it");
         }
         let Ok(channel) = next.channel.try_clone() else {

@@ -27,7 +27,7 @@ impl Upgrades {
             return Ok(());
         };
         if !may_end_it {
-            return Err(UpgradeRefusal::Draining);
+            return Err(self.draining_refusal());
         }
         // An error means that it has just ended, which is noticed soon.
         let _ = channel.send(&SuccessorMessage::EndNow, &[]);
@@ -36,10 +36,15 @@ impl Upgrades {
             .wait_timeout_while(predecessor, END_TIMEOUT, |left| left.is_some());
         let (predecessor, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if predecessor.is_some() {
-            Err(UpgradeRefusal::Draining)
+            Err(self.draining_refusal())
         } else {
             Ok(())
         }
+    }
+
+    fn draining_refusal(&self) -> UpgradeRefusal {
+        let finding = self.services.operations.predecessor_finding();
+        UpgradeRefusal::Draining(finding.map_or_else(String::new, |finding| finding.message))
     }
 
     /// Notifies the previous process, if there is one, that the logs were rotated, because it writes
@@ -91,8 +96,12 @@ impl Upgrades {
             clock,
             ..
         } = &*self.services.instance;
+        let operations = &self.services.operations;
         let cut_off = predecessor.follow(
-            || {
+            |drain| {
+                let drain = drain.unwrap_or(self.services.settings.upgrade_drain);
+                let until = clock.moment().now.plus(drain);
+                operations.set_predecessor_until(Some(until));
                 self.shares_listeners.store(false, Release);
                 notify_ready();
                 self.control.take_over(control_lock, self.commands());
@@ -130,6 +139,7 @@ impl Upgrades {
                  was published meanwhile"
             ),
         }
+        operations.set_predecessor_until(None);
         *lock(&self.predecessor) = None;
         self.has_ended.notify_all();
     }

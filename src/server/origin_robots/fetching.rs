@@ -8,6 +8,8 @@ use crate::clock::Clock;
 use crate::locks::lock;
 use crate::origin::robots::{FetchResult, OriginTarget, RobotsRequest, fetch_from_origin};
 use crate::policy::Policy;
+use crate::policy::model::HostPattern;
+use crate::publications::pattern_covers;
 use crate::scheduler::{JobWaker, Scheduler};
 use crate::threads::spawn;
 use std::hash::{BuildHasher, RandomState};
@@ -57,21 +59,17 @@ impl FetchJob {
 /// Whether the host of a redirect, with or without a port, belongs to the site: the host of the
 /// request, or one of the policy's hosts and patterns.
 fn is_own_host(policy: &Policy, target: &OriginTarget, host: &str) -> bool {
-    let name = host
-        .rsplit_once(':')
-        .map_or(host, |(name, _)| name)
-        .to_ascii_lowercase();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let asked = HostPattern {
+        wildcard: false,
+        name: name.to_ascii_lowercase(),
+        port: None,
+    };
     host.eq_ignore_ascii_case(&target.host)
-        || policy.hosts.iter().map(|host| &host.value).any(|pattern| {
-            let before = name.strip_suffix(&pattern.name);
-            before.is_some_and(|before| {
-                if pattern.wildcard {
-                    before.ends_with('.')
-                } else {
-                    before.is_empty()
-                }
-            })
-        })
+        || policy
+            .hosts
+            .iter()
+            .any(|known| pattern_covers(&known.value, &asked))
 }
 
 /// Adds the job to the scheduler. Waits for the first fetches of sites that have no copy, for

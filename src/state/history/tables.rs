@@ -77,10 +77,13 @@ fn sample_value(sample: &RecordRow, field: RecordField) -> SqlValue {
         (Some(FieldValue::Number(count)), _) => SqlValue::Integer(to_sql_integer(*count)),
         (None, RecordField::Status) => SqlValue::Integer(0),
         (_, RecordField::Time) => SqlValue::Integer(sample.moment().0),
-        (_, RecordField::Target | RecordField::RuleSource) => {
-            SqlValue::Text(truncate(&sample.text(field), MAX_TARGET).to_owned())
+        _ => {
+            let max = match field {
+                RecordField::Target | RecordField::RuleSource => MAX_TARGET,
+                _ => MAX_TEXT,
+            };
+            SqlValue::Text(truncate(&sample.text(field), max).to_owned())
         }
-        _ => SqlValue::Text(truncate(&sample.text(field), MAX_TEXT).to_owned()),
     }
 }
 
@@ -290,16 +293,16 @@ fn delete_expired(connection: &Connection, now: Timestamp) -> SqlResult<()> {
         connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [too_old])?;
         delete_oldest(connection, table, "start", max_rows(step))?;
     }
-    for table in ["history_identity", "history_unlisted"] {
+    for condition in [
+        "history_identity WHERE start",
+        "history_unlisted WHERE start",
+        "history_samples WHERE day",
+    ] {
         connection.execute(
-            &format!("DELETE FROM {table} WHERE start < ?1"),
+            &format!("DELETE FROM {condition} < ?1"),
             [now.0 - RETENTION],
         )?;
     }
-    connection.execute(
-        "DELETE FROM history_samples WHERE day < ?1",
-        [now.0 - RETENTION],
-    )?;
     let day = PeriodLength::Day.start_of(now).0;
     for start in [day - DAY, day] {
         connection.execute(

@@ -142,23 +142,19 @@ impl Metrics {
         }
         for site in sites {
             let name = truncate_label(&site.site);
-            indexable
-                .with_label_values(&[name])
-                .set(i64::from(site.indexable));
-            front_page
-                .with_label_values(&[name])
-                .set(site.front_page_seen.unwrap_or(0));
+            for (gauge, value) in [
+                (indexable, i64::from(site.indexable)),
+                (front_page, site.front_page_seen.unwrap_or(0)),
+                (paused, i64::from(site.paused)),
+                (reload_success, i64::from(site.reload_success)),
+            ] {
+                gauge.with_label_values(&[name]).set(value);
+            }
             if site.retire.iter().any(|(_, paths)| *paths > 0) {
                 for (stage, paths) in site.retire {
                     retire.with_label_values(&[name, stage]).set(paths as i64);
                 }
             }
-            paused
-                .with_label_values(&[name])
-                .set(i64::from(site.paused));
-            reload_success
-                .with_label_values(&[name])
-                .set(i64::from(site.reload_success));
             if !site.version.is_empty() {
                 policy_info.with_label_values(&[name, &site.version]).set(1);
             }

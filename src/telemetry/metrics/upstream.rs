@@ -15,7 +15,7 @@ const QUEUE_BUCKETS: [f64; 9] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10
 const NO_ORIGIN: &str = "none";
 
 /// A server by its index in the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ServerIndex {
     /// The index of its origin.
     pub origin: usize,
@@ -237,15 +237,16 @@ impl OriginMetrics {
     /// `crawlgate_turned_away_total` with 0 for each reason if they do not exist yet. The server in
     /// `place` plays no role.
     pub fn set_waiting(&self, place: ServerIndex, waiting: usize) {
+        let origin = self.origin_label(place);
         // A rate needs a series that begins at 0.
         for reason in ["turned_away", "queue_full", "queue_timeout"] {
             self.registered
                 .turned_away
-                .with_label_values(&[self.origin_label(place), reason]);
+                .with_label_values(&[origin, reason]);
         }
         self.registered
             .waiting
-            .with_label_values(&[self.origin_label(place)])
+            .with_label_values(&[origin])
             .set(waiting as i64);
     }
 

@@ -623,7 +623,7 @@ proptest! {
             let facts = facts(&user_agent, target);
             let decision = decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut DecisionScratch::default()).expect("a site has the host");
             let response = ResponseFacts { status, content_type: Some("text/html"), origin_tags: &[] };
-            let explanation = explain(&snapshot, Registry::builtin(), &facts, &response);
+            let explanation = explain(&snapshot, Registry::builtin(), &facts, HistoryBasis::Unknown, &response);
             prop_assert_eq!(explanation.verdict, decision.verdict);
             prop_assert_eq!(explanation.kind, decision.kind);
             prop_assert_eq!(explanation.action.kind, decision.action.name());

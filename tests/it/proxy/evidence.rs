@@ -506,6 +506,7 @@ fn checkpoints_have_timestamps_that_openssl_verifies() {
         holds.iter().any(|held| held["id"] == "timestamp"),
         "{holds:?}"
     );
+    assert_eq!(findings["timestamp"]["authority"], "CN=tsa");
     let directory = unpacked(&gate.path("case.tar"));
     check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
     let check = |authority: &Authority| {
@@ -515,7 +516,8 @@ fn checkpoints_have_timestamps_that_openssl_verifies() {
             &[&key(&gate), &certificate.display().to_string()],
         )
     };
-    check(&authority).expect("the authority made the timestamps");
+    let said = check(&authority).expect("the authority made the timestamps");
+    assert!(said.contains("subject"), "{said}");
     check(&Authority::start()).expect_err("another authority made the timestamps");
 }
 

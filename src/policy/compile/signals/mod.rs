@@ -241,8 +241,9 @@ pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> SignalPlan {
     let urls = license_urls(policy)
         .chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()))
         .map(|url| url.as_str());
-    let groups = document.groups.iter();
-    let group_licenses: Vec<_> = groups
+    let group_licenses: Vec<_> = document
+        .groups
+        .iter()
         .map(|group| named_licenses(&group.extensions).next())
         .map(|url| url.map(|url| License::new(url, Vec::new())))
         .collect();
@@ -299,10 +300,9 @@ impl License {
 
 /// The licences that lines name. Lines of the origin are not checked, so invalid URLs are skipped.
 fn named_licenses(lines: &[ExtensionLine]) -> impl Iterator<Item = &str> {
-    let lines = lines
-        .iter()
-        .filter(|line| line.key.eq_ignore_ascii_case("License"));
     lines
+        .iter()
+        .filter(|line| line.key.eq_ignore_ascii_case("License"))
         .map(|line| line.value.trim())
         .filter(|url| url_mistake(url).is_none())
 }

@@ -181,7 +181,8 @@ lints! {
     UNKNOWN_CRAWLER: Note "unknown-crawler";
     /// The policy blocks crawlers that cannot be verified yet. Without further settings only
     /// crawlers under `crawlers` with `networks` can be verified. So `unverified: refuse` blocks
-    /// all other crawlers, search engines too.
+    /// all others that it is for. Under `enforcement` itself these are all other crawlers, search
+    /// engines too.
     ///
     /// Fix: write `unverified: as_claimed`, or list the `networks` of the crawlers that may come.
     ///

@@ -13,7 +13,7 @@ use crate::robots::{
     Dialect, DialectRules, FileFormat, KeyValue, LineEnd, MAX_ROBOTS_BYTES, RobotsFile, RobotsKey,
     RobotsLine, differs_for_google,
 };
-use crate::yaml::{Diagnostics, Located, SourceFile, SourceSpan};
+use crate::yaml::{Diagnostics, Located, SourceFile, SourceSpan, saturating_u32};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -65,8 +65,7 @@ pub fn lint_file(
     lint_glued_groups(file, &reading, registry, &mut found);
     lint_crawl_delays(file, &reading, registry, &mut found);
     lint_several_agents(file, &reading, registry, &mut found);
-    let subject = build_subject(file, &reading, host);
-    super::lint_subject(&subject, registry, &mut found);
+    super::lint_subject(&build_subject(file, &reading, host), registry, &mut found);
     lint_disagreements(
         file,
         &reading,
@@ -101,9 +100,8 @@ fn span_of_range(file: &RobotsFile, line: &RobotsLine, range: &Range<usize>) -> 
     SourceSpan {
         start: range.start,
         end: range.end,
-        line: u32::try_from(line.number).unwrap_or(u32::MAX),
-        column: u32::try_from(String::from_utf8_lossy(before).chars().count() + 1)
-            .unwrap_or(u32::MAX),
+        line: saturating_u32(line.number),
+        column: saturating_u32(String::from_utf8_lossy(before).chars().count() + 1),
     }
 }
 

@@ -41,7 +41,7 @@ pub fn lint(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
     if let Some(value) = line_value(file, line, RobotsKey::ContentUsage) {
         let help = "write \"train-ai\", \"ai-use\" or \"search\" with \"=n\" or \"=y\"";
         for member in parse_content_usage(value).1.unwrap_or_else(|| vec![value]) {
-            let parsed = parse_usage_member(member).value;
+            let (parsed, _) = parse_usage_member(member);
             if parsed.is_none_or(|(category, _)| !USAGE_CATEGORIES.contains(&category)) {
                 report_unreadable(member, span_of_part(file, line, value, member), help, found);
             }
@@ -50,8 +50,7 @@ pub fn lint(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
 }
 
 fn report_unreadable(part: &str, span: SourceSpan, help: &str, found: &mut Diagnostics) {
-    let message = format!("readers ignore \"{part}\"");
-    lints::UNREADABLE_SIGNAL.report(found, span, message, help);
+    lints::UNREADABLE_SIGNAL.report(found, span, format!("readers ignore \"{part}\""), help);
 }
 
 /// Reports lines of `Content-Signal` for the same crawlers that contradict each other.

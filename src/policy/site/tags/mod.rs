@@ -5,6 +5,7 @@
 //! [`combine_with_origin`] merges these lines with those that the origin sent.
 
 use crate::indexing::{RobotsTags, parse_lines_complete};
+use crate::locks::{read, write};
 use crate::policy::model::{OriginTagsMode, StatusCondition};
 use crate::robots::{self, LITERAL_STAR, PathPattern, RequestTarget, RuleSet, without_query};
 use smallvec::SmallVec;
@@ -136,10 +137,6 @@ impl TagConditions {
                 StatusCondition::Class(class) => u16::from(*class) == status / 100,
             })
     }
-
-    fn depends_on_response(&self) -> bool {
-        !self.types.is_empty() || !self.status.is_empty()
-    }
 }
 
 impl TagPlan {
@@ -234,7 +231,7 @@ impl TagPlan {
         }
         let unless = rule.unless.as_ref();
         let unless = unless.filter(|unless| unless.matches_path(reading, decoded));
-        if unless.is_some_and(|unless| !unless.depends_on_response()) {
+        if unless.is_some_and(|unless| unless.types.is_empty() && unless.status.is_empty()) {
             return;
         }
         let may_be_excluded = unless.is_some();
@@ -298,13 +295,7 @@ impl TagPlan {
 
     /// The lines of several rules together.
     fn combined_lines(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
-        // The map of a poisoned lock is whole: insertion is the only change.
-        let cached = self
-            .combinations
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .get(&rules)
-            .cloned();
+        let cached = read(&self.combinations).get(&rules).cloned();
         if let Some(lines) = cached {
             return lines;
         }
@@ -316,10 +307,7 @@ impl TagPlan {
             origin_tags = origin_tags.max(lines.origin_tags);
         }
         let lines = TagLines::new(tags, origin_tags);
-        let mut combinations = self
-            .combinations
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut combinations = write(&self.combinations);
         if combinations.len() < MAX_COMBINATIONS {
             combinations.insert(rules, lines.clone());
         }

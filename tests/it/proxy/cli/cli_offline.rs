@@ -197,9 +197,13 @@ fn two_policies_for_one_host_are_a_conflict() {
 
     let everywhere = GOOD.replace("hosts: [shop.example]\n", "");
     let policies = directory(&[("a.yaml", &everywhere), ("b.yaml", &everywhere)]);
+    let output = crawlgate(&["check", "--json", path(&policies)]);
+    assert_eq!(output.status.code(), Some(1));
+    let finding = &json(&output)["findings"][0];
     assert_eq!(
-        crawlgate(&["check", path(&policies)]).status.code(),
-        Some(1)
+        (&finding["id"], &finding["line"]),
+        (&"host-taken".into(), &1.into()),
+        "{finding}"
     );
 }
 
@@ -390,6 +394,23 @@ fn explain_as_json_has_the_shape_that_is_documented() {
     assert_eq!(said["action"]["would"]["kind"], "block");
     assert_eq!(said["action"]["would"]["status"], 403);
     assert_eq!(said["x_robots_tag"], serde_json::json!(["noarchive"]));
+}
+
+#[test]
+fn explain_of_an_unverified_client_names_the_next_flag() {
+    let policies = directory(&[("shop.yaml", GOOD)]);
+    let arguments = ["explain", "--policies", path(&policies), "--host"];
+    let explained = |more: &[&str]| {
+        let request = ["shop.example", "--user-agent", "Googlebot", "/"];
+        text(&crawlgate(&[&arguments[..], &request, more].concat()).stdout)
+    };
+    let without = explained(&[]);
+    assert!(
+        without.contains("--ip") && !without.contains("--live"),
+        "{without}"
+    );
+    let with = explained(&["--ip", "203.0.113.5"]);
+    assert!(with.contains("--live") && !with.contains("--ip"), "{with}");
 }
 
 #[test]

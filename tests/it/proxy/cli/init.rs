@@ -232,11 +232,7 @@ fn preset_adds_to_the_rules_of_the_origin() {
 
 #[test]
 fn existing_files_are_never_overwritten() {
-    for name in [
-        "crawlgate.yaml",
-        "policies/before.txt",
-        "policies/shop.example.yaml",
-    ] {
+    for name in ["policies/before.txt", "policies/shop.example.yaml"] {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
         fs::create_dir(path.join("policies")).expect("a directory");
@@ -247,6 +243,57 @@ fn existing_files_are_never_overwritten() {
         let entries = |directory: &Path| fs::read_dir(directory).expect("a directory").count();
         assert_eq!(entries(path) + entries(&path.join("policies")), 2);
     }
+}
+
+#[test]
+fn second_site_leaves_the_first_one_alone() {
+    let origin = file(ROBOTS.as_bytes());
+    let begun = Begun::new(origin.address, &[]);
+    let names = [
+        "crawlgate.yaml",
+        "policies/before.txt",
+        "policies/shop.example.yaml",
+    ];
+    let first = names.map(|name| read(&begun.path(name)));
+    assert!(first[0].ends_with('\n') && first[2].ends_with('\n'));
+    let other = format!("http://{}", origin.address);
+    let arguments = ["--host", "blog.example", "--origin", &other];
+    let second = init(
+        begun.directory.path(),
+        &[&arguments[..], &["--unchanged-for", "24h"]].concat(),
+    );
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    assert_eq!(names.map(|name| read(&begun.path(name))), first);
+    let policy = read(&begun.path("policies/blog.example.yaml"));
+    let active = "\n  previous: before-blog.example.txt\n";
+    assert!(
+        policy.contains(active) && policy.ends_with('\n'),
+        "{policy}"
+    );
+    assert_eq!(
+        read(&begun.path("policies/before-blog.example.txt")),
+        ROBOTS
+    );
+    // The lines to add are settings that pass the check.
+    let text = String::from_utf8_lossy(&second.stdout).into_owned();
+    let (_, lines) = text.split_once("  origins:\n").expect("lines to add");
+    let (lines, _) = lines.split_once("Then restart").expect("their end");
+    let origins = format!("origins:\n{}", lines.replace("URL ", "http://127.0.0.1:9 "));
+    let settings: Vec<&str> = first[0]
+        .lines()
+        .filter(|line| !line.starts_with("origins:"))
+        .collect();
+    fs::write(
+        begun.path("crawlgate.yaml"),
+        format!("{}\n{origins}", settings.join("\n")),
+    )
+    .expect("a file");
+    let mut check = crawlgate(begun.directory.path());
+    check.args(["check", "--config", "crawlgate.yaml"]);
+    let check = check.output().expect("the crawlgate binary");
+    assert!(check.status.success(), "{origins}: {check:?}");
+    let again = init(begun.directory.path(), &arguments);
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
 }
 
 #[test]

@@ -303,7 +303,7 @@ fn docs_server() -> Origin {
                 "200 OK",
                 format!(
                     "http://{host}/\nhttp://{host}/moved\nhttp://{host}/missing\nhttp://{host}/broken\n\
-                     http://{host}/get-only\nhttp://other.example/\n"
+                     http://{host}/get-only\nhttp://other.example/\nhttp://{host}/tagged\n"
                 ),
             ),
             "/index.xml" => (
@@ -318,6 +318,7 @@ fn docs_server() -> Origin {
             "/moved" => ("301 Moved Permanently\r\nlocation: /here", String::new()),
             "/missing" => ("404 Not Found", String::new()),
             "/broken" => ("500 Internal Server Error", String::new()),
+            "/tagged" => ("200 OK\r\nx-robots-tag: NoIndex", String::new()),
             "/get-only" if method == Some("HEAD") => ("405 Method Not Allowed", String::new()),
             _ => ("200 OK", "a page".to_owned()),
         };
@@ -360,11 +361,22 @@ fn fetched_urls_show_redirects_and_missing_pages() {
             ("sitemap-url-missing", 3),
             ("sitemap-url-failing", 4),
             ("sitemap-url-other-host", 6),
+            ("sitemap-url-noindex", 7),
         ]
     );
     let received = server.all();
     let requests = received.iter().map(|request| request.line.as_str());
     assert_eq!(requests.filter(|line| line.contains(" / ")).count(), 1);
+}
+
+#[test]
+fn robots_txt_at_a_url_is_for_its_host_alone() {
+    let server = docs_server();
+    let site = site(&[]);
+    let own = format!("http://{}", server.address);
+    let sitemap = format!("{own}/sitemap.xml");
+    let found = ids(site.path(), &[&own, "--sitemap", &sitemap]);
+    assert_eq!(found, ["sitemap-url-other-host"]);
 }
 
 #[test]

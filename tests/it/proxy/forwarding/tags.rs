@@ -453,16 +453,20 @@ fn check_and_explain_say_where_a_path_stands() {
     };
     let text = explain(&["--origin-tag", "googlebot: nofollow, noarchive"]);
     assert!(
-        text.contains("tag        X-Robots-Tag: noindex\ntag        X-Robots-Tag: googlebot: nofollow, noarchive\n"),
+        text.contains("response   X-Robots-Tag: noindex\nresponse   X-Robots-Tag: googlebot: nofollow, noarchive\n"),
         "{text}"
     );
     assert!(
         text.contains(
-            "tells      googlebot: noindex, nofollow, noarchive\ntells      bingbot: noindex\n"
+            "X-Robots-Tag for googlebot: noindex, nofollow, noarchive\nX-Robots-Tag for bingbot: noindex\n"
         ),
         "{text}"
     );
-    assert!(text.contains("tells      any other: noindex\n"), "{text}");
+    let others = "X-Robots-Tag for every other crawler: noindex\n";
+    assert!(text.contains(others), "{text}");
+    let text = explain(&[]);
+    let all = "X-Robots-Tag: noindex\nX-Robots-Tag for every crawler: noindex\n";
+    assert!(text.contains(all), "{text}");
     let json = |more: &[&str]| -> serde_json::Value {
         serde_json::from_str(&explain(more)).expect("JSON")
     };

@@ -97,6 +97,7 @@ fn policy_waits_while_the_disk_is_full() {
         "the new policy is not in force"
     );
     assert!(!robots_txt(&gate, GPTBOT).contains("/new/"));
+    assert!(!gate.log.text().contains("the new policy is in force"));
     assert_eq!(
         warnings(&gate),
         2,

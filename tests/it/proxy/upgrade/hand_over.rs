@@ -3,9 +3,10 @@
 use crate::proxy::support::manager::Manager;
 use crate::proxy::support::upgrade::{ended, signal};
 use crate::proxy::support::{
-    Authority, Connection, Http2, Origin, PATIENCE, Received, Response, Setup, TlsConnection,
+    Authority, Connection, Gate, Http2, Origin, PATIENCE, Received, Response, Setup, TlsConnection,
     eventually, read,
 };
+use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -35,6 +36,13 @@ fn closes(response: &Response) -> bool {
     response
         .field("connection")
         .is_some_and(|value| value.eq_ignore_ascii_case("close"))
+}
+
+/// The id of the finding of a command that the process before still answers.
+fn predecessor(gate: &Gate, command: &str) -> Value {
+    let answer: Value =
+        serde_json::from_slice(&gate.command(&[command, "--json"]).stdout).expect("JSON");
+    answer["predecessor"]["id"].clone()
 }
 
 #[test]
@@ -77,7 +85,8 @@ fn next_process_serves_and_the_one_before_ends() {
 #[test]
 fn kept_connection_gets_one_more_response() {
     let origin = Origin::plain();
-    let mut gate = Setup::before(origin.address).replaceable().start();
+    let setup = Setup::before(origin.address).policy("site", "robots: { origin: replace }\n");
+    let mut gate = setup.replaceable().start();
     let mut kept = [gate.connect(), gate.connect()];
     for connection in &mut kept {
         connection.send(REQUEST);
@@ -85,6 +94,14 @@ fn kept_connection_gets_one_more_response() {
     }
     gate.upgrade();
     assert!(gate.is_running(), "it waits for its connections");
+    for command in ["status", "reload"] {
+        assert_eq!(predecessor(&gate, command), "predecessor-answers");
+    }
+    let paused = gate.command(&["pause", "--for", "1s"]);
+    assert!(
+        paused.status.success() && !paused.stderr.is_empty(),
+        "{paused:?}"
+    );
     for connection in &mut kept {
         connection.send(REQUEST);
         let response = connection.response("GET");
@@ -92,6 +109,9 @@ fn kept_connection_gets_one_more_response() {
         assert!(connection.is_closed());
     }
     assert!(gate.ended().success());
+    eventually("the process before has ended", || {
+        predecessor(&gate, "status").is_null().then_some(())
+    });
 }
 
 #[test]
