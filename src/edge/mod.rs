@@ -37,7 +37,7 @@ pub use connection_counter::ConnectionCounter;
 pub use context::EdgeContext;
 pub use forwarder::Forwarder;
 pub use listener::Listener;
-pub use stop_signals::{StopSender, StopSignals};
+pub use stop_signals::StopSender;
 pub use tls::{ACME_ALPN, AcmeCertificates, CertificateStore, TlsError, TlsListener, dns_names};
 pub use worker_health::WorkerHealth;
 #[cfg(feature = "internals")]

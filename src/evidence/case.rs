@@ -191,15 +191,14 @@ pub fn ensure_checkpoints(
     let notes = database.key_change_notes()?;
     let keys = LogKeys::from_notes(&key.verify_key(), notes.iter().map(String::as_str))
         .map_err(|_| CaseError::DamagedKeys)?;
-    if let Some((number, note)) = checkpoints.last() {
-        if keys
+    if let Some((number, note)) = checkpoints.last()
+        && keys
             .verify_checkpoint(note)
             .ok_or(CaseError::Checkpoint(*number))?
             .time
             >= to
-        {
-            return Ok(checkpoints);
-        }
+    {
+        return Ok(checkpoints);
     }
     let moment = format_time(now);
     database.write(|log| log.create_checkpoint(key, &moment))?;

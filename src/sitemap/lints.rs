@@ -26,7 +26,8 @@ lints! {
     ///
     /// Fix: remove the URL from the sitemap, or remove the tag.
     ///
-    /// The type of the page is taken from its extension.
+    /// The type of the page is taken from its extension. With `--fetch`, crawlgate also finds the
+    /// header `X-Robots-Tag: noindex` that your server sends. It does not read pages.
     URL_NOINDEX: Warning "sitemap-url-noindex";
     /// No policy has the host of a URL, or a sitemap of an index is on another host than its index.
     /// Search engines ignore such URLs. Often the sitemap was made on a test host.

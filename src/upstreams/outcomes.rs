@@ -398,7 +398,7 @@ mod tests {
             hosts: vec!["shop.example".to_owned()],
             ..status(0, 0, 0)
         };
-        assert_eq!(only.scope(&[only.clone()]), "all hosts");
+        assert_eq!(only.scope(std::slice::from_ref(&only)), "all hosts");
         assert_eq!(only.scope(&[named, only.clone()]), "every other host");
     }
 

@@ -367,7 +367,7 @@ mod tests {
                 ],
             ),
             (
-                "enforcement:\n  agents:\n    GPTBot: { min_delay: 2s }\n  purposes: { training: observe }",
+                "enforcement:\n  agents:\n    GPTBot: { unlicensed: pass }\n  purposes: { training: observe }",
                 vec![
                     ("enforcement.agents", "CCBot: enforce"),
                     ("enforcement.agents.GPTBot", "mode: enforce"),

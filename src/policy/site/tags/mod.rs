@@ -5,7 +5,6 @@
 //! [`combine_with_origin`] merges these lines with those that the origin sent.
 
 use crate::indexing::{RobotsTags, parse_lines_complete};
-use crate::locks::{read, write};
 use crate::policy::model::{OriginTagsMode, StatusCondition};
 use crate::robots::{self, LITERAL_STAR, PathPattern, RequestTarget, RuleSet, without_query};
 use smallvec::SmallVec;
@@ -295,7 +294,13 @@ impl TagPlan {
 
     /// The lines of several rules together.
     fn combined_lines(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
-        let cached = read(&self.combinations).get(&rules).cloned();
+        // The map of a poisoned lock is whole: insertion is the only change.
+        let cached = self
+            .combinations
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .get(&rules)
+            .cloned();
         if let Some(lines) = cached {
             return lines;
         }
@@ -307,7 +312,10 @@ impl TagPlan {
             origin_tags = origin_tags.max(lines.origin_tags);
         }
         let lines = TagLines::new(tags, origin_tags);
-        let mut combinations = write(&self.combinations);
+        let mut combinations = self
+            .combinations
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if combinations.len() < MAX_COMBINATIONS {
             combinations.insert(rules, lines.clone());
         }
