@@ -7,6 +7,7 @@
 
 use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile};
 use ahash::AHashMap;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -119,7 +120,7 @@ impl Services {
 
     /// The service that sent a visitor to `host`, by the value of `Referer` and the request's
     /// target. `utm_source` counts only without a `Referer` whose host can be read. A link within
-    /// the site is no visit. Does not allocate.
+    /// the site is no visit. Allocates only for a host in capitals.
     pub fn referring(
         &self,
         host: &[u8],
@@ -153,24 +154,24 @@ impl Services {
         if !is_possible {
             return None;
         }
-        let mut buffer = [0; MAX_HOST_BYTES];
-        self.hosts.get(lowercase(name, &mut buffer)?)
+        self.hosts.get(&*lowercase(name))
     }
 
     fn by_utm_source(&self, value: &[u8]) -> Option<usize> {
-        let mut buffer = [0; MAX_HOST_BYTES];
-        self.utm_sources
-            .get(lowercase(value, &mut buffer)?)
-            .copied()
+        if value.len() > MAX_HOST_BYTES {
+            return None;
+        }
+        self.utm_sources.get(&*lowercase(value)).copied()
     }
 }
 
-/// A text in lower case; `None` for one that is too long for a host name.
-fn lowercase<'b>(text: &[u8], buffer: &'b mut [u8; MAX_HOST_BYTES]) -> Option<&'b [u8]> {
-    let lower = buffer.get_mut(..text.len())?;
-    lower.copy_from_slice(text);
-    lower.make_ascii_lowercase();
-    Some(lower)
+/// A text in lower case. Allocates only for one with capitals.
+fn lowercase(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.iter().any(u8::is_ascii_uppercase) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
+    }
 }
 
 /// The host of an absolute `http` or `https` URL, without port, user and final dot. `None` for
