@@ -7,8 +7,9 @@ use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    self, Action, ActionReport, CachedVersions, DecisionScratch, Explanation, HistoryBasis,
-    Identity, Kind, PolicySources, RequestFacts, ResponseFacts, Verdict,
+    self, Action, ActionReport, CachedVersions, Claimant, DecisionScratch, Explanation,
+    HistoryBasis, Identity, Kind, PolicySources, RequestFacts, ResponseFacts, Verdict,
+    identity_by_policy,
 };
 use crate::yaml::{Diagnostics, SourceFile};
 use std::cell::RefCell;
@@ -187,10 +188,17 @@ impl Engine {
     }
 
     fn facts<'a>(&self, request: &Request<'a>) -> RequestFacts<'a> {
-        RequestFacts {
+        let mut facts = RequestFacts {
             now: request.at.unwrap_or(self.at),
             ..request.facts
+        };
+        if facts.client.is_some()
+            && facts.identity == Identity::Unverified
+            && let Some(claimant) = Claimant::find(&self.snapshot, self.registry, &facts)
+        {
+            facts.identity = identity_by_policy(self.site(), &facts, claimant.claim, true);
         }
+        facts
     }
 }
 
@@ -308,8 +316,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the client's address, for the `networks` of the policy. It does not prove the client's
-    /// identity: see [`Request::identity`].
+    /// Sets the client's address. It shows who the client is where the policy lists `networks` of the
+    /// crawler, unless [`Request::identity`] says it.
     pub fn client(mut self, address: IpAddr) -> Request<'a> {
         self.facts.client = Some(address);
         self
@@ -384,7 +392,7 @@ impl fmt::Debug for Engine {
 mod tests {
     use super::{Engine, Request};
     use crate::time::Timestamp;
-    use crate::verdict::Verdict;
+    use crate::verdict::{Identity, Kind, ResponseFacts, Verdict};
 
     #[test]
     fn rejected_policy_shows_every_mistake() {
@@ -411,6 +419,24 @@ mod tests {
             (decided.verdict, decided.action.kind),
             (Verdict::NotACrawler, "pass")
         );
+    }
+
+    #[test]
+    fn networks_of_the_policy_show_who_a_client_is() {
+        let policy = "crawlers: [{ token: GPTBot, networks: 20.0.0.0/8 }]\n\
+                      robots: { origin: replace, groups: [{ agents: GPTBot, disallow: /a }] }\n";
+        let engine = Engine::load(policy).expect("a policy").engine;
+        for (client, identity, kind) in [
+            ("20.1.1.1", Identity::Verified, Kind::Violation),
+            ("9.9.9.9", Identity::Impostor, Kind::Impostor),
+        ] {
+            let client = client.parse().expect("an address");
+            let request = Request::get("shop.example", "/a").user_agent("GPTBot/1.2");
+            let request = request.client(client).observed();
+            let explained = engine.explain(request, &ResponseFacts::default());
+            assert_eq!((explained.identity, explained.kind), (identity, kind));
+            assert_eq!(engine.decide(request).kind, kind);
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub fn build_report(
 /// What crawlers read and take, and who comes back.
 fn traffic(report: &Report, tally: &AuditTally) -> Traffic {
     let mut traffic = Traffic::new(report, tally.lines.visitors_bytes);
-    if tally.has_referers {
+    if tally.has_referers || !tally.visits.is_empty() {
         let visits = tally.visits.iter().map(|(service, visits)| ServiceVisits {
             service: (*service).to_owned(),
             visits: *visits,

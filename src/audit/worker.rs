@@ -372,7 +372,7 @@ fn documented_cache_time(claim: Claim, registry: &Registry) -> Duration {
 /// Compares the address of a client with the networks of the policy and with the published ones.
 /// Either can verify the client or make it a suspected impostor; the policy goes first. For the
 /// address of a trusted proxy, which is not the client's, only the policy can verify, and there is
-/// no suspicion. A client that claims no name, or that of a tool, is unverified.
+/// no suspicion, and none for an address that is shortened. A client that claims no name, or that of a tool, is unverified.
 fn client_identity(
     claim: Claim,
     record: &LogRecord<'_>,
@@ -388,6 +388,7 @@ fn client_identity(
         }
     };
     let address = record.client_address(&options.trusted_proxies);
+    let is_shortened = address.is_some_and(is_shortened);
     let by_policy = address.and_then(|address| site.networks.contains_address(claim, address));
     let is_proxy = address.is_some_and(|address| {
         options
@@ -402,11 +403,20 @@ fn client_identity(
         (Some(true), _) => ClientIdentity::Verified,
         _ if is_proxy => ClientIdentity::Unverified,
         (_, Some(ListLookup::Inside(_))) => ClientIdentity::Verified,
+        _ if is_shortened => ClientIdentity::Unverified,
         (_, Some(ListLookup::Outside)) => ClientIdentity::SuspectedImpostor,
         (Some(false), _) if address.is_some_and(is_public_address) => {
             ClientIdentity::SuspectedImpostor
         }
         _ => ClientIdentity::Unverified,
+    }
+}
+
+/// Whether an address looks like one that the log has shortened for privacy: it ends with zeros.
+fn is_shortened(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.octets()[3] == 0,
+        IpAddr::V6(address) => address.segments()[4..] == [0; 4],
     }
 }
 

@@ -123,8 +123,8 @@ pub fn run(arguments: &Arguments) -> Result {
         progress.update(|seconds| progress_line(read, seconds))
     });
     progress.write(|_| String::new());
-    let report = report?;
-    super::ignore_closed_pipe(arguments.output.print(&report))?;
+    let mut report = report?;
+    super::ignore_closed_pipe(arguments.output.print(&mut report))?;
     match &report.log {
         Some(log) => check_outcome(&report, log, arguments),
         None => Ok(()),

@@ -51,6 +51,9 @@ pub struct ReportFlags {
     /// Write an HTML page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// A title for the HTML page and the Markdown, such as the name of a client
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -67,7 +70,9 @@ pub struct ReportFlags {
 
 impl ReportFlags {
     /// Prints the report, and with `--html` also writes the page.
-    pub fn print(&self, report: &Report) -> Result {
+    pub fn print(&self, report: &mut Report) -> Result {
+        report.title = self.title.clone().unwrap_or_default();
+        let report = &*report;
         if let Some(path) = &self.html {
             std::fs::write(path, render_html(report)?).map_err(file_failure("write", path))?;
         }
@@ -123,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result {
         None => report_from_state(arguments, site, crawler)?,
     };
     report.config_option = arguments.control.config.as_words();
-    arguments.output.print(&report)
+    arguments.output.print(&mut report)
 }
 
 /// Makes the report from a state directory.

@@ -281,6 +281,17 @@ pub fn personal_value<'p>(
         .map(String::as_str)
 }
 
+/// The client's address, or its network if the entry has no more.
+pub fn client_text(personal: &PersonalValues, entry: &EvidenceEntry) -> Option<String> {
+    let client = personal_value(personal, entry, "client")?;
+    let length = match entry.data_text("address") {
+        Some("network") if client.contains(':') => "/48",
+        Some("network") => "/24",
+        _ => "",
+    };
+    Some(format!("{client}{length}"))
+}
+
 /// A personal value as a line of a case.
 #[derive(Serialize, Deserialize)]
 pub struct PersonalValueLine {

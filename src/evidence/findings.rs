@@ -130,8 +130,11 @@ pub struct ProofFinding {
     pub identity: String,
     /// `list`, `reverse_dns`, `list_and_reverse_dns` or `signature`.
     pub means: String,
-    /// The client, unless it was withdrawn or never kept.
+    /// The client or its network, unless it was withdrawn or never kept.
     pub client: Option<String>,
+    /// Whether the case has the value that it is about: the whole address, or the signed text.
+    /// Otherwise only the site says whose requests these are.
+    pub is_complete: bool,
     /// Its parts, and which of them were checked.
     pub says: Vec<Finding>,
     /// How many requests of the case refer to it.

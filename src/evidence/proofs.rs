@@ -2,7 +2,7 @@
 //! be, or is not. [`WrittenProofs`] writes the same proof only once a day. [`add_proof_findings`]
 //! checks the proofs in a case (an excerpt of the log as one file).
 
-use super::entry::named_lists;
+use super::entry::{client_text, named_lists};
 use super::{
     CHAIN_FILES, CaseFiles, ChainName, DatabaseError, EntryRef, EvidenceEntry, Hash, LogFindings,
     NewEntry, PersonalValues, ProofFinding, WriteTransaction, canonical_json, file_text, line_hash,
@@ -174,17 +174,29 @@ pub fn add_proof_findings(
             number,
             identity: entry.text_or_empty("identity"),
             means: entry.text_or_empty("means"),
-            client: personal_value(personal, entry, "client").map(str::to_owned),
+            client: client_text(personal, entry),
+            is_complete: is_complete(entry, personal),
             says,
             requests,
         });
     }
-    if !findings.proofs.is_empty() {
+    let all = findings.proofs.len();
+    let complete = findings.proofs.iter().filter(|proof| proof.is_complete);
+    let complete = complete.count();
+    if complete > 0 {
         findings.add_check(
             "proofs",
             format!(
-                "proofs of identity: {}; their lists and signatures were checked again",
-                findings.proofs.len()
+                "proofs of identity: {complete}; their lists and signatures were checked again"
+            ),
+        );
+    }
+    if complete < all {
+        findings.add_unknown(
+            "incomplete-proofs",
+            format!(
+                "whether {} of {all} proofs of identity hold: the address or the signed text was deleted or not kept",
+                all - complete
             ),
         );
     }
@@ -193,6 +205,16 @@ pub fn add_proof_findings(
             "deleted-proofs",
             format!("the proofs of {missing} entries: the log has deleted them for their age"),
         );
+    }
+}
+
+/// Whether the case has the value that a proof is about.
+fn is_complete(proof: &EvidenceEntry, personal: &PersonalValues) -> bool {
+    if proof.data_text("means") == Some("signature") {
+        personal_value(personal, proof, "signature_base").is_some()
+    } else {
+        proof.data_text("address") == Some("whole")
+            && personal_value(personal, proof, "client").is_some()
     }
 }
 

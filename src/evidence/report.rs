@@ -160,6 +160,7 @@ mod tests {
         let proofs = vec![ProofFinding {
             number: 7,
             identity: "verified".into(),
+            is_complete: true,
             ..ProofFinding::default()
         }];
         CaseFindings::from_logs(vec![LogFindings {

@@ -3,6 +3,7 @@
 //! crawler was served, how many entries are missing, and the crawler's requests. [`RobotsFiles`]
 //! judges each request again, by the robots.txt files in the case alone.
 
+use super::entry::client_text;
 use super::{
     CHAIN_FILES, DocumentRef, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
     RequestFinding, ServedFile, named_proof, personal_value,
@@ -39,8 +40,9 @@ const CASE_FIELDS: &[RecordField] = &[
 ];
 
 /// What no log can show.
-const ALWAYS_UNKNOWN: [&str; 6] = [
+const ALWAYS_UNKNOWN: [&str; 7] = [
     "whether an entry was true when it was written: that is the site's word, also for its copies of lists and answers of DNS",
+    "whether a list or key is the operator's: the case has the site's copy, which may be a file that the site supplied",
     "whether an entry was left out before it was written",
     "whether the holder of the key rewrote the log; a timestamp shows only that nothing was changed after it, if you trust its authority",
     "whether a response reached the crawler: crawlgate only knows that it sent it",
@@ -204,7 +206,7 @@ fn served_file(entry: &EvidenceEntry, personal: &PersonalValues) -> ServedFile {
         version: entry.text_or_empty("version"),
         status: entry.number_or_zero("status"),
         if_none_match: entry.data_text("if_none_match").map(str::to_owned),
-        client: personal_value(personal, entry, "client").map(str::to_owned),
+        client: client_text(personal, entry),
         identity: entry.text_or_empty("identity"),
     }
 }
@@ -218,7 +220,7 @@ fn add_request_finding(
     findings: &mut LogFindings,
 ) {
     let time = entry.text_or_empty("arrived");
-    let client = personal_value(personal, entry, "client");
+    let client = client_text(personal, entry);
     // What an impostor was served says nothing about the crawler, and the other way round.
     let mut copies = all.served.iter().rev().filter(|(_, copy)| {
         entry.data_text("version") == Some(&copy.version)
@@ -228,7 +230,7 @@ fn add_request_finding(
     });
     let served = copies
         .clone()
-        .find(|(_, copy)| client.is_some() && copy.client.as_deref() == client)
+        .find(|(_, copy)| client.is_some() && copy.client == client)
         .or_else(|| copies.next());
     let mut finding = RequestFinding {
         number: entry.number,
@@ -279,13 +281,15 @@ fn add_request_finding(
 fn request_row(entry: &EvidenceEntry, personal: &PersonalValues) -> RecordRow {
     let value = |field: &RecordField| {
         let name = field.name();
-        let text = if field.is_personal() {
-            personal_value(personal, entry, name)
+        let text = if *field == RecordField::Client {
+            client_text(personal, entry)
+        } else if field.is_personal() {
+            personal_value(personal, entry, name).map(str::to_owned)
         } else {
-            entry.data_text(name)
+            entry.data_text(name).map(str::to_owned)
         };
         let value = match (text, entry.data.get(name)) {
-            (Some(text), _) => FieldValue::from_string(text.to_owned()),
+            (Some(text), _) => FieldValue::from_string(text),
             (None, Some(Json::Bool(flag))) => FieldValue::Flag(*flag),
             (None, Some(Json::Number(number))) => number
                 .as_u64()

@@ -9,6 +9,7 @@ use crate::identity::IdentityProofs;
 use crate::record::{
     FieldValue, NO_CRAWLER, RecordField, RecordLine, RequestRecord, Sink, SiteJudgement,
 };
+use crate::settings::AddressDetail;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value as Json, json};
@@ -70,6 +71,7 @@ impl EvidenceSink {
             "identity": judged.identity.name(),
             "proof": judged.proof.name(),
             "if_none_match": request.validator().map(FieldValue::from_bytes),
+            "address": self.address_name(),
         });
         NewEntry {
             personal: self.personal_values(record, &[RecordField::Client, RecordField::UserAgent]),
@@ -102,6 +104,7 @@ impl EvidenceSink {
             "cached_sha256": cached,
             "tokens": tokens,
             "binds": binds,
+            "address": self.address_name(),
         });
         documents.push(in_force.clone());
         let mut request = NewEntry {
@@ -124,6 +127,16 @@ impl EvidenceSink {
     /// The value of a field, with the client's address as far as it is kept.
     fn field_value<'r>(&self, field: RecordField, record: &'r RequestRecord) -> FieldValue<'r> {
         field.value(record, self.evidence.address_detail())
+    }
+
+    /// Whether entries have the address of a client (`whole`) or its network (`network`); `None` if
+    /// they have neither.
+    fn address_name(&self) -> Option<&'static str> {
+        match self.evidence.address_detail() {
+            AddressDetail::Full => Some("whole"),
+            AddressDetail::Network => Some("network"),
+            AddressDetail::None => None,
+        }
     }
 
     /// The values of these fields, which can be withdrawn later.
@@ -162,7 +175,6 @@ impl EvidenceSink {
         };
         let signature = judged.good_signature.as_ref();
         let kept = self.evidence.address_detail().apply(client);
-        let is_whole = kept == Some(client);
         let data = json!({
             "identity": judged.identity.name(),
             "means": judged.proof.name(),
@@ -170,11 +182,13 @@ impl EvidenceSink {
             "dns": dns,
             "key": signature.map(|signature| URL_SAFE_NO_PAD.encode(&signature.key)),
             "signature": signature.map(|signature| URL_SAFE_NO_PAD.encode(&signature.bytes)),
-            "address": is_whole.then_some("whole"),
+            "address": self.address_name(),
         });
         let mut personal = Vec::new();
         personal.extend(signature.map(|signature| ("signature_base", signature.base.clone())));
-        let name = basis.name.filter(|_| is_whole);
+        let name = basis
+            .name
+            .filter(|_| self.evidence.address_detail() == AddressDetail::Full);
         personal.extend(name.map(|(name, _)| ("name", name)));
         personal.extend(kept.map(|address| ("client", address.to_string())));
         let documents = basis

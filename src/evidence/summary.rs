@@ -20,7 +20,8 @@ const PROOF_SOURCE: &str =
 pub enum ClientBasis {
     /// The case has a proof that it was.
     Proven,
-    /// The site says that it was: by networks of the policy, or a proof that was deleted.
+    /// The site says that it was: by networks of the policy, or by a proof that was deleted or whose
+    /// address was.
     Asserted,
     /// It is not known.
     Claimed,
@@ -33,7 +34,8 @@ pub enum ClientBasis {
 impl ClientBasis {
     pub fn from_request(request: &RequestFinding, findings: &LogFindings) -> ClientBasis {
         let mut proofs = findings.proofs.iter();
-        let has_proof = proofs.any(|proof| Some(proof.number) == request.proof_entry);
+        let has_proof =
+            proofs.any(|proof| Some(proof.number) == request.proof_entry && proof.is_complete);
         match (
             &*request.field_text_or_empty(RecordField::Identity),
             has_proof,
@@ -142,13 +144,27 @@ fn what_happened(case: &CaseFindings) -> String {
     };
     let disallowed: Vec<_> = requests.iter().filter(|one| is_disallowed(one)).collect();
     let mut more = rules_text(&disallowed);
-    let unproven = disallowed.iter().filter(|one| has_kind(one, "unproven"));
-    let unproven = unproven.count();
-    if unproven > 0 {
-        more += &format!(
-            ", of which {} may have followed an older robots.txt",
-            thousands(unproven)
-        );
+    let pretended = format!(
+        "came from clients that only pretended to be {}",
+        crawler_name(&first.crawler)
+    );
+    let mut separator = ", of which";
+    for (field, value, what) in [
+        (RecordField::Identity, "impostor", pretended.as_str()),
+        (
+            RecordField::Kind,
+            "unproven",
+            "may have followed an older robots.txt",
+        ),
+    ] {
+        let such = disallowed
+            .iter()
+            .filter(|one| one.field_text_or_empty(field) == value);
+        let count = such.count();
+        if count > 0 {
+            more += &format!("{separator} {} {what}", thousands(count));
+            separator = " and";
+        }
     }
     let others = requests.len() - disallowed.len();
     if others > 0 {
@@ -192,10 +208,6 @@ fn rules_text(requests: &[&&RequestFinding]) -> String {
         1..=MAX_NAMED => format!(" ({})", join(rules, ", ")),
         more => format!(" ({} rules)", thousands(more)),
     }
-}
-
-fn has_kind(request: &RequestFinding, kind: &str) -> bool {
-    request.field_text_or_empty(RecordField::Kind) == kind
 }
 
 /// Whether robots.txt disallows a request: by the files of the case, or by its entry.
@@ -286,8 +298,8 @@ fn site_sentences(case: &CaseFindings) -> String {
     if declared > 0 {
         let count = plural_thousands(declared, "request");
         sentences += &format!(
-            " {count} came when the crawler could still use a robots.txt from before crawlgate. What that older file says is \
-             the site's word, from its policy."
+            " {count} came when the crawler could still use a robots.txt from before crawlgate. The site says in its \
+             policy what that older file was: this is the site's word."
         );
     }
     sentences
@@ -343,11 +355,16 @@ mod tests {
         log.requests[2].request.push(RecordField::Would, would);
         log.requests[1].served_to = None;
         log.requests[1].rejudged = "disallowed";
+        let impostor = FieldValue::from_string("impostor".to_owned());
+        log.requests[0]
+            .request
+            .push(RecordField::Identity, impostor);
         let [happened, identity, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
             "GPTBot",
             "2 requests",
-            "of which 1 ",
+            "of which 1 came from clients that only pretended",
+            " and 1 may have followed",
             "1 other request ",
             "shop.example",
             "(Disallow: /cart/)",
@@ -359,7 +376,7 @@ mod tests {
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }
-        assert!(identity.contains("3 requests"), "{identity}");
+        assert!(identity.contains("2 requests"), "{identity}");
         assert!(of_site.contains("disallows 1 request "), "{of_site}");
     }
 

@@ -127,8 +127,12 @@ impl Services {
         referer: Option<&[u8]>,
         target: &[u8],
     ) -> Option<&Service> {
+        let own = without_port(host);
+        if referer.is_some_and(|referer| is_page_of(referer, own)) {
+            return None;
+        }
         let place = match referer.and_then(host_of_url) {
-            Some(from) if from.eq_ignore_ascii_case(without_port(host)) => None,
+            Some(from) if from.eq_ignore_ascii_case(own) => None,
             Some(from) => self.by_host(from),
             None => utm_source(target).and_then(|value| self.by_utm_source(value)),
         };
@@ -163,6 +167,14 @@ impl Services {
         }
         self.utm_sources.get(&*lowercase(value)).copied()
     }
+}
+
+/// Whether a URL is of this host, by its usual spelling. A quick test: most visitors come from
+/// another page of the site.
+fn is_page_of(url: &[u8], host: &[u8]) -> bool {
+    url.strip_prefix(b"https://")
+        .and_then(|rest| rest.strip_prefix(host))
+        .is_some_and(|path| path.starts_with(b"/"))
 }
 
 /// A text in lower case. Allocates only for one with capitals.

@@ -52,6 +52,7 @@ pub fn enforcement_sentence(report: &Report) -> String {
         totals: &report.totals,
         not_counted: not_counted.sum(),
         is_of_logs: report.log.is_some(),
+        is_of_robots_txt: report.source == ReportSource::Logs,
     };
     text.to_string().trim_end().to_owned()
 }
@@ -64,4 +65,6 @@ struct EnforcementText<'a> {
     not_counted: u64,
     /// A log does not have blocked requests.
     is_of_logs: bool,
+    /// Without a policy, nobody asks what one could say.
+    is_of_robots_txt: bool,
 }

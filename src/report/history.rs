@@ -168,6 +168,7 @@ impl Report {
             row.last = Some(offence.last);
             row.is_blocked = Some(offence.latest.text(RecordField::Would).is_empty());
             row.example = Some(example_from_sample(&offence.latest));
+            row.sites = offence.sites;
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use super::about_log::about_log_sentences;
 use super::text::{names_with_requests, printable_text};
-use super::{MAX_PATHS, Report, ReportSection};
-use crate::numbers::{plural, thousands};
+use super::{ClientIdentity, MAX_PATHS, Report, ReportSection};
+use crate::numbers::{plural, plural_thousands, thousands};
 use askama::Template;
 
 /// Renders the report as Markdown.
@@ -21,12 +21,16 @@ struct MarkdownReport<'a> {
     report: &'a Report,
 }
 
-/// Escapes a text of a client for a table cell.
+/// Signs that are markup, or make a name of GitHub.
+const MARKUP: &str = "\\`*_[]<>|#~!&@";
+
+/// Escapes a text of a client for a table cell, so that it is no markup and no link.
 fn escape_cell(text: impl AsRef<str>) -> String {
     let mut cell = String::new();
     for letter in text.as_ref().chars() {
-        // A comma or a parenthesis alone is no markup.
-        if letter.is_ascii_punctuation() && !",()".contains(letter) {
+        let is_of_link =
+            letter == '/' && cell.ends_with(':') || letter == '.' && cell.ends_with("www");
+        if is_of_link || MARKUP.contains(letter) {
             cell.push('\\');
         }
         cell.push(if letter.is_control() { ' ' } else { letter });

@@ -53,6 +53,9 @@ const UNVERIFIED_NAMES: &str =
 /// What crawlers did in a period.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// The title of the HTML page and the Markdown; may be empty.
+    #[serde(skip)]
+    pub title: String,
     /// The first sentence, about crawlers that break the rules.
     pub headline: String,
     /// The sentence about blocked requests; may be empty.
@@ -76,6 +79,9 @@ pub struct Report {
     /// Crawlers by name and identity, in the order of the sections. In a section, rows with the most
     /// requests against the rules come first, then rows with the most requests.
     pub crawlers: Vec<CrawlerRow>,
+    /// What to write into the policies so that those which break the rules are blocked.
+    #[serde(default)]
+    pub to_block: Vec<BlockInstruction>,
     /// Names that unknown bots give themselves, with their requests.
     pub unknown_bots: Vec<TopEntry>,
     /// The option `--config FILE ` of the commands that the report names; may be empty.
@@ -171,7 +177,7 @@ impl Report {
         let fetchers = fetchers.filter(|row| row.fetches_for_person());
         let fetchers = fetchers.map(|row| {
             format!(
-                "{}: its operator says that robots.txt may not apply, because it fetches for a person.",
+                "{} counts here, although its operator says that robots.txt may not apply, because it fetches for a person.",
                 row.name
             )
         });
@@ -250,17 +256,16 @@ impl Report {
         rows.filter(|row| row.suspected > 0).collect()
     }
 
-    /// The policy lines that would block the crawlers which break the rules, each once.
-    fn block_instructions(&self) -> Vec<&BlockInstruction> {
-        let mut lines: Vec<&BlockInstruction> = Vec::new();
-        for row in self.rows_in(ReportSection::BreaksRules) {
-            if let Some(to_block) = &row.to_block
-                && !lines.contains(&to_block)
-            {
-                lines.push(to_block);
-            }
-        }
-        lines
+    /// The rows of crawlers that obey, without clients that only seem to be these crawlers.
+    fn obeying_rows(&self) -> impl Iterator<Item = &CrawlerRow> {
+        self.rows_in(ReportSection::Obeys)
+            .filter(|row| row.suspected == 0 || row.suspected < row.counts.requests())
+    }
+
+    /// Whether the policies block a crawler on some sites only.
+    fn has_blocked_in_part(&self) -> bool {
+        let mut rows = self.rows_in(ReportSection::BreaksRules);
+        rows.any(|row| row.is_blocked == Some(false) && row.is_blocked_somewhere)
     }
 
     /// The commands that name the rules which verified or unverified search engines break.

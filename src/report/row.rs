@@ -137,10 +137,13 @@ pub struct CrawlerRow {
     /// When it last broke a rule in the period.
     #[serde(serialize_with = "rfc3339")]
     pub last: Option<Timestamp>,
-    /// Whether its requests against the rules are blocked now, on all sites of the report; `None`
-    /// where that is not known.
+    /// The sites whose rules it broke; empty for logs.
+    #[serde(default)]
+    pub sites: Vec<String>,
+    /// Whether its requests against the rules are blocked now, on all these sites; `None` where that
+    /// is not known.
     pub is_blocked: Option<bool>,
-    /// Whether they are blocked on some site.
+    /// Whether they are blocked on some of these sites.
     #[serde(default)]
     pub is_blocked_somewhere: bool,
     /// The latest request against the rules.

@@ -68,7 +68,7 @@ fn fetch(client: &Agent, url: &str, until: Instant) -> Option<Diagnostic> {
             }
             (
                 lints::URL_NOINDEX,
-                format!("answers with \"X-Robots-Tag: {}\"", shown(&tag)),
+                format!("answers with X-Robots-Tag {}", shown(&tag)),
                 "remove the URL from the sitemap, or remove the tag",
             )
         }

@@ -143,6 +143,9 @@ impl SiteManager {
         updater.load(now)?;
         updater.check_broken_files(options.strict)?;
         let mut snapshot = updater.publish(now);
+        if updater.publisher.deferred.is_some() {
+            tracing::error!("crawlgate serves nothing until then, for a minute at most");
+        }
         while updater.publisher.deferred.is_some() {
             std::thread::sleep(RETRY_EVERY);
             snapshot = updater.publish(now);

@@ -245,6 +245,12 @@ impl Explanation {
             };
             lines.add("X-Robots-Tag", format!("for {name}: {directives}"));
         }
+        if self.verdict == Verdict::Disallowed && !self.x_robots_tag.is_empty() {
+            lines.add(
+                "note",
+                "a crawler that obeys does not fetch the page, so it never sees X-Robots-Tag",
+            );
+        }
     }
 
     /// The results of both readings, for a crawler of Google. `None` for other crawlers, which have
@@ -278,15 +284,15 @@ impl Explanation {
             }
             Violation if self.requested_hosts.is_some() => "no crawler has requested this host yet",
             Violation if self.never_fetched => {
-                "the crawler has not fetched robots.txt from this host lately"
+                "by every robots.txt that the crawler may have, and it has not fetched any here lately"
             }
             Violation => "by every robots.txt that the crawler may have",
             Unproven if self.verdict != Verdict::Disallowed => {
-                "earlier than Crawl-delay allows. Not called a violation yet: the crawler may \
-                 still use an older robots.txt"
+                "earlier than Crawl-delay allows. It does not count as a violation yet, because the \
+                 crawler may still use an older robots.txt"
             }
             Unproven => {
-                "by this rule. Not called a violation yet: the crawler may still use an older \
+                "it does not count as a violation yet, because the crawler may still use an older \
                  robots.txt"
             }
             Ambiguous if self.readings == Readings::OnlyRfc9309 => {

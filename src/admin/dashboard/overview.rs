@@ -116,6 +116,8 @@ pub fn live_report(
     let (history, instances) = period_history(operations, &period)?;
     let mut report = Report::from_history(&history, period, site, crawler)?;
     report.instances = instances;
+    // The page cannot know where its reader is.
+    report.config_option = "--config crawlgate.yaml ".to_owned();
     let modes: BTreeMap<String, String> = operations
         .status()
         .policies
@@ -130,16 +132,16 @@ pub fn live_report(
     Ok(report)
 }
 
-/// Sets which crawlers that break the rules are blocked now, on all sites or on some, and how to
-/// block the others. The example of a row may be older than the policy.
+/// Sets which crawlers that break the rules are blocked now, on all sites whose rules they break or
+/// on some, and how to block the others. The example of a row may be older than the policy.
 pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
-    let sites: Vec<&SiteEntry> = snapshot
-        .sites()
-        .iter()
-        .filter(|entry| report.site.is_empty() || entry.site.name == report.site)
-        .collect();
-    let mut missing = Vec::new();
+    let mut missing: Vec<(usize, MissingSetting)> = Vec::new();
     for (place, row) in report.crawlers.iter_mut().enumerate() {
+        let sites: Vec<&SiteEntry> = row
+            .sites
+            .iter()
+            .filter_map(|site| snapshot.entry_by_name(site))
+            .collect();
         if row.part != ReportSection::BreaksRules || sites.is_empty() {
             continue;
         }
@@ -150,12 +152,17 @@ pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
             .collect();
         row.is_blocked = Some(passing.is_empty());
         row.is_blocked_somewhere = passing.len() < sites.len();
-        let setting = passing.iter().find_map(|entry| missing_setting(row, entry));
-        missing.extend(setting.map(|setting| (place, setting)));
+        let settings = passing
+            .iter()
+            .filter_map(|entry| missing_setting(row, entry));
+        missing.extend(settings.map(|setting| (place, setting)));
     }
     for (place, setting) in &missing {
-        let all = missing.iter().map(|(_, setting)| setting);
-        report.crawlers[*place].to_block = Some(setting.instruction(all));
+        let instruction = setting.instruction(missing.iter().map(|(_, setting)| setting));
+        if !report.to_block.contains(&instruction) {
+            report.to_block.push(instruction.clone());
+        }
+        report.crawlers[*place].to_block.get_or_insert(instruction);
     }
 }
 
@@ -208,8 +215,13 @@ impl MissingSetting {
     fn instruction<'a>(&self, all: impl Iterator<Item = &'a MissingSetting>) -> BlockInstruction {
         let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for other in all.filter(|other| other.place == self.place && other.under == self.under) {
-            if self.under.is_empty() || other.list == self.list {
-                lists.entry(other.list).or_default().push(&other.setting);
+            if !self.under.is_empty() && other.list != self.list {
+                continue;
+            }
+            let settings = lists.entry(other.list).or_default();
+            // A crawler may have a verified and an unverified row.
+            if !settings.contains(&other.setting.as_str()) {
+                settings.push(&other.setting);
             }
         }
         let lists: Vec<String> = lists
@@ -323,9 +335,16 @@ mod tests {
     fn report(crawlers: &[&str], site: &str, policies: &[(&str, &str)]) -> Report {
         let mut counts = RequestCounts::default();
         counts.add(Kind::Violation, CountedAction::WouldBlock, 2);
-        let rows = crawlers
-            .iter()
-            .map(|id| CrawlerRow::new(id, ClientIdentity::Unverified, counts));
+        let sites = policies.iter().map(|(name, _)| (*name).to_owned());
+        let sites: Vec<String> = sites
+            .filter(|name| site.is_empty() || name == site)
+            .collect();
+        let rows = crawlers.iter().flat_map(|id| {
+            [ClientIdentity::Verified, ClientIdentity::Unverified].map(|identity| CrawlerRow {
+                sites: sites.clone(),
+                ..CrawlerRow::new(id, identity, counts)
+            })
+        });
         let report = Report {
             crawlers: rows.collect(),
             site: site.to_owned(),
@@ -338,13 +357,12 @@ mod tests {
 
     /// What the report tells to write: under which key, and the line.
     fn instructions(report: &Report) -> Vec<(String, String)> {
-        let rows = report.crawlers.iter();
-        let mut all: Vec<_> = rows
-            .filter_map(|row| row.to_block.as_ref())
+        let mut all: Vec<_> = report
+            .to_block
+            .iter()
             .map(|to_block| (to_block.under.clone(), to_block.line.clone()))
             .collect();
         all.sort();
-        all.dedup();
         all
     }
 

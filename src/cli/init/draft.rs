@@ -146,7 +146,15 @@ impl PolicyDraft<'_> {
         match text.split_once("\nenforcement:\n") {
             Some((rules, enforcement)) if enforcement.contains("mode: enforce") => {
                 let enforcement = enforcement.trim_end();
-                let observed = enforcement.replace("mode: enforce", "mode: observe");
+                // Purposes have the mode of the site, so that one word enforces all.
+                let observed = match enforcement.split_once("  purposes:\n") {
+                    Some((site, purposes)) if !purposes.contains("mode: enforce, ") => site,
+                    _ => enforcement,
+                };
+                let observed = observed
+                    .trim_end()
+                    .replace("mode: enforce, ", "")
+                    .replace("mode: enforce", "mode: observe");
                 let lines = enforcement.replace('\n', "\n# ");
                 format!(
                     "{rules}\nenforcement:\n{observed}\n\n# To enforce, write this in place of \"enforcement\" above:\n# enforcement:\n# {lines}\n"
@@ -185,14 +193,30 @@ mod tests {
     use crate::crawlers::Registry;
     use crate::policy::IncludedFiles;
     use crate::policy::model::{EnforcementMode, PreviousRobots};
-    use crate::policy::origin::OriginAvailability;
+    use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+    use crate::robots::{Dialect, DialectRules, RobotsFile};
     use crate::verdict::{PolicySources, load_site_at};
     use crate::yaml::SourceFile;
     use clap::ValueEnum;
+    use std::sync::Arc;
 
-    const BEFORE: &[u8] = b"User-agent: *\nDisallow: /cart/\n";
+    const BEFORE: &[u8] = b"User-agent: *\nDisallow: /cart/\n\nUser-agent: GPTBot\n\
+                            User-agent: PerplexityBot\nUser-agent: AhrefsBot\nDisallow: /\n";
 
-    /// The source of a draft for two hosts, after a check of the policy.
+    /// Asserts that the robots.txt of a site disallows `/` for the crawlers that `BEFORE` names.
+    fn assert_still_disallowed(robots: &[u8]) {
+        let text = String::from_utf8_lossy(robots);
+        let file = RobotsFile::parse(robots);
+        let rules = DialectRules::new(&file, Dialect::Rfc9309, &[]);
+        for token in ["GPTBot", "PerplexityBot", "AhrefsBot"] {
+            assert!(
+                !rules.verdict(token.as_bytes(), b"/").allowed,
+                "{token}\n{text}"
+            );
+        }
+    }
+
+    /// The source of a draft for two hosts, after a check of the policy with the origin's file.
     fn checked_source(preset: Option<Preset>, before: Option<&[u8]>) -> PolicySource {
         let hosts = ["shop.example".to_owned(), "www.shop.example".to_owned()];
         let is_unchanged = before.is_some();
@@ -208,8 +232,11 @@ mod tests {
             name: "shop.example.yaml".into(),
             text: draft.text.into(),
         };
+        let origin = before.map_or_else(OriginAvailability::default, |before| {
+            OriginAvailability::Available(Arc::new(OriginRobotsTxt::new("origin", before)))
+        });
         let sources = PolicySources {
-            origin: &OriginAvailability::default(),
+            origin: &origin,
             files: &IncludedFiles::default(),
         };
         let now = crate::cli::now();
@@ -227,11 +254,17 @@ mod tests {
             matches!(previous, Some(PreviousRobots::File(_))),
             is_unchanged
         );
-        let enforcement = &site.policy.enforcement;
-        let modes = enforcement.purposes.values().chain([&enforcement.site]);
-        for fields in modes {
-            assert_ne!(fields.mode, Some(EnforcementMode::Enforce), "{preset:?}");
+        if before == Some(BEFORE) && preset != Some(Preset::Staging) {
+            assert_still_disallowed(&site.robots_txt.body);
         }
+        let enforcement = &site.policy.enforcement;
+        assert_ne!(
+            enforcement.site.mode,
+            Some(EnforcementMode::Enforce),
+            "{preset:?}"
+        );
+        let mut purposes = enforcement.purposes.values();
+        assert!(purposes.all(|fields| fields.mode.is_none()), "{preset:?}");
         let asks_for_licence = enforcement
             .purposes
             .values()

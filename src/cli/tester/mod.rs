@@ -275,7 +275,7 @@ fn require_file(fetched: FetchedRobots, source: &str, purpose: &str) -> Result<D
 /// Like [`read_robots_txt`], but a site without the file gives an empty one (RFC 9309 section
 /// 2.3.1.3). Warns about a file that is not a robots.txt.
 pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
-    let file = match fetch_source(source)? {
+    let mut file = match fetch_source(source)? {
         FetchedRobots::Unavailable(_) => DatedRobotsTxt {
             name: source.to_owned(),
             bytes: Vec::new(),
@@ -283,27 +283,27 @@ pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
         },
         fetched => require_file(fetched, source, purpose)?,
     };
-    warn_unless_robots_txt(&file.name, &RobotsFile::parse(&*file.bytes));
+    if warn_unless_robots_txt(&file.name, &RobotsFile::parse(&*file.bytes)) {
+        file.name
+            .push_str(" (no robots.txt, so it allows everything)");
+    }
     Ok(file)
 }
 
 /// Warns about a file without any line of a robots.txt, such as a log or a page, unless it is empty
-/// or has only comments.
-fn warn_unless_robots_txt(name: &str, file: &RobotsFile) {
-    let Some(line) = file
-        .lines()
-        .iter()
-        .find(|line| !line.text.is_empty() && line.comment.is_none())
-    else {
-        return;
+/// or has only comments. Returns whether it did.
+fn warn_unless_robots_txt(name: &str, file: &RobotsFile) -> bool {
+    let mut lines = file.lines().iter();
+    let text = lines.find(|line| !line.text.is_empty() && line.comment.is_none());
+    let is_robots_txt = file.shape() == FileFormat::Text && !file.is_html_page(true);
+    let Some(line) = text.filter(|_| !is_robots_txt) else {
+        return false;
     };
-    if file.shape() == FileFormat::Text && !file.is_html_page(true) {
-        return;
-    }
     let text: String = file.text(&line.text).chars().take(60).collect();
     print_message!(
         "warning: {name} is not a robots.txt, so it allows everything; it begins with \"{text}\""
     );
+    true
 }
 
 /// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status.

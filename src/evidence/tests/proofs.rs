@@ -1,6 +1,7 @@
 //! Tests of the proofs of identity in a case (an excerpt of the evidence log, as one file).
 
 use super::*;
+use crate::evidence::summary::ClientBasis;
 
 #[test]
 fn proof_is_written_once_and_checked_with_its_requests() {
@@ -71,6 +72,62 @@ fn proof_is_written_once_and_checked_with_its_requests() {
         put_lines(files, "proofs.jsonl", &all);
     });
     assert!(!forged.is_empty());
+}
+
+/// The basis and the client of a request with this proof.
+fn basis_with(proof: NewEntry) -> (ClientBasis, Option<String>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = sample_log(directory.path());
+    append_proven_request(&mut log, &mut WrittenProofs::default(), proof, time_at(51));
+    let (_, findings) = export_case(&mut log, &sample_scope(), time_at(60));
+    assert_eq!(findings.faults, Vec::<Finding>::new());
+    let proof = &findings.proofs[0];
+    let basis = ClientBasis::from_request(findings.requests.last().expect("it"), &findings);
+    for (found, is_there) in [
+        (&findings.holds, proof.is_complete),
+        (&findings.unknown, !proof.is_complete),
+    ] {
+        let has_id = finding_ids(found)
+            .iter()
+            .any(|id| ["proofs", "incomplete-proofs"].contains(id));
+        assert_eq!(has_id, is_there, "{found:?}");
+    }
+    (basis, proof.client.clone())
+}
+
+#[test]
+fn proof_without_its_address_is_the_sites_word() {
+    let with = |address: Option<&str>, client: &[&str]| {
+        let mut proof = proof_by_list();
+        proof.data.remove("address");
+        proof
+            .data
+            .extend(address.map(|address| ("address".to_owned(), address.into())));
+        proof.personal = client
+            .iter()
+            .map(|client| ("client", (*client).to_owned()))
+            .collect();
+        basis_with(proof)
+    };
+    let address = "203.0.113.5".to_owned();
+    assert_eq!(
+        with(Some("whole"), &["203.0.113.5"]),
+        (ClientBasis::Proven, Some(address))
+    );
+    for (kept, shown) in [
+        ("203.0.113.0", "203.0.113.0/24"),
+        ("2001:db8:1::", "2001:db8:1::/48"),
+    ] {
+        assert_eq!(
+            with(Some("network"), &[kept]),
+            (ClientBasis::Asserted, Some(shown.to_owned()))
+        );
+    }
+    assert_eq!(with(None, &[]), (ClientBasis::Asserted, None));
+    // It was deleted.
+    assert_eq!(with(Some("whole"), &[]), (ClientBasis::Asserted, None));
+    let signed = proof_by_signature(SIGNED_BASE);
+    assert_eq!(basis_with(signed), (ClientBasis::Proven, None));
 }
 
 #[test]

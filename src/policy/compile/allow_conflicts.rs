@@ -74,6 +74,15 @@ impl<'a> AllowFilter<'a> {
         false
     }
 
+    /// A Disallow that covers all URLs of an Allow, if the Allow could defeat it.
+    pub fn find_covering(&self, rule: &Rule, budget: &mut MergeBudget) -> Option<&'a Rule> {
+        if !rule.allow {
+            return None;
+        }
+        let ((closing, _), _) = self.find_conflict(&rule.pattern, budget)?;
+        closing.pattern.covers(&rule.pattern).then_some(closing)
+    }
+
     /// Adds a comment with the number of rules beyond [`MAX_LISTED`].
     pub fn note_unlisted(&self, notes: &mut Vec<String>) {
         if let more @ 1.. = self.dropped.saturating_sub(MAX_LISTED) {

@@ -3,8 +3,9 @@
 //! Each user-agent token that the policy or the origin names gets the rules of both. If one of them
 //! does not name the token, its group for another token of the same crawler is used, else its group
 //! for `*` if the crawler follows `*`. An Allow of the origin that could defeat a Disallow of the
-//! policy is left out (`allow_conflicts.rs`). Comments in the merged file name or count the rules
-//! that are left out.
+//! policy is left out (`allow_conflicts.rs`). So is an Allow of the policy's group for `*` that opens
+//! only what the origin disallows for a token that only the origin names. Comments in the merged
+//! file name or count the rules that are left out.
 
 use super::allow_conflicts::AllowFilter;
 use super::budget::{MergeBudget, MergeTooLarge, spend};
@@ -54,6 +55,9 @@ pub fn merge(
                 let group = &origin.groups[index];
                 if !spend(&mut budget.rules, group.rules.len()) {
                     return Err(origin.too_large_error());
+                }
+                if !is_star && draft.agents.iter().any(|agent| agent == "*") {
+                    drop_opening_allows(&mut draft, group, budget);
                 }
                 add_origin_group(&mut draft, group, budget);
             }
@@ -220,6 +224,23 @@ impl<'a> MergeSides<'a> {
 /// Whether a crawler follows `*`; a token of no known crawler (`None`) does.
 fn follows_star(crawler: Option<&Crawler>) -> bool {
     crawler.is_none_or(|crawler| crawler.binds.follows_star())
+}
+
+/// Removes from a copy of the policy's group for `*` each Allow that opens only what the origin
+/// disallows for the token, with a comment for each.
+fn drop_opening_allows(draft: &mut GroupDraft, origin: &OriginGroup, budget: &mut MergeBudget) {
+    let filter = AllowFilter::new(&origin.rules, &origin.rules);
+    let notes = &mut draft.notes;
+    draft.rules.retain(|(rule, _)| {
+        let Some(closing) = filter.find_covering(rule, budget) else {
+            return true;
+        };
+        notes.push(format!(
+            "Left out of the policy's group for \"*\": \"{rule}\", because {ORIGIN_FILE} names \
+             this crawler and says \"{closing}\"."
+        ));
+        false
+    });
 }
 
 /// Adds a group of the origin to a group of the policy. A group that disallows everything gets no

@@ -385,6 +385,35 @@ fn disallow_that_the_policy_allows_is_commented() {
     assert!(has_comment(&text, &named), "{text}");
 }
 
+/// The policy's `*` says nothing about a crawler that only the origin names.
+#[test]
+fn allow_for_all_opens_nothing_for_a_named_token() {
+    let policy = "robots: { groups: [{ agents: '*', allow: [/, /cart/help, /x/], disallow: /cart/ }, \
+                  { agents: bingbot, allow: / }] }\n";
+    let text = served_text(
+        policy,
+        "User-agent: GPTBot\nUser-agent: bingbot\nDisallow: /\nAllow: /x/\n\n\
+         User-agent: AhrefsBot\nDisallow: /x/y\n",
+    );
+    for (token, path, allowed) in [
+        ("GPTBot", "/", false),
+        ("GPTBot", "/cart/help", false),
+        ("GPTBot", "/x/", true),
+        ("bingbot", "/", true),
+        ("AhrefsBot", "/cart/help", true),
+        ("AhrefsBot", "/x/y", false),
+        ("AnyBot", "/cart/help", true),
+    ] {
+        assert_eq!(
+            is_allowed(&text, token, path),
+            allowed,
+            "{token}{path}\n{text}"
+        );
+    }
+    let named = ["policy's group", "\"Allow: /\"", "\"Disallow: /\""];
+    assert!(has_comment(&text, &named), "{text}");
+}
+
 #[test]
 fn origin_does_not_weaken_a_purpose() {
     let origin = "User-agent: GPTBot\nAllow: /\nUser-agent: CCBot\nDisallow: /\nDisallow: /ccbot/\nUser-agent: *\nDisallow: /tmp/\nCrawl-delay: 7\n";

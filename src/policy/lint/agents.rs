@@ -61,6 +61,7 @@ pub fn lint(subject: &LintSubject, registry: &Registry, diagnostics: &mut Diagno
                 diagnostics,
             );
         }
+        report_retired_token(agent, *span, subject, registry, diagnostics);
         let message = format!("\"{agent}\" is not the name of a crawler: no crawler looks for it");
         if let Some(help) = meant_tokens_help(agent, registry) {
             lints::NOT_A_TOKEN.report(diagnostics, *span, message, help);
@@ -259,6 +260,48 @@ fn lowercase_alphanumeric(name: &str) -> String {
         .filter(char::is_ascii_alphanumeric)
         .map(|sign| sign.to_ascii_lowercase())
         .collect()
+}
+
+/// Reports a former name of a crawler, if the file names none of the crawlers that its operator has
+/// today.
+fn report_retired_token(
+    agent: &str,
+    span: SourceSpan,
+    subject: &LintSubject,
+    registry: &Registry,
+    diagnostics: &mut Diagnostics,
+) {
+    let crawlers = registry.crawlers();
+    let former = registry.find(agent).map(|former| registry.get(former));
+    let Some((former, since)) = former.and_then(|former| Some((former, former.retired.as_ref()?)))
+    else {
+        return;
+    };
+    let current: Vec<&Crawler> = crawlers
+        .iter()
+        .filter(|crawler| crawler.operator == former.operator && crawler.retired.is_none())
+        .collect();
+    let mut agents = subject.groups.iter().flat_map(|group| &group.agents);
+    let names_current = agents.any(|agent| {
+        let mut tokens = current.iter().flat_map(|crawler| &crawler.tokens);
+        tokens.any(|token| token.eq_ignore_ascii_case(&agent.value))
+    });
+    let tokens = first_of_each_purpose(&current)
+        .into_iter()
+        .filter_map(|crawler| crawler.tokens.first())
+        .map(|token| format!("\"{token}\""));
+    let tokens = join(tokens, ", ");
+    if !names_current && !tokens.is_empty() {
+        lints::RETIRED_TOKEN.report(
+            diagnostics,
+            span,
+            format!(
+                "\"{agent}\" is a former name: {} does not document it any more ({since})",
+                former.operator
+            ),
+            format!("name the crawlers of today: {tokens}"),
+        );
+    }
 }
 
 /// Reports an empty or very short token. In a file a short one is only a note: mostly it is one of

@@ -190,6 +190,7 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("misspelt-key", 2, "User-agent: *\nDisallowed: /a\n", "User-agent: *\nDisallow : /a\n"),
     ("missing-colon", 2, "User-agent: *\nDisallow /a\n", "User-agent: *\nDisallow:/a\n"),
     ("no-record", 2, "User-agent: *\nKeep out of here\nDisallow: /a\n", "User-agent: *\n# Keep out of here\nDisallow: /a\n"),
+    ("retired-token", 1, "User-agent: anthropic-ai\nDisallow: /\n", "User-agent: anthropic-ai\nUser-agent: ClaudeBot\nDisallow: /\n"),
     ("retired-directive", 3, "User-agent: *\nDisallow: /a\nNoindex: /b\n", "User-agent: *\nDisallow: /a\nCrawl-delay: 1\n"),
     ("unknown-directive", 3, "User-agent: *\nDisallow: /a\nUnicorn: /b\n", "User-agent: *\nDisallow: /a\nContent-Signal: search=yes\n"),
     ("unreadable-bytes", 2, "User-agent: *\n\u{a0}Disallow: /a\n", "User-agent: *\nDisallow: /a\n"),

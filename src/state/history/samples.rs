@@ -63,6 +63,8 @@ pub struct Offence {
     pub last: Timestamp,
     /// The last sample.
     pub latest: RecordRow,
+    /// The sites where it did.
+    pub sites: Vec<String>,
 }
 
 /// The queries fail with a [`HistoryError`].
@@ -127,7 +129,8 @@ impl HistoryReader {
             "WITH RECURSIVE known(crawler) AS (SELECT MIN(crawler) FROM history_samples WHERE {IS_OFFENCE} UNION ALL SELECT \
              (SELECT MIN(crawler) FROM history_samples WHERE {IS_OFFENCE} AND crawler > known.crawler) FROM known WHERE \
              crawler IS NOT NULL), pair(crawler, identity) AS (SELECT crawler, column1 FROM known, (VALUES ('verified'), \
-             ('unverified'), ('impostor'))) SELECT {columns}, (SELECT MIN(time) {of_pair}) AS first FROM pair CROSS JOIN \
+             ('unverified'), ('impostor'))) SELECT {columns}, (SELECT MIN(time) {of_pair}) AS first, \
+             (SELECT json_group_array(DISTINCT site) {of_pair}) AS sites FROM pair CROSS JOIN \
              history_samples AS latest ON latest.rowid = (SELECT rowid {of_pair} ORDER BY time DESC, rowid DESC LIMIT 1) \
              ORDER BY latest.crawler, latest.identity"
         );
@@ -141,6 +144,7 @@ impl HistoryReader {
                     .unwrap_or_default(),
                 first: row.get("first")?,
                 last: latest.moment(),
+                sites: serde_json::from_str(&row.get::<_, String>("sites")?).unwrap_or_default(),
                 latest,
             })
         })

@@ -901,6 +901,8 @@ fn requests_from_outside_of_published_networks_are_suspected() {
         line_of("2001:db8::1", "/a", GPTBOT),
         line_of("10.0.0.1", "/a", GPTBOT),
         line_of("crawl.example", "/a", GPTBOT),
+        // Shortened by the log.
+        line_of("203.0.113.0", "/a", GPTBOT),
         line_of("203.0.113.9", "/", AHREFS),
         line_of("203.0.113.9", "/", "curl/8.0"),
     ];
@@ -923,7 +925,7 @@ fn requests_from_outside_of_published_networks_are_suspected() {
         by_identity(&report, "gptbot"),
         [
             ("verified", 1, 0),
-            ("unverified", 3, 3),
+            ("unverified", 4, 4),
             ("suspected_impostor", 2, 1)
         ]
     );
@@ -941,7 +943,7 @@ fn requests_from_outside_of_published_networks_are_suspected() {
     let report = case.json(&arguments);
     assert_eq!(
         by_identity(&report, "gptbot"),
-        [("verified", 1, 0), ("unverified", 5, 4)]
+        [("verified", 1, 0), ("unverified", 6, 5)]
     );
     assert_eq!(
         (
@@ -952,7 +954,7 @@ fn requests_from_outside_of_published_networks_are_suspected() {
     );
 
     let report = case.json(&["--robots", "robots.txt", "access.log"]);
-    assert_eq!(by_identity(&report, "gptbot"), [("unverified", 6, 4)]);
+    assert_eq!(by_identity(&report, "gptbot"), [("unverified", 7, 5)]);
     assert_eq!(report["log"]["lists"], Value::Null);
 }
 
@@ -1454,16 +1456,65 @@ fn traffic_of_a_log_is_counted_exactly() {
 }
 
 #[test]
-fn log_without_referrers_says_nothing_of_visits() {
-    let lines = line(
-        "22/Nov/2026:10:00:00 +0000",
-        "/a?utm_source=chatgpt.com",
-        BROWSER,
-    )
-    .repeat(3);
-    let case = Case::new(&[("access.log", lines.as_bytes())]);
+fn log_without_referrers_has_only_the_visits_of_its_urls() {
+    let time = "22/Nov/2026:10:00:00 +0000";
+    let lines = [
+        line(time, "/a?utm_source=chatgpt.com", BROWSER).repeat(3),
+        line(time, "/a", BROWSER),
+    ];
+    let case = Case::new(&[
+        ("access.log", lines.concat().as_bytes()),
+        ("plain.log", lines[1].as_bytes()),
+    ]);
     let report = case.json(&["--robots", "robots.txt", "access.log"]);
-    assert_eq!(report["traffic"]["requests"]["all"], 3);
-    assert_eq!(report["traffic"]["services"], json!([]));
-    assert_eq!(report["traffic"]["operators"], json!([]));
+    assert_eq!(report["traffic"]["requests"]["all"], 4);
+    assert_eq!(
+        report["traffic"]["services"],
+        json!([{ "service": "chatgpt", "visits": 3 }])
+    );
+    assert_eq!(report["log"]["has_referrers"], false);
+    let plain = case.json(&["--robots", "robots.txt", "plain.log"]);
+    assert_eq!(plain["traffic"]["services"], json!([]));
+    assert_eq!(plain["traffic"]["operators"], json!([]));
+}
+
+#[test]
+fn log_without_methods_and_statuses_has_visits_and_no_pages() {
+    let visit = r#"{"at":"2026-11-22T10:00:00Z","url":"/a","ua":"Mozilla/5.0 (X11) Firefox/145.0","from":"https://chatgpt.com/"}"#;
+    let crawl = r#"{"at":"2026-11-22T10:00:00Z","url":"/b","ua":"GPTBot/1.2","from":"-"}"#;
+    let log = format!("{visit}\n{crawl}\n");
+    let case = Case::new(&[("app.jsonl", log.as_bytes())]);
+    let map = "time=at,path=url,user_agent=ua,referer=from";
+    let report = case.json(&["--robots", "robots.txt", "--map", map, "app.jsonl"]);
+    assert_eq!(
+        report["traffic"]["services"],
+        json!([{ "service": "chatgpt", "visits": 1 }])
+    );
+    assert_eq!(report["traffic"]["takers"], json!([]));
+}
+
+#[test]
+fn log_of_several_hosts_and_a_page_for_robots_txt_are_named_in_the_report() {
+    let hosts = ["shop.example", "www.shop.example", "blog.example"];
+    let lines = hosts.map(|host| {
+        let line = line("22/Nov/2026:10:00:00 +0000", "/a", BROWSER);
+        format!("{host} {line}")
+    });
+    let case = Case::new(&[
+        ("access.log", lines.concat().as_bytes()),
+        ("page.html", b"<!DOCTYPE html>\n<html></html>\n"),
+    ]);
+    let arguments = ["--robots", "page.html", "access.log"];
+    let report = case.json(&arguments);
+    assert_eq!(
+        report["log"]["hosts"],
+        json!(["blog.example", "shop.example"])
+    );
+    let output = case.run(&[&arguments[..], &["--markdown", "--title", "Client"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("# Client\n"), "{text}");
+    assert!(
+        text.contains("blog.example") && text.contains("no robots.txt"),
+        "{text}"
+    );
 }

@@ -200,13 +200,32 @@ fn case_verifies_with_and_without_crawlgate() {
 
 #[test]
 fn case_has_the_list_that_proves_the_crawler() {
+    let directory = case_with_list("full", "198.51.100.7");
+    let page = read(&directory.path().join("report.html"));
+    assert!(
+        page.contains("This case has a proof that 2 requests"),
+        "{page}"
+    );
+}
+
+#[test]
+fn proof_by_a_network_alone_is_the_sites_word() {
+    let directory = case_with_list("network", "198.51.100.0/24");
+    let page = read(&directory.path().join("report.html"));
+    assert!(!page.contains("This case has a proof"), "{page}");
+}
+
+/// The unpacked case of a crawler that a list proves. With `privacy: { evidence: DETAIL }` the case
+/// has this client.
+fn case_with_list(detail: &str, client: &str) -> tempfile::TempDir {
     const LIST: &str = r#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#;
     let origin = Origin::plain();
     let lists = tempfile::tempdir().expect("a directory");
     fs::create_dir(lists.path().join("openai.com")).expect("made");
     fs::write(lists.path().join("openai.com/gptbot.json"), LIST).expect("written");
     let settings = format!(
-        "evidence: on\ntrusted_proxies: [127.0.0.1]\nidentity: {{ lists: '{}', outgoing: no }}",
+        "evidence: on\ntrusted_proxies: [127.0.0.1]\nidentity: {{ lists: '{}', outgoing: no }}\n\
+         privacy: {{ evidence: {detail} }}",
         lists.path().display()
     );
     let gate = Setup::before(origin.address)
@@ -229,22 +248,23 @@ fn case_has_the_list_that_proves_the_crawler() {
         (&proofs[0]["means"], &proofs[0]["identity"]),
         (&"list".into(), &"verified".into())
     );
+    assert_eq!(proofs[0]["client"], client);
+    assert_eq!(proofs[0]["is_complete"], detail == "full");
     assert!(findings["requests"].as_array().is_some_and(|all| {
         all.iter()
-            .all(|one| one["proof_entry"] == proofs[0]["number"])
+            .all(|one| one["proof_entry"] == proofs[0]["number"] && one["client"] == client)
     }));
     let directory = unpacked(&gate.path("case.tar"));
     let said = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
-    assert!(
-        ["198.51.100.7", "198.51.100.0/24"]
-            .iter()
-            .all(|value| said.contains(value)),
-        "{said}"
-    );
+    let checked = "198.51.100.7 is in 198.51.100.0/24";
+    assert_eq!(said.contains(checked), detail == "full", "{said}");
+    let unchecked = "list: not checked, because";
+    assert_eq!(said.contains(unchecked), detail != "full", "{said}");
     let kept = fs::read_dir(directory.path().join("lists"))
         .expect("lists")
         .map(|file| read(&file.expect("a file").path()));
     assert_eq!(kept.collect::<Vec<_>>(), [LIST]);
+    directory
 }
 
 #[test]

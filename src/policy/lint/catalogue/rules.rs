@@ -47,6 +47,16 @@ lints! {
     /// taken for `webzio`. Not reported: tokens unlike any known one, tokens that only end like one
     /// (`otherbot`), and tokens that add a part (`googlebot-news`).
     UNKNOWN_TOKEN: Warning "unknown-token";
+    /// A token is a former name: its operator does not document it any more, and the file names none
+    /// of the operator's crawlers of today.
+    ///
+    /// Fix: name the crawlers of today.
+    ///
+    /// ```text
+    /// User-agent: anthropic-ai
+    /// Disallow: /
+    /// ```
+    RETIRED_TOKEN: Warning "retired-token";
     /// A token has only one or two characters, or none. It is part of too many user agents, and no
     /// well-known crawler has such a token.
     ///
