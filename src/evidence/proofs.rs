@@ -180,6 +180,17 @@ pub fn add_proof_findings(
             requests,
         });
     }
+    add_proof_sums(findings);
+    if missing > 0 {
+        findings.add_unknown(
+            "deleted-proofs",
+            format!("the proofs of {missing} entries: the log has deleted them for their age"),
+        );
+    }
+}
+
+/// Adds how many proofs were checked again, and how many cannot be.
+fn add_proof_sums(findings: &mut LogFindings) {
     let all = findings.proofs.len();
     let complete = findings.proofs.iter().filter(|proof| proof.is_complete);
     let complete = complete.count();
@@ -198,12 +209,6 @@ pub fn add_proof_findings(
                 "whether {} of {all} proofs of identity hold: the address or the signed text was deleted or not kept",
                 all - complete
             ),
-        );
-    }
-    if missing > 0 {
-        findings.add_unknown(
-            "deleted-proofs",
-            format!("the proofs of {missing} entries: the log has deleted them for their age"),
         );
     }
 }

@@ -71,7 +71,7 @@ impl EvidenceSink {
             "identity": judged.identity.name(),
             "proof": judged.proof.name(),
             "if_none_match": request.validator().map(FieldValue::from_bytes),
-            "address": self.address_name(),
+            "address": self.network_name(),
         });
         NewEntry {
             personal: self.personal_values(record, &[RecordField::Client, RecordField::UserAgent]),
@@ -104,7 +104,7 @@ impl EvidenceSink {
             "cached_sha256": cached,
             "tokens": tokens,
             "binds": binds,
-            "address": self.address_name(),
+            "address": self.network_name(),
         });
         documents.push(in_force.clone());
         let mut request = NewEntry {
@@ -137,6 +137,11 @@ impl EvidenceSink {
             AddressDetail::Network => Some("network"),
             AddressDetail::None => None,
         }
+    }
+
+    /// `network` where entries have the network of a client in place of its address.
+    fn network_name(&self) -> Option<&'static str> {
+        self.address_name().filter(|name| *name == "network")
     }
 
     /// The values of these fields, which can be withdrawn later.

@@ -412,9 +412,8 @@ mod tests {
         let both = [("blog", "indexing: []"), ("shop", enforce)];
         let words = |site: &str| {
             let report = report(&["gptbot", "bingbot"], site, &both);
-            report
-                .crawlers
-                .iter()
+            let rows = report.crawlers.iter();
+            rows.filter(|row| row.identity == Some(ClientIdentity::Unverified))
                 .map(|row| (row.id.clone(), row.outcome_words()))
                 .collect::<Vec<_>>()
         };

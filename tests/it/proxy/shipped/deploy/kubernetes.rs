@@ -300,11 +300,10 @@ fn the_probes_are_answered_as_the_kubelet_asks_them() {
                     .then_some(())
             });
         }
-        assert_eq!(
-            get(running.admin, "crawlgate.crawlgate.svc:9190", target, "").status,
-            421
-        );
     }
+    // Pages are for the names of the machine alone.
+    let page = get(running.admin, "crawlgate.crawlgate.svc:9190", "/", "");
+    assert_eq!(page.status, 421);
 }
 
 /// A ConfigMap is mounted as links to files in a directory behind a link, and that link is
