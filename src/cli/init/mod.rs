@@ -30,8 +30,9 @@ const MAX_NOTES: usize = 5;
 /// Write a policy and the settings for a new site
 #[derive(clap::Args)]
 #[command(after_help = "\
-In a terminal, init asks for what is missing. It overwrites nothing. If crawlgate.yaml exists, init adds
-a second site: it writes the policy, and prints the lines to add to crawlgate.yaml.
+In a terminal, init asks for what is missing. It overwrites nothing. If
+crawlgate.yaml exists, init adds a second site: it writes the policy, and
+prints the lines to add to crawlgate.yaml.
 
 Examples:
   crawlgate init
