@@ -1,7 +1,7 @@
 //! Tests of the middleware in front of unusual applications: bodies in pieces, trailers, errors in
 //! the middle of a page, no response at all.
 
-use super::{GateBody, GateLayer};
+use super::{GateBody, GateLayer, OpenError};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body::{Body, Frame};
@@ -11,6 +11,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tempfile::TempDir;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -414,4 +415,32 @@ fn application_gets_the_id_that_is_logged() {
         ids.len() == 2 && ids.iter().all(|id| id.len() == 32) && ids[0] != ids[1],
         "{ids:?}"
     );
+}
+
+#[test]
+fn clock_file_shifts_the_time_of_a_gate() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let now = crate::clock::Clock::default().moment().now;
+    let policy = format!(
+        "pause: {{ from: {}, until: {} }}\n",
+        now.plus(HOUR),
+        now.plus(HOUR * 3)
+    );
+    fs::write(directory.path().join("site.yaml"), policy).expect("a policy");
+    let clock = directory.path().join("clock");
+    for (shift, expected) in [("elapsed 0s", 200), ("elapsed 2h", 503)] {
+        fs::write(&clock, shift).expect("a clock");
+        let gate = GateLayer::builder(directory.path()).clock_file(&clock);
+        let mut service = gate.open().expect("a gate").layer(FnService(|_| {
+            Ok::<_, Infallible>(Response::new(Pieces::default()))
+        }));
+        let response = poll_ready_future(service.call(request("/", GPTBOT)));
+        assert_eq!(response.expect("a response").status(), expected, "{shift}");
+    }
+    fs::write(&clock, "tomorrow").expect("a clock");
+    let refused = GateLayer::builder(directory.path())
+        .clock_file(&clock)
+        .open();
+    assert!(matches!(refused, Err(OpenError::Clock(_))));
 }

@@ -259,7 +259,7 @@ impl Report {
     /// The rows of crawlers that obey, without clients that only seem to be these crawlers.
     fn obeying_rows(&self) -> impl Iterator<Item = &CrawlerRow> {
         self.rows_in(ReportSection::Obeys)
-            .filter(|row| row.suspected == 0 || row.suspected < row.counts.requests())
+            .filter(|row| row.suspected < row.counts.requests())
     }
 
     /// Whether the policies block a crawler on some sites only.
