@@ -309,14 +309,14 @@ impl StateStore {
     ) -> (StateStore, RestoredState) {
         let read = Database::open_read_only(&directory.join(STATE_FILE))
             .and_then(|database| database.read(now().now));
-        let (facts, left) = read.unwrap_or_default();
+        let (facts, _) = read.unwrap_or_default();
         let directory = directory.display().to_string();
         let why = StoreHealth::Unusable {
             directory: directory.clone(),
             error: error.to_string(),
         };
         tracing::error!("{why}");
-        let shared = WriterState::new(directory, why, left, now);
+        let shared = WriterState::new(directory, why, PreviousRun::Unknown, now);
         (
             StateStore::new(shared, None, lock),
             RestoredState {
@@ -347,8 +347,7 @@ impl StateStore {
 
     /// Commits facts that the next start must know before they take effect: publications, and
     /// changes of crawler identities. If that fails, it still succeeds once the next start will see
-    /// a gap anyway, and the facts wait to be written. In memory it succeeds unless a stored state
-    /// could mislead a start.
+    /// a gap anyway, and the facts wait to be written. In memory it succeeds.
     ///
     /// # Errors
     /// The facts must not take effect yet. Try again about once a second.
@@ -406,21 +405,13 @@ impl StateStore {
     }
 
     /// Hands a request to the writer thread, and waits for the result. A store without a directory
-    /// succeeds at once. One whose directory cannot be used succeeds only if the stored state
-    /// cannot mislead the next start.
+    /// that can be used succeeds at once.
     ///
     /// # Errors
     /// It was not written, or the store is closed.
     fn send_and_wait(&self, purpose: WritePurpose, facts: Vec<Fact>) -> Result<(), StateError> {
-        use StoreHealth::*;
-
-        match self.health() {
-            NoDirectory => return Ok(()),
-            Unusable { .. } if self.may_publish((self.now)()) => return Ok(()),
-            Unusable { directory, error } => {
-                return Err(StateError::Unwritten { directory, error });
-            }
-            Healthy | Failing { .. } => {}
+        if self.health().is_in_memory() {
+            return Ok(());
         }
         self.send_request(purpose, facts)
             .recv()

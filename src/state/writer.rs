@@ -214,8 +214,8 @@ impl WriterState {
         self.wake.notify_one();
     }
 
-    /// Whether a publication that could not be committed may take effect: commits succeed again, no
-    /// directory is set, or the next start will see a gap anyway. False during and after a
+    /// Whether a publication that could not be committed may take effect: commits succeed again,
+    /// nothing is ever written, or the next start will see a gap anyway. False during and after a
     /// hand-over, because the next process publishes then.
     pub fn may_publish(&self, moment: Moment) -> bool {
         // The next process publishes from now on.
@@ -224,10 +224,8 @@ impl WriterState {
         }
         let known = lock(&self.known);
         let (on_disk, at) = known.on_disk;
-        matches!(
-            known.health,
-            StoreHealth::Healthy | StoreHealth::NoDirectory
-        ) || on_disk.is_past_gap(moment, at)
+        let is_failing = matches!(known.health, StoreHealth::Failing { .. });
+        !is_failing || on_disk.is_past_gap(moment, at)
     }
 
     pub fn write_failed(&self, error: &dyn Display) -> StateError {
