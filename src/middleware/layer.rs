@@ -6,12 +6,15 @@ use super::service::Gate;
 use super::state::{GateState, PeerAddress};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
+use crate::facts::StoredFacts;
 use crate::identity::IdentityProofs;
 use crate::judge::RequestLogs;
 use crate::policy::origin::OriginRobotsTxt;
+use crate::printable::printable_path;
 use crate::requests::{RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
 use crate::settings::{AccessFormat, AddressDetail, ClientAddress, EventSettings, LogDestination};
+use crate::sites::policy_directory::list_policies;
 use crate::sites::{InitialOrigins, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, EventLog};
@@ -153,8 +156,9 @@ pub struct RemoveSiteError(Box<dyn Error + Send + Sync>);
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The policy directory cannot be read, or a policy in it has a mistake and no last good
-    /// version is in the state directory. The text names each mistake with its file and line.
+    /// The policy directory cannot be read or has no policy, or a policy in it has a mistake and no
+    /// last good version is in the state directory. The text names each mistake with its file and
+    /// line.
     #[error(transparent)]
     Policies(Box<dyn Error + Send + Sync>),
     /// Another process uses the state directory.
@@ -270,6 +274,9 @@ impl GateBuilder {
         let of_store = clock.clone();
         let opened = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()));
         let (store, remembered) = opened.map_err(|error| OpenError::State(Box::new(error)))?;
+        if remembered.facts == StoredFacts::default() {
+            self.require_policy()?;
+        }
         let file = Arc::new(OriginRobotsTxt::new(
             OWN_ROBOTS_TXT,
             self.robots_txt.clone(),
@@ -335,6 +342,19 @@ impl GateBuilder {
             store,
             threads,
         })))
+    }
+
+    /// Fails for a directory without a policy file. With stored facts there may be last good policies,
+    /// and then the directory may be empty.
+    fn require_policy(&self) -> Result<(), OpenError> {
+        if !list_policies(&self.policies).is_ok_and(|files| files.is_empty()) {
+            return Ok(());
+        }
+        let directory = printable_path(&self.policies);
+        let problem = format!(
+            "there is no policy (*.yaml) in {directory}. Put one there, like shop.yaml with \"hosts: [shop.example]\""
+        );
+        Err(OpenError::Policies(problem.into()))
     }
 
     /// Opens the logs that have a file. Addresses in the history are always cut to their network.

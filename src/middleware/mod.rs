@@ -25,6 +25,7 @@ mod state;
 
 pub use body::GateBody;
 pub use layer::{GateBuilder, GateLayer, OpenError, RemoveSiteError};
+pub use request::CrawlerRequest;
 pub use service::{Gate, GateFuture};
 
 #[cfg(test)]

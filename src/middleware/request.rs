@@ -6,9 +6,11 @@ use super::state::GateState;
 use crate::answers::Answer;
 use crate::forwarding::{Peer, is_trusted};
 use crate::heads::{X_ROBOTS_TAG, http_version};
+use crate::record::RequestRecord;
 use crate::requests::{
     ConnectionFacts, HeaderMapHead, NextStep, ResponseEnd, ResponseOutcome, Ticket,
 };
+use crate::verdict::Action;
 use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
@@ -16,6 +18,43 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// What crawlgate found out about a crawler's request, with the words of the logs
+/// (`docs/logs-and-metrics.md`). The layer puts it into the extensions of each request of a crawler
+/// that it passes on to the application.
+///
+/// ```
+/// use crawlgate::middleware::CrawlerRequest;
+///
+/// fn is_verified_crawler(request: &http::Request<()>) -> bool {
+///     let crawler = request.extensions().get::<CrawlerRequest>();
+///     crawler.is_some_and(|crawler| crawler.identity == "verified")
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrawlerRequest {
+    /// The registry's id, the policy's token, `other` for an unknown bot, or `tool`.
+    pub crawler: String,
+    /// `verified`, `unverified` or `impostor`.
+    pub identity: &'static str,
+    /// How the request relates to the rules: `allowed`, `violation`, ...
+    pub kind: &'static str,
+    /// What enforcement would have done: `block`, `slow`, ... `None` if it lets the request pass, too.
+    pub would: Option<&'static str>,
+}
+
+impl CrawlerRequest {
+    /// `None` for a visitor, and if no site has the host.
+    fn from_record(record: &RequestRecord) -> Option<CrawlerRequest> {
+        let decision = &record.judged()?.decision;
+        Some(CrawlerRequest {
+            crawler: record.crawler()?.to_owned(),
+            identity: record.identity()?.name(),
+            kind: decision.kind.name(),
+            would: decision.would.map(Action::name),
+        })
+    }
+}
 
 /// One request. Small, because it moves with the futures and bodies that it is in.
 pub struct GateRequest {
@@ -68,7 +107,7 @@ impl GateRequest {
         (call, answer)
     }
 
-    /// Prepares the request for the application: adds its id, removes conditions that would hide a
+    /// Prepares the request for the application: adds its id and its [`CrawlerRequest`], removes conditions that would hide a
     /// new tag from a crawler, and requests pages without coding, so that they can be rewritten.
     pub fn prepare_request(&mut self, head: &mut Parts) {
         if let Some(ticket) = &self.ticket {
@@ -83,6 +122,9 @@ impl GateRequest {
             ticket
                 .head_writer(ConnectionFacts::cleartext(Peer::default()))
                 .write_request_in_process(&mut head.headers);
+            if let Some(crawler) = CrawlerRequest::from_record(ticket.record()) {
+                head.extensions.insert(crawler);
+            }
         }
     }
 

@@ -418,6 +418,38 @@ fn application_gets_the_id_that_is_logged() {
 }
 
 #[test]
+fn application_learns_which_crawler_asks() {
+    let (gate, _directory) = open_gate("robots: { groups: { agents: '*', disallow: [/cart/] } }\n");
+    let seen = std::cell::RefCell::new(Vec::new());
+    let mut service = gate.layer(FnService(|request: Request<()>| {
+        let crawler = request.extensions().get::<super::CrawlerRequest>();
+        seen.borrow_mut().push(crawler.cloned());
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    for agent in [BROWSER, GPTBOT] {
+        poll_ready_future(service.call(request("/cart/", agent))).expect("a response");
+    }
+    let expected = super::CrawlerRequest {
+        crawler: "gptbot".to_owned(),
+        identity: "unverified",
+        kind: "unproven",
+        would: Some("block"),
+    };
+    assert_eq!(*seen.borrow(), [None, Some(expected)]);
+}
+
+#[test]
+fn directory_without_a_policy_is_named() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("notes.txt"), "hosts: [a.example]\n").expect("a file");
+    let Err(error @ OpenError::Policies(_)) = GateLayer::open(directory.path()) else {
+        panic!("it was opened");
+    };
+    let path = directory.path().display().to_string();
+    assert!(error.to_string().contains(&path), "{error}");
+}
+
+#[test]
 fn clock_file_shifts_the_time_of_a_gate() {
     const HOUR: Duration = Duration::from_secs(3_600);
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -167,6 +167,12 @@ impl Ticket {
         Some((&judged.decision, judged.entry()))
     }
 
+    /// What is known of the request so far.
+    #[cfg(feature = "tower")]
+    pub fn record(&self) -> &RequestRecord {
+        &self.0.record
+    }
+
     /// Whether the policy of the site rewrites pages (`html`).
     #[cfg(feature = "proxy")]
     pub fn may_rewrite_pages(&self) -> bool {
