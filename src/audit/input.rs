@@ -6,10 +6,9 @@
 use crate::logs::{ColumnHeader, LineFormat, LineReader, LogLine};
 use crate::time::Timestamp;
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A longer line is cut, and its pieces cannot be read.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -77,21 +76,20 @@ impl LogInput {
             .is_some_and(|ending| ending == "gz" || ending == "zst")
     }
 
-    /// Opens the log and decompresses it while it is read. `bytes_read` grows by the stored bytes
-    /// that were read.
+    /// Opens the log and decompresses it while it is read.
     ///
     /// # Errors
     /// The log cannot be opened, or is compressed in an unsupported way. A damaged log opens, and
     /// sets [`LogReader::read_error`] later.
-    pub fn open(&self, bytes_read: Arc<AtomicU64>) -> io::Result<LogReader> {
-        let inner: Box<dyn Read> = match self {
+    pub fn open(&self) -> io::Result<LogReader> {
+        let mut stored = None;
+        let source: Box<dyn Read> = match self {
             LogInput::Stdin => Box::new(io::stdin().lock()),
-            LogInput::File(path) => Box::new(File::open(path)?),
+            LogInput::File(path) => Box::new(stored.insert(Arc::new(File::open(path)?)).clone()),
         };
-        let counting = CountingReader { inner, bytes_read };
-        let reader = decompress(counting, self.has_compressed_extension())?;
         Ok(LogReader {
-            reader,
+            reader: decompress(source, self.has_compressed_extension())?,
+            stored,
             partial_line: Vec::new(),
             header: ColumnHeader::default(),
             read_error: None,
@@ -106,7 +104,7 @@ impl LogInput {
         if !matches!(self.stored_bytes(), Ok(Some(_))) {
             return None;
         }
-        let chunk = self.open(Arc::default()).ok()?.next_chunk()?;
+        let chunk = self.open().ok()?.next_chunk()?;
         let mut lines = LineReader::new(format, chunk.header);
         let mut texts = chunk.bytes.split(|byte| *byte == b'\n');
         texts.find_map(|text| match lines.parse(without_return(text)) {
@@ -165,7 +163,7 @@ pub fn sort_by_time(logs: &mut Vec<LogInput>, format: &LineFormat) {
 /// # Errors
 /// The log cannot be opened or read to its end. The lines before the error are passed all the same.
 pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> Result<(), LogError> {
-    let opened = input.open(Arc::default());
+    let opened = input.open();
     let mut reader = opened.map_err(|error| input.error(error))?;
     while let Some(chunk) = reader.next_chunk() {
         let lines = chunk.bytes.strip_suffix(b"\n").unwrap_or(&chunk.bytes);
@@ -183,24 +181,11 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-struct CountingReader {
-    inner: Box<dyn Read>,
-    bytes_read: Arc<AtomicU64>,
-}
-
-impl Read for CountingReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
-
 /// Decompresses gzip or zstd, recognised by the first bytes. bzip2 and xz are an error. Everything
 /// else is plain text, except a log with the extension of a compressed one that does not begin with
 /// text: reading it fails.
 fn decompress(
-    mut source: CountingReader,
+    mut source: Box<dyn Read>,
     has_compressed_extension: bool,
 ) -> io::Result<Box<dyn Read>> {
     let mut magic = Vec::new();
@@ -260,6 +245,8 @@ pub struct LineChunk {
 /// Reads a log in chunks of whole lines.
 pub struct LogReader {
     reader: Box<dyn Read>,
+    /// The file that it reads.
+    stored: Option<Arc<File>>,
     /// The beginning of a line whose end was not read yet.
     partial_line: Vec<u8>,
     /// The columns of the next chunk.
@@ -272,6 +259,15 @@ pub struct LogReader {
 }
 
 impl LogReader {
+    /// The stored bytes that were read so far; zero for what is no regular file.
+    pub fn bytes_read(&self) -> u64 {
+        let position = self
+            .stored
+            .as_deref()
+            .map(|mut file| file.stream_position());
+        position.and_then(Result::ok).unwrap_or_default()
+    }
+
     /// Reads the next chunk of at most 1 MiB. It ends with a whole line, except at the end of the
     /// log or in a longer line. `None` after the end. If the log is damaged or has a line of more
     /// than 16 MiB, the bytes before are returned, and [`LogReader::read_error`] has the error.
@@ -319,8 +315,8 @@ impl LogReader {
 #[cfg(test)]
 mod tests {
     use super::{
-        Arc, CHUNK_BYTES, ColumnHeader, LineFormat, LineReader, LogInput, LogLine, LogReader,
-        logs_at, sort_by_time,
+        CHUNK_BYTES, ColumnHeader, LineFormat, LineReader, LogInput, LogLine, LogReader, logs_at,
+        sort_by_time,
     };
     use std::fs;
     use std::io::{self, Read, Write};
@@ -328,6 +324,7 @@ mod tests {
     fn log_reader(reader: impl Read + 'static) -> LogReader {
         LogReader {
             reader: Box::new(reader),
+            stored: None,
             partial_line: Vec::new(),
             header: ColumnHeader::default(),
             read_error: None,
@@ -358,7 +355,8 @@ mod tests {
         const WIDE: &str = "#Fields: date time sc-status cs-uri-stem\n";
         let narrow = "2026-11-22 10:00:00 /a\n".repeat(100_000);
         let wide = "2026-11-22 10:00:00 200 /b\n".repeat(100_000);
-        let text = [NARROW, &narrow, WIDE, &wide, NARROW, &narrow].concat();
+        // Of two headers the last one counts.
+        let text = [NARROW, &narrow, NARROW, WIDE, &wide, NARROW, &narrow].concat();
         let mut opened = log_reader(io::Cursor::new(text));
         let mut chunks: Vec<_> = std::iter::from_fn(|| opened.next_chunk()).collect();
         assert!(chunks.len() > 5);
@@ -411,8 +409,8 @@ mod tests {
                 assert!(packed.len() < 1 << 20, "{}", packed.len());
                 let directory = tempfile::tempdir().expect("a directory");
                 let path = directory.path().join("bomb");
-                fs::write(&path, packed).expect("a file");
-                let mut opened = LogInput::File(path).open(Arc::default()).expect("a log");
+                fs::write(&path, &packed).expect("a file");
+                let mut opened = LogInput::File(path).open().expect("a log");
                 let mut chunks = 0;
                 while let Some(chunk) = opened.next_chunk() {
                     assert!(chunk.bytes.capacity() <= CHUNK_BYTES + 1);
@@ -420,6 +418,7 @@ mod tests {
                 }
                 assert_eq!(opened.read_error.is_some(), ends_early);
                 assert_eq!(chunks <= super::MAX_CHUNKS_PER_LINE, ends_early);
+                assert!(ends_early || opened.bytes_read() == packed.len() as u64);
             }
         }
     }

@@ -9,7 +9,6 @@ use super::tally::AuditTally;
 use super::worker::{AuditOptions, AuditWorker, LogChunk};
 use crate::crawlers::Registry;
 use crate::report::{DamagedLog, Report};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -47,7 +46,7 @@ pub fn audit_logs(
     let mut producer = ChunkProducer {
         sender,
         total_bytes,
-        bytes_read: Arc::default(),
+        bytes_read: 0,
         lines: 0,
         damaged: Vec::new(),
         progress,
@@ -95,7 +94,8 @@ pub fn audit_logs(
 struct ChunkProducer<'a> {
     sender: SyncSender<LogChunk>,
     total_bytes: Option<u64>,
-    bytes_read: Arc<AtomicU64>,
+    /// Of the logs before.
+    bytes_read: u64,
     lines: u64,
     damaged: Vec<DamagedLog>,
     progress: &'a mut dyn FnMut(AuditProgress),
@@ -108,7 +108,7 @@ impl ChunkProducer<'_> {
     /// # Errors
     /// The log cannot be opened.
     fn read_log(&mut self, index: usize, input: &LogInput) -> Result<(), LogError> {
-        let opened = input.open(self.bytes_read.clone());
+        let opened = input.open();
         let mut reader = opened.map_err(|error| input.error(error))?;
         let mut first_line = 1;
         while let Some(lines_of_chunk) = reader.next_chunk() {
@@ -125,11 +125,12 @@ impl ChunkProducer<'_> {
             first_line += lines;
             self.lines += lines;
             (self.progress)(AuditProgress {
-                bytes_read: self.bytes_read.load(Ordering::Relaxed),
+                bytes_read: self.bytes_read + reader.bytes_read(),
                 total_bytes: self.total_bytes,
                 lines: self.lines,
             });
         }
+        self.bytes_read += reader.bytes_read();
         self.damaged
             .extend(reader.read_error.map(|error| DamagedLog {
                 file: input.display_name(),

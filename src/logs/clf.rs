@@ -15,14 +15,14 @@ pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
     let (head, time, rest) = split_at_time(line).ok_or(UnreadableReason::OtherFormat)?;
     let time = timestamps::parse_clf_time(time).ok_or(UnreadableReason::BadTime)?;
     let columns = LeadingColumns::parse(head)?;
-    let (request, rest) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
-    let (status, rest) = split_word(rest).ok_or(UnreadableReason::CutOff)?;
+    let request = Quoted::split(rest).ok_or(UnreadableReason::CutOff)?;
+    let (status, rest) = split_word(request.rest).ok_or(UnreadableReason::CutOff)?;
     let (bytes, rest) = split_word(rest).ok_or(UnreadableReason::CutOff)?;
     let status = fields::check_status(fields::parse_number(status)?)?;
     let bytes = fields::parse_number(bytes)?;
     let (referer, user_agent, rest) = split_referer_and_agent(rest.trim_ascii_start())?;
     let forwarded = columns.forwarded.or(find_forwarded_for(rest)?);
-    let request = unescape(request);
+    let request = request.unescape();
     let record = LogRecord {
         host: columns.host.map(Into::into),
         client: columns.client.map(Into::into),
@@ -65,11 +65,10 @@ fn split_referer_and_agent(rest: &[u8]) -> Result<RefererAndAgent<'_>, Unreadabl
     if !rest.starts_with(b"\"") {
         return Err(UnreadableReason::OtherFormat);
     }
-    let (referer, rest) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
-    let (user_agent, rest) =
-        split_quoted(rest.trim_ascii_start()).ok_or(UnreadableReason::CutOff)?;
-    let user_agent = fields::check_user_agent(unescape(user_agent))?;
-    Ok((Some(referer), Some(user_agent), rest))
+    let referer = Quoted::split(rest).ok_or(UnreadableReason::CutOff)?;
+    let quoted = Quoted::split(referer.rest.trim_ascii_start()).ok_or(UnreadableReason::CutOff)?;
+    let user_agent = fields::check_user_agent(quoted.unescape())?;
+    Ok((Some(referer.text), Some(user_agent), quoted.rest))
 }
 
 /// Finds X-Forwarded-For, which the format `main` of nginx's packages has after the user agent: the
@@ -84,27 +83,49 @@ fn find_forwarded_for(mut rest: &[u8]) -> Result<Option<&[u8]>, UnreadableReason
         if !rest.starts_with(b"\"") {
             return Ok(forwarded);
         }
-        let (column, behind) = split_quoted(rest).ok_or(UnreadableReason::CutOff)?;
-        if is_client_list(column) {
-            forwarded = forwarded.or(Some(column));
-        } else if column != b"-" {
+        let column = Quoted::split(rest).ok_or(UnreadableReason::CutOff)?;
+        if is_client_list(column.text) {
+            forwarded = forwarded.or(Some(column.text));
+        } else if column.text != b"-" {
             return Err(UnreadableReason::OtherFormat);
         }
-        rest = behind;
+        rest = column.rest;
     }
 }
 
-/// Splits a text that begins with a quote into the quoted text and the rest. `None` if a quote is
-/// missing. A backslash escapes the byte after it, as nginx and Apache write it.
-fn split_quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let text = text.strip_prefix(b"\"")?;
-    let mut from = 0;
-    loop {
-        let place = from + memchr2(b'"', b'\\', text.get(from..)?)?;
-        if text[place] == b'"' {
-            return Some((&text[..place], &text[place + 1..]));
+/// A quoted text, and the rest of the line.
+struct Quoted<'a> {
+    text: &'a [u8],
+    has_backslash: bool,
+    rest: &'a [u8],
+}
+
+impl<'a> Quoted<'a> {
+    /// Splits a text that begins with a quote. `None` if a quote is missing. A backslash escapes the
+    /// byte after it, as nginx and Apache write it.
+    fn split(text: &'a [u8]) -> Option<Quoted<'a>> {
+        let text = text.strip_prefix(b"\"")?;
+        let mut from = 0;
+        loop {
+            let place = from + memchr2(b'"', b'\\', text.get(from..)?)?;
+            if text[place] == b'"' {
+                return Some(Quoted {
+                    text: &text[..place],
+                    has_backslash: from > 0,
+                    rest: &text[place + 1..],
+                });
+            }
+            from = place + 2;
         }
-        from = place + 2;
+    }
+
+    /// The text without escapes.
+    fn unescape(&self) -> FieldBytes<'a> {
+        if self.has_backslash {
+            unescape(self.text)
+        } else {
+            self.text.into()
+        }
     }
 }
 

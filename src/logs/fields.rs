@@ -164,6 +164,8 @@ pub fn check_user_agent(field: FieldBytes<'_>) -> Result<FieldBytes<'_>, Unreada
     let field = dash_to_empty(field);
     let is_other = match field.first() {
         None => false,
+        // A quick test: nearly every user agent begins with it.
+        Some(b'M') if field.starts_with(b"Mozilla/") => false,
         Some(first) if first.is_ascii_digit() || b"[.:-+".contains(first) => {
             is_number_time_or_address(&field)
         }

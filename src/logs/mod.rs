@@ -188,11 +188,11 @@ impl LineFormat {
 
     /// Parses a line that comes below `header`.
     fn parse_below<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
-        let whole = self.parse_unprefixed(line, header);
-        if matches!(whole, Ok(LogLine::Request(_) | LogLine::NoRequest)) {
-            return whole;
+        let mut parsed = self.parse_unprefixed(line, header);
+        if !matches!(parsed, Ok(LogLine::Request(_) | LogLine::NoRequest)) {
+            parsed = self.parse_after_prefix(line, parsed);
         }
-        self.parse_after_prefix(line, whole)
+        parsed
     }
 
     /// Parses the line without its prefixes. `whole` is the result for the whole line, and is

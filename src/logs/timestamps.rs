@@ -7,24 +7,18 @@ use chrono::{NaiveDate, NaiveDateTime};
 /// The length of `10/Oct/2000:13:55:36 -0700`.
 pub const CLF_LENGTH: usize = 26;
 
-/// The months as logs write them, three letters each.
-const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+/// The months as logs write them.
+const MONTHS: [&[u8; 3]; 12] = [
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+];
 
 /// Parses `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it.
 pub fn parse_clf_time(text: &[u8]) -> Option<Timestamp> {
     let text: &[u8; CLF_LENGTH] = text.try_into().ok()?;
-    let signs = [
-        (2, b'/'),
-        (6, b'/'),
-        (11, b':'),
-        (14, b':'),
-        (17, b':'),
-        (20, b' '),
-    ];
-    if signs.iter().any(|&(place, sign)| text[place] != sign) {
+    if [text[2], text[6], text[11], text[20]] != *b"//: " {
         return None;
     }
-    let month = 1 + MONTHS.chunks(3).position(|month| *month == text[3..6])? as u32;
+    let month = 1 + MONTHS.iter().position(|month| **month == text[3..6])? as u32;
     let local = unix_seconds(
         [
             parse_digits(&text[7..11])?,

@@ -6,9 +6,8 @@ use super::{
     FIELD_COUNT, FieldBytes, LineResult, LogField, LogRecord, RequestLine, UnreadableReason,
     decode_hex, fields, non_empty, request, timestamps,
 };
-use memchr::memmem;
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// The beginning of a header.
 const FIELDS: &[u8] = b"#Fields:";
@@ -64,13 +63,13 @@ pub struct ColumnHeader(Option<Arc<Columns>>);
 impl ColumnHeader {
     /// Takes over the last header among whole lines.
     pub fn update(&mut self, lines: &[u8]) {
-        static FINDER: LazyLock<memmem::Finder<'static>> =
-            LazyLock::new(|| memmem::Finder::new(FIELDS));
-        let headers = FINDER.find_iter(lines).filter(|place| {
-            let before = &lines[..*place];
-            before.is_empty() || before.ends_with(b"\n") || before == super::BYTE_ORDER_MARK
+        let header = memchr::memrchr_iter(b'#', lines).find(|place| {
+            let (before, rest) = lines.split_at(*place);
+            let begins_line =
+                before.is_empty() || before.ends_with(b"\n") || before == super::BYTE_ORDER_MARK;
+            begins_line && rest.starts_with(FIELDS)
         });
-        if let Some(place) = headers.last() {
+        if let Some(place) = header {
             let line = lines[place..].split(|byte| *byte == b'\n').next();
             self.read_directive(line.unwrap_or_default());
         }

@@ -146,7 +146,9 @@ impl Services {
         if let Some(entry) = self.host_entry(host) {
             return Some(entry.service);
         }
-        memchr::memchr_iter(b'.', host)
+        // Faster than `memchr` for short names.
+        (0..host.len())
+            .filter(|place| host[*place] == b'.')
             .filter_map(|dot| self.host_entry(&host[dot + 1..]))
             .find(|entry| entry.has_subdomains)
             .map(|entry| entry.service)
@@ -189,21 +191,23 @@ fn lowercase(text: &[u8]) -> Cow<'_, [u8]> {
 /// The host of an absolute `http` or `https` URL, without port, user and final dot. `None` for
 /// anything else.
 fn host_of_url(url: &[u8]) -> Option<&[u8]> {
-    let after_scheme = ["https://", "http://"].iter().find_map(|scheme| {
-        let (begin, rest) = url.split_at_checked(scheme.len())?;
-        begin
-            .eq_ignore_ascii_case(scheme.as_bytes())
-            .then_some(rest)
+    let after_scheme = url.strip_prefix(b"https://").or_else(|| {
+        ["https://", "http://"].iter().find_map(|scheme| {
+            let (begin, rest) = url.split_at_checked(scheme.len())?;
+            begin
+                .eq_ignore_ascii_case(scheme.as_bytes())
+                .then_some(rest)
+        })
     })?;
     let end = after_scheme
         .iter()
-        .position(|byte| matches!(byte, b'/' | b'?' | b'#' | b'\\'));
-    let authority = &after_scheme[..end.unwrap_or(after_scheme.len())];
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#' | b'\\' | b'@'))
+        .unwrap_or(after_scheme.len());
     // A browser sends no user. What stands before an `@` may look like the host.
-    if memchr::memchr(b'@', authority).is_some() {
+    if after_scheme.get(end) == Some(&b'@') {
         return None;
     }
-    let host = without_port(authority);
+    let host = without_port(&after_scheme[..end]);
     Some(host.strip_suffix(b".").unwrap_or(host)).filter(|host| !host.is_empty())
 }
 
