@@ -567,11 +567,7 @@ pub fn user_agent(data: &[u8]) {
 pub fn import(data: &[u8]) {
     use crawlgate::internals::policy::import::{ImportNote, ImportOptions, import};
     let file = RobotsFile::parse(data);
-    let options = ImportOptions {
-        host: None,
-        purposes: data.len() % 2 == 1,
-    };
-    let imported = import(&file, &options, Registry::builtin());
+    let imported = import(&file, &ImportOptions::default(), Registry::builtin());
     // What a policy has to say that keeps Googlebot out stands there as a comment.
     let text = imported.text.replace("# acknowledge:", "acknowledge:");
     let source = SourceFile {

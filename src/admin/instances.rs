@@ -185,12 +185,9 @@ fn member_message(found: &MemberStatus) -> Option<String> {
 }
 
 /// Why no request is called a violation, in words.
-pub fn hindrance_words(hindrance: NoAccusationReason, away: Option<&StoreOutage>) -> &'static str {
+pub fn hindrance_words(hindrance: NoAccusationReason) -> &'static str {
     match hindrance {
-        NoAccusationReason::StoreAway if away.is_some_and(|away| away.is_refused) => {
-            "crawlgate does not use the store"
-        }
-        NoAccusationReason::StoreAway => "the store does not answer",
+        NoAccusationReason::StoreAway => "the store is not in use",
         NoAccusationReason::StartingOver => {
             "the store lost data, and not every instance has written its own again"
         }

@@ -31,12 +31,8 @@ pub enum QueryMistake {
         value: String,
         expected: String,
     },
-    #[error("\"{name}\" is \"{}\", which is not a known {name}{}", printable_excerpt(.value), suggestion_words(.meant.as_deref()))]
-    UnknownName {
-        name: &'static str,
-        value: String,
-        meant: Option<String>,
-    },
+    #[error("\"{name}\" is \"{}\", which is not a known {name}", printable_excerpt(.value))]
+    UnknownName { name: &'static str, value: String },
 }
 
 /// All mistakes in a query, one in each line.
@@ -54,18 +50,6 @@ impl fmt::Display for QueryError {
 impl From<QueryMistake> for QueryError {
     fn from(mistake: QueryMistake) -> QueryError {
         QueryError(vec![mistake])
-    }
-}
-
-impl QueryError {
-    /// # Errors
-    /// There are mistakes.
-    pub fn check_none(mistakes: Vec<QueryMistake>) -> Result<(), QueryError> {
-        if mistakes.is_empty() {
-            Ok(())
-        } else {
-            Err(QueryError(mistakes))
-        }
     }
 }
 
@@ -97,7 +81,11 @@ impl<'q> QueryParameters<'q> {
                 read.0.push((name, value));
             }
         }
-        QueryError::check_none(mistakes).map(|()| read)
+        if mistakes.is_empty() {
+            Ok(read)
+        } else {
+            Err(QueryError(mistakes))
+        }
     }
 
     /// The value of a parameter.
@@ -168,12 +156,6 @@ impl<'q> QueryParameters<'q> {
 /// The beginning of a client's text, without control characters.
 fn printable_excerpt(text: &str) -> String {
     crate::printable::printable(text.chars().take(40).collect::<String>().as_bytes())
-}
-
-fn suggestion_words(meant: Option<&str>) -> String {
-    meant
-        .map(|meant| format!("; did you mean \"{meant}\"?"))
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

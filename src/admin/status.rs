@@ -204,18 +204,13 @@ fn undeclared_proxy_message(traffic: &TrafficStatus) -> String {
                 peer.to_string()
             }
         });
-    let dropped = match &traffic.dropped_fields[..] {
-        [] => String::new(),
-        fields => format!(" ({})", join_counts(fields)),
-    };
     format!(
         "{} of {} requests in the last five minutes came through a proxy that crawlgate does not trust. crawlgate \
-         drops the proxy's fields{}. So every client seems to have the address of the proxy, and the origin takes \
+         drops the proxy's forwarding fields. So every client seems to have the address of the proxy, and the origin takes \
          every request for plain HTTP and may redirect forever. If the proxies are yours, write \"trusted_proxies: \
          [{}]\" in crawlgate.yaml and run \"crawlgate upgrade\", or restart crawlgate",
         thousands(traffic.from_undeclared_proxies),
         thousands(traffic.requests),
-        dropped,
         join(peers, ", ")
     )
 }
@@ -243,10 +238,10 @@ fn join_counts(hosts: &[(String, u64)]) -> String {
 
 /// The policy that a site uses while its policy file is rejected, in words.
 pub fn active_policy_words(site: &SiteStatus) -> &'static str {
-    match (site.in_force, site.last_good_copy) {
-        (false, _) => "no policy is in force",
-        (true, true) => "the last good policy is in force, from its saved copy",
-        (true, false) => "the last good policy stays in force",
+    if site.in_force {
+        "the last good policy stays in force"
+    } else {
+        "no policy is in force"
     }
 }
 

@@ -142,12 +142,10 @@ fn invalid_query_is_rejected_with_mistakes() {
         value: value.into(),
         bounds: 1..=500,
     };
-    let unknown = |name, value: &str, meant: Option<&str>| QueryMistake::UnknownName {
+    let unknown = |name, value: &str| QueryMistake::UnknownName {
         name,
         value: value.into(),
-        meant: meant.map(str::to_owned),
     };
-    let googlebot = Some("googlebot");
     for (query, mistake) in [
         ("limit=abc", not_a_number("abc")),
         ("limit=0", not_a_number("0")),
@@ -164,19 +162,9 @@ fn invalid_query_is_rejected_with_mistakes() {
                 takes: names.join(", "),
             },
         ),
-        ("site=my%20shop", unknown("site", "my shop", None)),
-        (
-            "crawler=Googlebot",
-            unknown("crawler", "Googlebot", googlebot),
-        ),
-        (
-            "crawler=googelbot",
-            unknown("crawler", "googelbot", googlebot),
-        ),
-        (
-            "crawler=SomeBot",
-            unknown("crawler", "SomeBot", Some("other")),
-        ),
+        ("site=my%20shop", unknown("site", "my shop")),
+        ("crawler=Googlebot", unknown("crawler", "Googlebot")),
+        ("crawler=SomeBot", unknown("crawler", "SomeBot")),
     ] {
         let refused = violations::list_violations(&operations, query).err();
         assert_eq!(refused.map(|error| error.0), Some(vec![mistake]), "{query}");

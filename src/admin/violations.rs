@@ -4,22 +4,17 @@
 
 use super::Operations;
 use super::query::{QueryError, QueryMistake, QueryParameters};
-use crate::crawlers::{Claim, Registry};
-use crate::record::{RecordField, RecordRow, ViolationKind};
+use crate::crawlers::Registry;
+use crate::record::{NO_CRAWLER, RecordField, RecordRow, ViolationKind};
 use crate::telemetry::{EventLog, UNCLAIMED};
 use crate::verdict::IdentityStatus;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use strum::VariantArray;
 
 const DEFAULT_LIMIT: usize = 100;
-/// The label of requests that claim to be no crawler. It is never suggested for a mistyped name.
-const NO_CRAWLER: &str = "none";
 /// The label of bots that neither the registry nor a policy knows.
 const UNKNOWN_BOTS: &str = "other";
-/// No suggestion is searched for a longer name: comparing takes time.
-const MAX_NAME: usize = 128;
 
 /// The response to `/api/violations`.
 #[derive(Serialize)]
@@ -46,7 +41,12 @@ pub fn list_violations(
         .get_number("limit", 1..=EventLog::MAX_RECENT)?
         .unwrap_or(DEFAULT_LIMIT);
     let mut events = operations.instance.events.recent();
-    check_names(&query, operations, &events)?;
+    check_name(&query, "site", |site| {
+        is_known_site(operations, &events, site)
+    })?;
+    check_name(&query, "crawler", |crawler| {
+        is_known_crawler(operations, &events, crawler)
+    })?;
     events.retain(|event| {
         query.has_or_omits("site", &event.text(RecordField::Site))
             && query.has_or_omits("crawler", &event.text(RecordField::Crawler))
@@ -63,101 +63,47 @@ pub fn list_violations(
     })
 }
 
-/// Checks the names in `site` and `crawler`. The names in `events` are known, even if their site was
-/// removed.
-///
 /// # Errors
-/// The unknown names, each with a suggestion.
-fn check_names(
+/// The parameter has a name that is not known.
+fn check_name(
     query: &QueryParameters<'_>,
-    operations: &Operations,
-    events: &[Arc<RecordRow>],
+    name: &'static str,
+    is_known: impl Fn(&str) -> bool,
 ) -> Result<(), QueryError> {
-    let snapshot = operations.instance.sites.snapshot();
-    let registry = Registry::builtin();
-    let mut mistakes = Vec::new();
-    if let Some(site) = query.get("site") {
-        let listed: Vec<_> = events
-            .iter()
-            .map(|event| event.text(RecordField::Site))
-            .collect();
-        // Those in force, and those whose policies were refused at the start.
-        let status = operations.instance.sites.status(operations.moment().now);
-        let sites: BTreeSet<&str> = status
-            .sites
-            .iter()
-            .map(|site| site.site.as_str())
-            .chain(listed.iter().map(AsRef::as_ref))
-            .collect();
-        if site != UNCLAIMED && !sites.contains(site) {
-            mistakes.push(unknown_name("site", site, nearest_name(site, &sites)));
+    match query.get(name).filter(|value| !is_known(value)) {
+        None => Ok(()),
+        Some(value) => Err(QueryMistake::UnknownName {
+            name,
+            value: value.to_owned(),
         }
+        .into()),
     }
-    if let Some(crawler) = query.get("crawler") {
-        let known = registry
+}
+
+/// Whether the site is in force, had a broken policy at the start, or has events: it may be removed.
+fn is_known_site(operations: &Operations, events: &[Arc<RecordRow>], site: &str) -> bool {
+    let status = operations.instance.sites.status(operations.moment().now);
+    site == UNCLAIMED
+        || status.sites.iter().any(|known| known.site == site)
+        || has_event(events, RecordField::Site, site)
+}
+
+/// Whether the registry or a policy knows the crawler, or it has events.
+fn is_known_crawler(operations: &Operations, events: &[Arc<RecordRow>], crawler: &str) -> bool {
+    let snapshot = operations.instance.sites.snapshot();
+    let mut tokens = snapshot
+        .sites()
+        .iter()
+        .flat_map(|entry| entry.site.tokens.tokens());
+    [NO_CRAWLER, UNKNOWN_BOTS].contains(&crawler)
+        || Registry::builtin()
             .crawlers()
             .iter()
-            .map(|crawler| crawler.id.as_str());
-        let tokens = snapshot
-            .sites()
-            .iter()
-            .flat_map(|entry| entry.site.tokens.tokens())
-            .map(String::as_str);
-        let listed: Vec<_> = events
-            .iter()
-            .map(|event| event.text(RecordField::Crawler))
-            .collect();
-        let crawlers: BTreeSet<&str> = known
-            .chain(tokens)
-            .chain(listed.iter().map(AsRef::as_ref))
-            .chain([UNKNOWN_BOTS])
-            .collect();
-        if crawler != NO_CRAWLER && !crawlers.contains(crawler) {
-            mistakes.push(unknown_name(
-                "crawler",
-                crawler,
-                suggest_crawler(crawler, &crawlers),
-            ));
-        }
-    }
-    QueryError::check_none(mistakes)
+            .any(|known| known.id == crawler)
+        || tokens.any(|token| token == crawler)
+        || has_event(events, RecordField::Crawler, crawler)
 }
 
-/// The known crawler that a mistyped name may mean.
-fn suggest_crawler<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
-    let mut names = known.iter().copied();
-    if let Some(other_case) = names.find(|known| known.eq_ignore_ascii_case(name)) {
-        return Some(other_case);
-    }
-    let registry = Registry::builtin();
-    if let Some(index) = registry.find(name) {
-        return Some(&registry.get(index).id);
-    }
-    let mistyped = nearest_name(name, known);
-    // An unlisted bot is counted as `other`.
-    if registry.identify(format!("{name}/1.0").as_bytes()) == Claim::UnknownBot {
-        // With more than two edits it would be another bot.
-        let written = name.to_ascii_lowercase();
-        return mistyped
-            .filter(|meant| strsim::damerau_levenshtein(&written, &meant.to_ascii_lowercase()) <= 2)
-            .or(Some(UNKNOWN_BOTS));
-    }
-    mistyped
-}
-
-/// The known name nearest to a mistyped one, if one is near.
-fn nearest_name<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
-    if name.len() > MAX_NAME {
-        None
-    } else {
-        crate::yaml::nearest_word(name, known.iter().copied())
-    }
-}
-
-fn unknown_name(name: &'static str, value: &str, meant: Option<&str>) -> QueryMistake {
-    QueryMistake::UnknownName {
-        name,
-        value: value.to_owned(),
-        meant: meant.map(str::to_owned),
-    }
+fn has_event(events: &[Arc<RecordRow>], field: RecordField, value: &str) -> bool {
+    events.iter().any(|event| event.text(field) == value)
 }

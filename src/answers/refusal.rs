@@ -9,7 +9,7 @@ use super::field::AnswerField;
 use super::negotiate::BodyFormat;
 use super::page::AnswerPage;
 use crate::crawlers::Claim;
-use crate::numbers::plural;
+use crate::numbers::{duration, plural};
 use crate::policy::site;
 use crate::robots::format_seconds;
 use crate::verdict::{Action, Decision, Kind, crawler_name};
@@ -124,7 +124,7 @@ pub fn pause_answer(retry_after: u32, context: &AnswerContext<'_>, format: BodyF
         Claim::Visitor => {
             let message = format!(
                 "This site is temporarily closed. Please come back in {}.",
-                rounded_duration(retry_after)
+                duration(retry_after.into())
             );
             (false, message)
         }
@@ -145,15 +145,6 @@ pub fn pause_answer(retry_after: u32, context: &AnswerContext<'_>, format: BodyF
         ..page
     }
     .to_answer(format)
-}
-
-/// A duration in rounded words: up to 90 minutes in minutes, then in hours, rounded up.
-fn rounded_duration(seconds: u32) -> String {
-    match seconds {
-        0..=90 => "about a minute".to_owned(),
-        91..=5_400 => format!("about {} minutes", seconds.div_ceil(60)),
-        _ => format!("about {} hours", seconds.div_ceil(3_600)),
-    }
 }
 
 /// The answer (503) while the site's robots.txt is not known, or must not be served. `retry_after`

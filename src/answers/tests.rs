@@ -212,7 +212,7 @@ fn pages_for_visitors_do_not_mention_crawlers() {
     }
     assert!(
         body_text(&world.pause_answer(Claim::Visitor, &accept("text/html")))
-            .contains("about 30 minutes")
+            .contains("come back in 30 min.")
     );
 }
 

@@ -171,8 +171,7 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
 fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
     let format = audit::parse_log_format(arguments.log_format.as_deref(), arguments.map.as_ref())?;
     let mut read = 0_u64;
-    let mut unreadable = 0_u64;
-    let mut without_agent = 0_u64;
+    let mut skipped = 0_u64;
     for input in audit::find_logs(&arguments.log, &format)? {
         let mut reader = LineReader::new(&format, ColumnHeader::default());
         let lines = for_each_line(&input, |line| match reader.parse(line) {
@@ -181,24 +180,20 @@ fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Resul
                 read += 1;
                 match record.user_agent.as_deref() {
                     Some(user_agent) => comparison.compare_request(&record, user_agent),
-                    None => without_agent += 1,
+                    None => skipped += 1,
                 }
             }
             Ok(LogLine::NoRequest | LogLine::ServerMessage) => {}
-            Err(_) => unreadable += 1,
+            Err(_) => skipped += 1,
         });
         lines?;
     }
-    if unreadable > 0 && read == 0 {
+    if skipped > 0 && read == 0 {
         return audit::all_unreadable();
     }
-    for (count, what) in [
-        (unreadable, "that cannot be read"),
-        (without_agent, "without a user agent"),
-    ] {
-        if count > 0 {
-            print_message!("note: not compared: {} {what}", plural(count, "line"));
-        }
+    if skipped > 0 {
+        let lines = plural(skipped, "line");
+        print_message!("note: not compared: {lines} without a readable request or user agent");
     }
     Ok(())
 }

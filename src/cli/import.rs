@@ -29,9 +29,6 @@ pub struct Arguments {
     /// The name that visitors use, like shop.example [default: the host of the URL]
     #[arg(long)]
     host: Option<String>,
-    /// Write one line for a purpose where all its known crawlers are disallowed
-    #[arg(long)]
-    purposes: bool,
 }
 
 /// Makes a policy from a robots.txt, and writes it to the new file of `--output`, or else prints it.
@@ -41,7 +38,6 @@ pub fn run(arguments: &Arguments) -> Result {
     let DatedRobotsTxt { name, bytes, .. } = read_robots_txt(&arguments.file, "import")?;
     let options = ImportOptions {
         host: host.as_deref(),
-        purposes: arguments.purposes,
     };
     let imported = import(&RobotsFile::parse(bytes), &options, Registry::builtin());
     match &arguments.output {

@@ -4,16 +4,10 @@
 use std::env;
 use std::path::Path;
 
-/// The program as a word of the shell: its bare name if the shell found it in the path, else the
-/// path of the binary, relative to the current directory if it is below.
+/// The program as it was called, as a word of the shell.
 pub fn program_word() -> String {
-    let called = env::args_os().next().unwrap_or_default();
-    if !called.to_string_lossy().contains('/') {
-        return "crawlgate".into();
-    }
-    let path = env::current_exe().unwrap_or_else(|_| called.into());
-    let here = env::current_dir().unwrap_or_default();
-    shell_quote(path.strip_prefix(&here).unwrap_or(&path))
+    let called = env::args_os().next().unwrap_or_else(|| "crawlgate".into());
+    shell_quote(Path::new(&called))
 }
 
 /// A path as a word of the shell, in single quotes if it needs them.

@@ -13,7 +13,7 @@ use super::program_kind::{
     plain_browser_device_end,
 };
 use super::program_words::word_list;
-use super::unlisted::{self, ClaimReason, self_given_name};
+use super::unlisted::{self, self_given_name};
 use super::visitors::is_visitor_word;
 
 /// The most bytes of a user agent that are read. Longer ones are garbage and must not cost more.
@@ -154,16 +154,6 @@ impl RegistryMarkers {
             return Claim::Visitor;
         }
         unlisted::classify_unlisted(text, self.programs.classify(text))
-    }
-
-    /// The claim by the markers of the registry alone, and its reason.
-    pub fn identify_with_reason(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
-        let text = &user_agent[..user_agent.len().min(MAX_USER_AGENT_BYTES)];
-        let claim = self.identify(text, None);
-        (
-            claim,
-            unlisted::claim_reason(text, self.programs.classify(text), claim),
-        )
     }
 
     /// Scans a user agent. In a plain browser's string only the parts that can contain a marker are

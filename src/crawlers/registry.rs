@@ -139,14 +139,6 @@ impl Registry {
         self.markers.identify(user_agent, None)
     }
 
-    /// The claim of a user agent, and the reason for it.
-    pub(crate) fn identify_with_reason(
-        &self,
-        user_agent: &[u8],
-    ) -> (Claim, super::unlisted::ClaimReason) {
-        self.markers.identify_with_reason(user_agent)
-    }
-
     /// [`identify`](Registry::identify) with the tokens and markers that a site's policy adds.
     #[doc(hidden)]
     pub fn identify_on_site(&self, user_agent: &[u8], tokens: &SiteMarkers) -> Claim {

@@ -2,7 +2,7 @@
 //! crawler is a visitor's, a bot's or a tool's. A browser or an app is a visitor unless it calls
 //! itself a bot. These rules are strict: phones are called `Spider 8`, `M bot 51` and `POWER BOT`,
 //! and a visitor who is taken for a bot may be blocked. Any other program is a bot if it says so,
-//! otherwise a tool. [`claim_reason`] explains the result.
+//! otherwise a tool.
 
 use super::Claim;
 use super::address::{
@@ -18,7 +18,6 @@ use super::program_kind::{
 };
 use super::visitors::is_visitor_word;
 use std::ops::Range;
-use strum::IntoStaticStr;
 
 /// The longest name of a bot. Tables that are keyed by such names stay small.
 const MAX_NAME: usize = 64;
@@ -75,64 +74,6 @@ pub fn classify_unlisted(text: &[u8], traits: UserAgentTraits) -> Claim {
         ProgramKind::Unrecognised => true,
     };
     if is_tool { Claim::Tool } else { Claim::Visitor }
-}
-
-/// The reason for the claim of a user agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
-pub enum ClaimReason {
-    #[strum(serialize = "it contains the marker of a known crawler")]
-    Marker,
-    #[strum(serialize = "it contains a word that bots have as a name")]
-    BotsName,
-    #[strum(serialize = "it names a page, a host or a mail address")]
-    Contact,
-    #[strum(serialize = "it contains \"compatible; Name\", as bots do")]
-    Compatible,
-    #[strum(serialize = "it is empty")]
-    Empty,
-    #[strum(serialize = "it names a program that tests, monitors or renders pages")]
-    NamesTool,
-    #[strum(serialize = "it names neither a browser nor a system of visitors")]
-    NoShape,
-    #[strum(serialize = "a program added its name to that of a browser")]
-    AddedToBrowser,
-    #[strum(serialize = "it is the user agent of a browser")]
-    Browser,
-    #[strum(serialize = "it names a system of visitors")]
-    System,
-}
-
-impl ClaimReason {
-    /// The reason as a clause for people.
-    pub fn description(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// The reason for the claim of a user agent.
-pub fn claim_reason(text: &[u8], traits: UserAgentTraits, claim: Claim) -> ClaimReason {
-    match claim {
-        Claim::Known(_) | Claim::PolicyToken(_) => ClaimReason::Marker,
-        Claim::UnknownBot
-            if words_outside_addresses(text).any(|(_, word)| is_bot_name_word(word)) =>
-        {
-            ClaimReason::BotsName
-        }
-        Claim::UnknownBot
-            if contains_contact(text)
-                || contains_host(text, starts_with_tld)
-                || contains_host_after_plus(text) =>
-        {
-            ClaimReason::Contact
-        }
-        Claim::UnknownBot => ClaimReason::Compatible,
-        Claim::Tool if text.trim_ascii().is_empty() => ClaimReason::Empty,
-        Claim::Tool if traits.names_tool => ClaimReason::NamesTool,
-        Claim::Tool if traits.kind == ProgramKind::Unrecognised => ClaimReason::NoShape,
-        Claim::Tool => ClaimReason::AddedToBrowser,
-        Claim::Visitor if traits.kind == ProgramKind::Browser => ClaimReason::Browser,
-        Claim::Visitor => ClaimReason::System,
-    }
 }
 
 /// Whether the string has a `+`, an `@` or `://`. Without one it contains no URL or mail address.

@@ -123,8 +123,6 @@ pub struct StoreOutage {
     pub since: Timestamp,
     /// The error of the last attempt.
     pub error: String,
-    /// Whether the store answered, but cannot be used as it is.
-    pub is_refused: bool,
 }
 
 /// Observation began anew, because it is unknown what crawlers were served before: the store was

@@ -10,8 +10,8 @@ lints! {
     ///
     /// Fix: correct what the finding names.
     ///
-    /// In an index this is also the finding for a sitemap that is missing, for the index itself,
-    /// for another index, and for sitemaps after the first 100.
+    /// In an index, crawlgate also reports a sitemap that is missing, an entry that is the index
+    /// itself or another index, and all sitemaps after the first 100.
     SITEMAP_UNREADABLE: Error "sitemap-unreadable";
     /// robots.txt closes a URL of the sitemap to search crawlers. Google reports that as an error
     /// of the sitemap. The finding names the crawlers, and the line of the policy or of the
@@ -19,7 +19,8 @@ lints! {
     ///
     /// Fix: remove the URL from the sitemap, or allow its path.
     ///
-    /// crawlgate ignores crawlers that the whole site is closed to, unless Googlebot is one.
+    /// If the whole site is closed to a crawler, crawlgate ignores this crawler, unless Googlebot
+    /// obeys the same group.
     URL_DISALLOWED: Error "sitemap-url-disallowed";
     /// The policy has a noindex for Googlebot or bingbot on a URL of the sitemap. A sitemap lists
     /// pages that search engines are to index, and the tag says the opposite.

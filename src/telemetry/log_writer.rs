@@ -65,7 +65,7 @@ struct WriterQueue {
     done: u64,
     /// Whether a flush waits for the writer.
     flush_requested: bool,
-    /// Why lines are lost, or go into a renamed file.
+    /// Why lines are lost.
     problem: Option<String>,
 }
 
@@ -194,7 +194,7 @@ impl LogWriter {
             .map_or(0, |shared| shared.dropped.load(Relaxed))
     }
 
-    /// Why lines are being lost, or go into a renamed file.
+    /// Why lines are being lost.
     pub fn problem(&self) -> Option<String> {
         let shared = self.shared()?;
         let queue = shared.lock_queue();
@@ -299,7 +299,7 @@ impl WriterThread {
         if batch.reopens > 0
             && let Err(error) = self.file.reopen()
         {
-            tracing::error!(%error, "cannot reopen the {}; crawlgate writes to the open file", self.shared.name);
+            tracing::error!(%error, "cannot reopen the {}", self.shared.name);
         }
         if batch.lines.is_empty() {
             return None;
@@ -326,23 +326,12 @@ impl WriterThread {
     }
 
     /// Marks a batch as done, and wakes the threads in `flush`. A batch with lines sets the problem
-    /// of the log: `problem` (the file cannot be written), else a slow writer, else a renamed file,
-    /// else none.
+    /// of the log: `problem` (the file cannot be written), else a slow writer, else none.
     fn finish(&self, batch: &LineBatch, problem: Option<String>) {
         let mut queue = self.shared.lock_queue();
         if !batch.lines.is_empty() {
-            queue.problem = if problem.is_some() {
-                problem
-            } else if batch.overflowed {
-                Some(self.shared.slow_writer_message())
-            } else {
-                self.file.reopen_problem().map(|error| {
-                    format!(
-                        "the {} cannot be created again, so crawlgate writes to the renamed file: {error}",
-                        self.shared.name
-                    )
-                })
-            };
+            let slow = batch.overflowed.then(|| self.shared.slow_writer_message());
+            queue.problem = problem.or(slow);
         }
         queue.done += batch.lines.len() as u64 + batch.reopens;
         drop(queue);

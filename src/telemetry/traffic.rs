@@ -29,8 +29,6 @@ pub struct RecentTraffic {
     unclaimed: RecentCountByName<String>,
     /// Requests with forwarding fields, by the peer that is not trusted.
     undeclared_proxies: RecentCountByName<IpAddr>,
-    /// The fields of these requests that are dropped before the origin.
-    dropped_fields: RecentCountByName<&'static str>,
     /// Fields in which trusted proxies name the client, while the field of the settings is empty.
     unread_fields: RecentCountByName<&'static str>,
     /// Requests of unknown bots by the names that they give themselves, until the history takes
@@ -51,9 +49,6 @@ pub struct TrafficStatus {
     pub from_undeclared_proxies: u64,
     /// The peers with the most of these requests.
     pub undeclared_proxies: Vec<(IpAddr, u64)>,
-    /// The fields that crawlgate dropped from them, each with the number of requests.
-    #[serde(default)]
-    pub dropped_fields: Vec<(String, u64)>,
     /// Fields in which trusted proxies named a client that is unknown, because `client_address` is
     /// another field.
     #[serde(default)]
@@ -69,22 +64,20 @@ impl RecentTraffic {
     }
 
     /// Counts a request with forwarding fields that are not believed. If the client is known, it is
-    /// no trusted proxy: it counts as an undeclared proxy, and its fields as dropped. If the client
-    /// is not known, a trusted proxy sent the fields: they count as unread.
+    /// no trusted proxy: it counts as an undeclared proxy. If the client is not known, a trusted
+    /// proxy sent the fields: they count as unread.
     pub fn count_unread_fields(
         &self,
         client: Option<IpAddr>,
         fields: ForwardingFields,
         monotonic: Duration,
     ) {
-        let counts = if let Some(client) = client {
+        if let Some(client) = client {
             self.undeclared_proxies.add(client, monotonic);
-            &self.dropped_fields
-        } else {
-            &self.unread_fields
-        };
+            return;
+        }
         for name in fields.without_via().names() {
-            counts.add(name, monotonic);
+            self.unread_fields.add(name, monotonic);
         }
     }
 
@@ -114,17 +107,14 @@ impl RecentTraffic {
             unclaimed_hosts: self.unclaimed.top(MAX_NAMED, monotonic),
             from_undeclared_proxies: self.undeclared_proxies.sum(monotonic),
             undeclared_proxies: self.undeclared_proxies.top(MAX_NAMED, monotonic),
-            dropped_fields: to_owned_names(self.dropped_fields.top(MAX_NAMED, monotonic)),
-            unread_fields: to_owned_names(self.unread_fields.top(MAX_NAMED, monotonic)),
+            unread_fields: self
+                .unread_fields
+                .top(MAX_NAMED, monotonic)
+                .into_iter()
+                .map(|(name, requests)| (name.to_owned(), requests))
+                .collect(),
         }
     }
-}
-
-fn to_owned_names(counts: Vec<(&'static str, u64)>) -> Vec<(String, u64)> {
-    counts
-        .into_iter()
-        .map(|(name, requests)| (name.to_owned(), requests))
-        .collect()
 }
 
 impl TrafficStatus {

@@ -6,11 +6,10 @@ mod origin;
 mod site;
 
 use super::shell_words::program_word;
-use super::{Failure, Result, print_text, run};
+use super::{Result, print_text, run};
 use crate::server::StartMode;
 use crate::settings::{
-    CertificateFiles, ListenSettings, LogDestination, LogSettings, OriginSettings, ServerAddress,
-    Settings, TlsSettings, parse_listen_address,
+    LogDestination, LogSettings, OriginSettings, ServerAddress, Settings, parse_listen_address,
 };
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -22,9 +21,6 @@ pub struct Arguments {
     /// The address to listen on [default: 127.0.0.1:8080, or a free port]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     listen: Option<SocketAddr>,
-    /// Serve https with a certificate made for the demo [default port: 8443]
-    #[arg(long)]
-    tls: bool,
     /// The address of dashboard, metrics and status [default: 127.0.0.1:9190, or a free port]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     admin: Option<SocketAddr>,
@@ -52,8 +48,9 @@ pub fn run(arguments: &Arguments) -> Result {
         port: origin.port(),
         socket: None,
     };
+    let listen = arguments.listen.unwrap_or_else(|| preferred_address(8080));
     let settings = run::prepare_settings(Settings {
-        listen: vec![listen_settings(arguments, temporary.path())?],
+        listen: vec![listen.into()],
         origins: vec![OriginSettings::with_servers([server])],
         policies: policies.clone(),
         policies_may_be_missing: false,
@@ -84,38 +81,6 @@ pub fn run(arguments: &Arguments) -> Result {
     // Dropping it would hide errors.
     temporary.close()?;
     outcome
-}
-
-/// The listener at the address of the flag, else at port 8080 (8443 with `--tls`) or a free one.
-/// With `--tls`, creates a certificate.
-fn listen_settings(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
-    let address = arguments
-        .listen
-        .unwrap_or_else(|| preferred_address(if arguments.tls { 8443 } else { 8080 }));
-    let mut settings = ListenSettings::from(address);
-    if arguments.tls {
-        settings.tls = Some(TlsSettings {
-            certificates: vec![create_certificate(temporary)?],
-            acme: None,
-            allows_tls12: true,
-            hsts: None,
-        });
-    }
-    Ok(settings)
-}
-
-/// Writes a self-signed certificate for this machine into the directory.
-fn create_certificate(directory: &Path) -> Result<CertificateFiles> {
-    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let made = rcgen::generate_simple_self_signed(names)
-        .map_err(|error| Failure::Runtime(format!("cannot make a certificate: {error}")))?;
-    let files = CertificateFiles {
-        certificate: directory.join("demo.pem"),
-        key: directory.join("demo.key"),
-    };
-    fs::write(&files.certificate, made.cert.pem())?;
-    fs::write(&files.key, made.signing_key.serialize_pem())?;
-    Ok(files)
 }
 
 /// The policy directory: that of the flag, else `policies` of a checkout, else a new directory with

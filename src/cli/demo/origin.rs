@@ -35,7 +35,7 @@ pub fn start_origin() -> io::Result<SocketAddr> {
 }
 
 /// Answers the requests of one connection until the client closes it or is idle for too long. Closes
-/// it after a malformed request (400) or too large a body (413).
+/// it after a malformed request or too large a body (400).
 fn serve_connection(mut stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE_TIMEOUT))?;
     stream.set_write_timeout(Some(IDLE_TIMEOUT))?;
@@ -51,9 +51,6 @@ fn serve_connection(mut stream: TcpStream) -> io::Result<()> {
         let Some(head) = DemoRequestHead::parse(&bytes) else {
             return write_response(&mut stream, 400, &site::NOT_FOUND, false, true);
         };
-        if head.body > MAX_BODY {
-            return write_response(&mut stream, 413, &site::NOT_FOUND, false, true);
-        }
         io::copy(&mut input.by_ref().take(head.body), &mut io::sink())?;
         let (status, page) = match (head.method.as_str(), site::find_file(&head.target)) {
             ("GET" | "HEAD", Some(page)) => (200, page),
@@ -75,8 +72,8 @@ struct DemoRequestHead {
 }
 
 impl DemoRequestHead {
-    /// `None` if the head is malformed, has a `Transfer-Encoding`, or a target that does not begin
-    /// with `/`.
+    /// `None` if the head is malformed, has a `Transfer-Encoding`, a target that does not begin with
+    /// `/`, or too large a body.
     fn parse(bytes: &[u8]) -> Option<DemoRequestHead> {
         let mut fields = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut fields);
@@ -103,7 +100,7 @@ impl DemoRequestHead {
                 _ => {}
             }
         }
-        head.target.starts_with('/').then_some(head)
+        (head.target.starts_with('/') && head.body <= MAX_BODY).then_some(head)
     }
 }
 
@@ -120,7 +117,6 @@ fn write_response(
         200 => "OK",
         404 => "Not Found",
         405 => "Method Not Allowed",
-        413 => "Content Too Large",
         _ => "Bad Request",
     };
     let allow = if status == 405 {

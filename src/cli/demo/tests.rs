@@ -83,6 +83,7 @@ fn malformed_request_gets_400() {
         "GET\r\n\r\n",
         "GET x HTTP/1.1\r\n\r\n",
         "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        "GET / HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n",
     ] {
         assert!(
             send_to_origin(request).starts_with("HTTP/1.1 400 "),

@@ -72,7 +72,6 @@ impl Exchange {
                         .as_ref()
                         .map_or(now.to_timestamp(), |away| away.since),
                     error: error.to_string(),
-                    is_refused: !matches!(error, StoreError::Away(_)),
                 });
             }
         }

@@ -201,7 +201,6 @@ impl ExchangeThread {
             status.away.get_or_insert(StoreOutage {
                 since: began.now,
                 error,
-                is_refused: false,
             });
             status
                 .accuses_not

@@ -68,7 +68,6 @@ mod tests {
         let away = |error: &str| StoreOutage {
             since: Timestamp(1),
             error: error.into(),
-            is_refused: false,
         };
         let next =
             |away: Option<&StoreOutage>, second| log.next_event(away, Duration::from_secs(second));

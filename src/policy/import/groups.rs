@@ -1,12 +1,11 @@
 //! [`ImportedGroup`]: one group of the policy that an import makes of a robots.txt. User-agent
-//! tokens with the same rules share a group. [`take_purposes`] removes tokens whose whole purpose
-//! (such as training) is disallowed, so that the policy can name the purpose instead.
+//! tokens with the same rules share a group.
 
 use super::Importer;
 use super::import_note::ImportNote;
 use super::signals::{AddedLine, ImportedSignals};
 use super::yaml::one_line;
-use crate::crawlers::{Purpose, Registry};
+use crate::crawlers::Registry;
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{FileFormat, FileGroup, RobotsKey};
@@ -33,26 +32,6 @@ pub struct ImportedRule {
     /// Its text in the policy: as it was written, or the normal form where that is not valid there.
     pub text: String,
     pub line: usize,
-}
-
-impl ImportedRule {
-    /// What must be equal in equal rules.
-    pub fn key(&self) -> (bool, &str) {
-        (self.allow, &self.pattern)
-    }
-}
-
-impl ImportedGroup {
-    pub fn has(&self, rule: &ImportedRule) -> bool {
-        self.rules.iter().any(|other| other.key() == rule.key())
-    }
-
-    /// Whether the group has only `Disallow: /`.
-    fn disallows_site(&self) -> bool {
-        matches!(self.rules.as_slice(), [rule] if rule.key() == (false, "/"))
-            && self.crawl_delay.is_none()
-            && self.signals.is_empty()
-    }
 }
 
 impl Importer<'_> {
@@ -228,59 +207,6 @@ impl Importer<'_> {
             self.add_note(number, ImportNote::SignalPart { part, line });
         }
     }
-}
-
-/// Whether a group can be written with `extends: "*"`: it has more than all rules of the `*` group,
-/// and would inherit neither a delay nor signals. A single common rule is a coincidence.
-pub fn can_extend(draft: &ImportedGroup, star: &ImportedGroup) -> bool {
-    !std::ptr::eq(draft, star)
-        && star.rules.len() > 1
-        && draft.rules.len() > star.rules.len()
-        && (star.crawl_delay.is_none() || draft.crawl_delay.is_some())
-        && draft.signals.inherits_nothing_from(&star.signals)
-        && star.rules.iter().all(|rule| draft.has(rule))
-}
-
-/// Removes the tokens of each purpose of which every known crawler is disallowed, and groups
-/// without tokens. Returns these purposes, with the User-agent lines of the removed groups, whose
-/// comments are kept.
-pub fn take_purposes(
-    drafts: &mut Vec<ImportedGroup>,
-    registry: &'static Registry,
-) -> BTreeMap<Purpose, Vec<usize>> {
-    let mut taken = BTreeMap::new();
-    for purpose in Purpose::ALL {
-        let crawlers = registry
-            .crawlers()
-            .iter()
-            .filter(|crawler| crawler.purpose == purpose && crawler.retired.is_none());
-        let tokens: Vec<&String> = crawlers
-            .filter_map(|crawler| crawler.tokens.first())
-            .collect();
-        let are_all_shut_out = tokens.iter().all(|token| {
-            let mut agents = drafts
-                .iter()
-                .filter(|draft| draft.disallows_site())
-                .flat_map(|draft| &draft.agents);
-            agents.any(|agent| agent.eq_ignore_ascii_case(token))
-        });
-        if tokens.is_empty() || !are_all_shut_out {
-            continue;
-        }
-        let mut lines = Vec::new();
-        for draft in drafts.iter_mut().filter(|draft| draft.disallows_site()) {
-            let before = draft.agents.len();
-            draft
-                .agents
-                .retain(|agent| !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)));
-            if draft.agents.is_empty() && before > 0 {
-                lines.append(&mut draft.agent_lines);
-            }
-        }
-        drafts.retain(|draft| !draft.agents.is_empty());
-        taken.insert(purpose, lines);
-    }
-    taken
 }
 
 /// A Crawl-delay as a duration of the policy: `10s` or `1500ms`. `None` if a policy cannot express

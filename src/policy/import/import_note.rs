@@ -16,12 +16,6 @@ pub enum ImportNote {
          it has the line \"acknowledge: [site_disallowed]\""
     )]
     Acknowledgement,
-    /// `--purposes` had no effect.
-    #[error(
-        "No purpose has all of its known crawlers disallowed, so nothing was shortened. To close \
-         the site to a purpose anyway, write a line like \"purposes: {{ training: disallow }}\""
-    )]
-    Purposes,
     /// A group for an invalid token was left out.
     #[error("the group for \"{0}\" is left out: no crawler has this name")]
     Group(String),

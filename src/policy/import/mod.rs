@@ -15,9 +15,7 @@ use crate::crawlers::Registry;
 use crate::robots::{Dialect, DialectRules, RobotsFile, RobotsKey};
 use crate::yaml::{Diagnostics, SourceFile};
 use comments::ImportedComments;
-use groups::take_purposes;
 pub use import_note::ImportNote;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 pub use yaml::{yaml_list, yaml_scalar};
 
@@ -26,9 +24,6 @@ pub use yaml::{yaml_list, yaml_scalar};
 pub struct ImportOptions<'a> {
     /// The host of the file.
     pub host: Option<&'a str>,
-    /// Whether to write `purposes` where every crawler of a purpose is disallowed. New crawlers
-    /// with the purpose will be disallowed, too.
-    pub purposes: bool,
 }
 
 /// The enforcement of a new policy.
@@ -63,23 +58,15 @@ pub fn import(
         reading,
         notes: Vec::new(),
     };
-    let mut drafts = import.groups(registry);
-    let purposes = if options.purposes {
-        take_purposes(&mut drafts, registry)
-    } else {
-        BTreeMap::new()
-    };
+    let drafts = import.groups(registry);
     let comments = ImportedComments::collect(file, &drafts);
-    let mut text = import.render(options, &drafts, &purposes, &comments);
+    let mut text = import.render(options, &drafts, &comments);
     if keeps_googlebot_out(&text, registry) {
         text.push_str(
             "\n# Googlebot may fetch nothing. If that is meant, remove the next #:\n# \
                        acknowledge: [site_disallowed]\n",
         );
         import.add_note(1, ImportNote::Acknowledgement);
-    }
-    if options.purposes && purposes.is_empty() {
-        import.add_note(1, ImportNote::Purposes);
     }
     let mut notes = import.notes;
     notes.sort();

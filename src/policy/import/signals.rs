@@ -70,23 +70,6 @@ fn parse_categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String,
 }
 
 impl ImportedSignals {
-    pub fn is_empty(&self) -> bool {
-        self == &ImportedSignals::default()
-    }
-
-    fn has_content_signal(&self) -> bool {
-        !self.signal.is_empty() || self.extent.is_some()
-    }
-
-    /// Whether a group with these statements could extend one with `other` without inheriting any.
-    pub fn inherits_nothing_from(&self, other: &ImportedSignals) -> bool {
-        (self.has_content_signal() || !other.has_content_signal())
-            && other
-                .usage
-                .iter()
-                .all(|theirs| self.usage.iter().any(|ours| ours.pattern == theirs.pattern))
-    }
-
     /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
     pub fn add_signal(&mut self, value: &str) -> AddedLine {
         let mut added = AddedLine::default();

@@ -4,23 +4,20 @@
 
 use super::OBSERVE;
 use super::comments::ImportedComments;
-use super::groups::{ImportedGroup, ImportedRule, can_extend};
+use super::groups::{ImportedGroup, ImportedRule};
 use super::import_note::ImportNote;
 use super::yaml::{one_line, write_comments, yaml_list, yaml_scalar};
 use super::{ImportOptions, Importer};
-use crate::crawlers::Purpose;
 use crate::policy::decode::{is_sitemap, url_mistake};
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsKey};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 impl Importer<'_> {
-    /// Renders the whole policy. `purposes` are disallowed; each has the lines whose comments are
-    /// written above it.
+    /// Renders the whole policy.
     pub fn render(
         &mut self,
         options: &ImportOptions<'_>,
         drafts: &[ImportedGroup],
-        purposes: &BTreeMap<Purpose, Vec<usize>>,
         comments: &ImportedComments,
     ) -> String {
         let mut out = String::new();
@@ -28,35 +25,19 @@ impl Importer<'_> {
         if !out.is_empty() {
             out.push('\n');
         }
-        let top = out.len();
         if let Some(host) = options.host {
-            out += &format!("hosts: [{}]\n", yaml_scalar(host));
-        }
-        if !purposes.is_empty() {
-            out += "purposes:\n";
-            for (purpose, lines) in purposes {
-                for number in lines {
-                    write_comments(&mut out, "  ", comments.above(*number));
-                }
-                out += &format!("  {}: disallow\n", purpose.name());
-            }
-        }
-        if out.len() > top {
-            out.push('\n');
+            out += &format!("hosts: [{}]\n\n", yaml_scalar(host));
         }
         out += "robots:\n  origin: replace\n";
         if !drafts.is_empty() {
             out += "  groups:\n";
         }
-        let star = drafts
-            .iter()
-            .find(|draft| draft.agents.iter().any(|agent| agent == "*"));
         let mut commented_lines = BTreeSet::new();
         for draft in drafts {
             for number in &draft.agent_lines {
                 write_comments(&mut out, "    ", comments.above(*number));
             }
-            self.write_group(&mut out, draft, star, comments, &mut commented_lines);
+            self.write_group(&mut out, draft, comments, &mut commented_lines);
         }
         self.write_licenses(&mut out);
         self.write_sitemaps(&mut out, comments);
@@ -64,28 +45,21 @@ impl Importer<'_> {
         out + "\n# To enforce these rules, change \"mode\" below.\n" + OBSERVE
     }
 
-    /// Writes one group, which extends `star`, the group for `*`, if it can. A group without rules
-    /// becomes `allow: /`. Rules of one line can be in several groups: `commented_lines` are the
-    /// lines whose comments are already written.
+    /// Writes one group. A group without rules becomes `allow: /`. Rules of one line can be in
+    /// several groups: `commented_lines` are the lines whose comments are already written.
     fn write_group(
         &self,
         out: &mut String,
         draft: &ImportedGroup,
-        star: Option<&ImportedGroup>,
         comments: &ImportedComments,
         commented_lines: &mut BTreeSet<usize>,
     ) {
         *out += &format!("    - agents: {}\n", yaml_list(&draft.agents));
-        let extended = star.filter(|star| can_extend(draft, star));
-        if extended.is_some() {
-            *out += "      extends: \"*\"\n";
-        }
         for (key, allow) in [("disallow", false), ("allow", true)] {
             let rules: Vec<&ImportedRule> = draft
                 .rules
                 .iter()
                 .filter(|rule| rule.allow == allow)
-                .filter(|rule| extended.is_none_or(|star| !star.has(rule)))
                 .collect();
             match rules.as_slice() {
                 [] => {}
@@ -116,7 +90,7 @@ impl Importer<'_> {
                 }
             }
         }
-        if draft.rules.is_empty() && extended.is_none() {
+        if draft.rules.is_empty() {
             *out += "      allow: /\n";
         }
         if let Some(delay) = &draft.crawl_delay {

@@ -9,15 +9,17 @@ use crate::crawlers::{
 use crate::policy::decode::is_token;
 use crate::printable::join;
 use crate::yaml::{Diagnostics, Located, Severity, SourceSpan};
-use strsim::damerau_levenshtein;
+use strsim::{damerau_levenshtein, levenshtein};
 
 /// The most comparisons of patterns in a file; further groups are not checked.
 const MAX_COMPARED: usize = 2_000_000;
 
 /// Shorter tokens are never searched for in user agents.
 const MIN_TOKEN: usize = 3;
-/// Names of so many letters are not similar by chance.
-const MIN_LONG_NAME: usize = 9;
+/// Shorter names are similar by chance.
+const MIN_SIMILAR_NAME: usize = 6;
+/// In shorter names one other letter makes another name: Roverbot is not rogerbot.
+const MIN_OTHER_LETTER_NAME: usize = 9;
 /// The most tokens that the help for one name lists.
 const MAX_SUGGESTIONS: usize = 5;
 /// The purposes that people mostly mean when they name a product or an operator.
@@ -142,21 +144,7 @@ pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
         && !is_generic_bot_name(name.as_bytes())
         && !is_visitor_word(name.as_bytes())
         && registry.find(name).is_none()
-        && nearest_misspelling(name, registry).is_none()
-}
-
-/// The known token that a name under `enforcement` probably means. A misspelt name enforces
-/// nothing, so this finds more than [`nearest_token`]: also one letter off in a name of nine
-/// letters or more.
-pub fn nearest_misspelling<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
-    let near = nearest_token(name, registry);
-    if near.is_some() || name.len() < MIN_LONG_NAME || registry.find(name).is_some() {
-        return near;
-    }
-    let written = name.to_ascii_lowercase();
-    registry
-        .tokens()
-        .find(|token| damerau_levenshtein(&written, &token.to_ascii_lowercase()) == 1)
+        && nearest_token(name, registry).is_none()
 }
 
 /// Whether a character beyond ASCII is not visible: blanks, and format characters of Unicode.
@@ -328,48 +316,28 @@ fn report_short_token(
         .report(diagnostics, span, message, help);
 }
 
-/// The known token that a name is probably a misspelling of ([`is_near_miss`]); `None` for a known
+/// The known token that a name is probably a misspelling of ([`is_misspelling`]); `None` for a known
 /// token, name or id.
 pub fn nearest_token<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
-    // A crawler's name in place of its token is another lint.
-    let is_a_name = registry.crawlers().iter().any(|crawler| {
-        crawler.name.eq_ignore_ascii_case(name) || crawler.id.eq_ignore_ascii_case(name)
-    });
-    if is_a_name || registry.has_token(name) {
+    if registry.find(name).is_some() || registry.has_token(name) {
         return None;
     }
     let written = name.to_ascii_lowercase();
     registry
         .tokens()
-        .filter(|token| is_near_miss(&written, &token.to_ascii_lowercase()))
-        .min_by_key(|token| damerau_levenshtein(&written, &token.to_ascii_lowercase()))
+        .find(|token| is_misspelling(&written, &token.to_ascii_lowercase()))
 }
 
-/// Suffixes that many names share.
-const COMMON_SUFFIXES: [&str; 3] = ["bot", "crawler", "spider"];
-
-/// Whether one name is the other one misspelt, both in lower case and without a common suffix.
-/// Short names are similar by chance (WebZIP and webzio, Roverbot and rogerbot), so the fewer
-/// letters, the less may differ.
-fn is_near_miss(written: &str, known: &str) -> bool {
-    let without_ending = COMMON_SUFFIXES
-        .iter()
-        .find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
-    let (one, other) = without_ending.unwrap_or((written, known));
-    match (damerau_levenshtein(one, other), one.len().min(other.len())) {
-        (1, 0..=2) => false,
-        (1, 3) => sorted_letters(one) == sorted_letters(other),
-        (1, 4..=6) => one.len() != other.len() || sorted_letters(one) == sorted_letters(other),
-        (1, _) => true,
-        (2, shortest) => shortest >= 8,
-        _ => false,
-    }
-}
-
-fn sorted_letters(name: &str) -> Vec<u8> {
-    let mut letters = name.as_bytes().to_vec();
-    letters.sort_unstable();
-    letters
+/// Whether two names in lower case differ in one letter, which is missing, added, exchanged with its
+/// neighbour, or, in long names, another one.
+fn is_misspelling(written: &str, known: &str) -> bool {
+    let is_other_letter = written.len() == known.len() && levenshtein(written, known) == 1;
+    let shortest = if is_other_letter {
+        MIN_OTHER_LETTER_NAME
+    } else {
+        MIN_SIMILAR_NAME
+    };
+    written.len().min(known.len()) >= shortest && damerau_levenshtein(written, known) == 1
 }
 
 /// Reports groups that free a crawler from a Disallow of `*`: a named group replaces `*`, so what

@@ -9,7 +9,6 @@ mod blocked_noindex;
 #[cfg_attr(not(feature = "proxy"), allow(dead_code))]
 pub(super) mod catalogue;
 mod closed;
-mod contradictions;
 mod dialects;
 mod environment;
 mod file;

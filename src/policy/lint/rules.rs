@@ -170,8 +170,8 @@ fn path_help(pattern: &str) -> String {
     }
 }
 
-/// Reports rules without effect: the second of two equal ones, one that a wider rule covers, and a
-/// Disallow of a path that is allowed as well.
+/// Reports rules without effect: the second of two equal ones, and a Disallow of a path that is
+/// allowed as well.
 fn lint_needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let mut first: HashMap<(&PathPattern, bool), &SubjectRule> = HashMap::new();
     for rule in group.rules.iter().filter(|rule| !rule.pattern.is_empty()) {
@@ -183,7 +183,6 @@ fn lint_needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
             }
         }
     }
-    lint_covered_rules(group, diagnostics);
     for ((pattern, _), rule) in first.iter().filter(|((_, allow), _)| !allow) {
         if let Some(overruling) = first.get(&(*pattern, true)) {
             diagnostics.push(
@@ -195,44 +194,6 @@ fn lint_needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                     .related(overruling.span, "allowed here")
                     .help("remove one of the two"),
             );
-        }
-    }
-}
-
-/// Larger groups are not searched for covered rules.
-const MAX_COMPARED_RULES: usize = 500;
-
-/// Reports rules without wildcards that a shorter rule of the same kind (Allow or Disallow) covers,
-/// if no opposite rule matches the path or something below it.
-fn lint_covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    let rules: Vec<&SubjectRule> = group
-        .rules
-        .iter()
-        .filter(|rule| !rule.pattern.is_empty())
-        .collect();
-    if rules.len() > MAX_COMPARED_RULES {
-        return;
-    }
-    for rule in &rules {
-        if rule.pattern.as_str().contains('*') {
-            continue;
-        }
-        let target = rule.pattern.to_wildcard_target();
-        let wider = rules.iter().find(|other| {
-            other.allow == rule.allow
-                && other.pattern.priority() < rule.pattern.priority()
-                && !other.pattern.as_str().ends_with('$')
-                && other.pattern.matches(&target)
-        });
-        let Some(wider) = wider else { continue };
-        let has_opposite = rules.iter().any(|other| {
-            other.allow != rule.allow
-                && (other.pattern.matches(&target)
-                    || rule.pattern.matches(&other.pattern.to_wildcard_target()))
-        });
-        if !has_opposite {
-            let found = lints::DUPLICATE_RULE.finding(rule.span, "a wider rule covers this one");
-            diagnostics.push(found.related(wider.span, "here"));
         }
     }
 }

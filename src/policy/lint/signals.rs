@@ -1,13 +1,10 @@
 //! Lints of a policy's statements about the use of content: contradictions between vocabularies,
-//! signals that are published nowhere, and demands for licences that do not exist or reach search
-//! engines.
+//! and demands for licences that do not exist or reach search engines.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::compile::signals::{covers_whole_site, license_urls};
-use crate::policy::model::{
-    EnforcementMode, GroupSignals, OriginRobotsMode, SignalCategory, SignalPlacement,
-};
+use crate::policy::model::{EnforcementMode, OriginRobotsMode, SignalCategory};
 use crate::policy::signal_lines::yes_or_no;
 use crate::policy::site::Site;
 use crate::yaml::{Diagnostics, SourceSpan};
@@ -17,7 +14,6 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_disagreements(site, diagnostics);
     lint_missing_licenses(site, diagnostics);
     lint_license_for_search(site, registry, diagnostics);
-    lint_unpublished_signals(site, diagnostics);
     lint_plain_http(site, diagnostics);
 }
 
@@ -119,38 +115,6 @@ fn lint_license_for_search(site: &Site, registry: &Registry, diagnostics: &mut D
                  unlicensed: 401 } }\"",
             ),
     );
-}
-
-/// Reports signals of a group where signals are only in headers, which are the same for all
-/// crawlers.
-fn lint_unpublished_signals(site: &Site, diagnostics: &mut Diagnostics) {
-    if site.policy.robots.signals.placement != SignalPlacement::HeadersOnly {
-        return;
-    }
-    for span in site
-        .policy
-        .robots
-        .groups
-        .iter()
-        .filter_map(|group| first_span(&group.signals))
-    {
-        lints::SIGNAL_NOWHERE.report(
-            diagnostics,
-            span,
-            "with \"signals: headers_only\" a signal of a group is published nowhere",
-            "set it for the site, directly under \"robots\"; or write \"signals: all\"",
-        );
-    }
-}
-
-/// The place of a group's first statement.
-fn first_span(signals: &GroupSignals) -> Option<SourceSpan> {
-    signals
-        .content_signal
-        .as_ref()
-        .map(|signal| signal.span)
-        .or_else(|| signals.content_usage.first().map(|usage| usage.span))
-        .or_else(|| signals.licenses.first().map(|license| license.span))
 }
 
 /// Reports licences with an `http:` URL (RSL 1.0 section 8).

@@ -356,7 +356,7 @@ fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagn
             continue;
         }
         let message = format!("no known crawler is called \"{name}\"");
-        let (severity, help) = match agents::nearest_misspelling(name, registry) {
+        let (severity, help) = match agents::nearest_token(name, registry) {
             Some(near) => (
                 Severity::Warning,
                 format!(

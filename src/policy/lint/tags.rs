@@ -1,7 +1,7 @@
 //! Lints of the policy section `indexing`: X-Robots-Tag directives that no crawler documents, whose
 //! date has passed, or whose crawler does not read the header; and unknown names of crawlers.
 
-use super::{agents, catalogue as lints, contradictions};
+use super::{agents, catalogue as lints};
 use crate::crawlers::Registry;
 use crate::indexing::documented_bots::{self, DirectiveSource};
 use crate::indexing::{Directive, Directives, Flag, TagScope, is_bot_name};
@@ -13,7 +13,6 @@ use crate::yaml::{Diagnostics, SourceSpan, nearest_word};
 /// Checks each rule of `indexing`.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for rule in &site.policy.indexing {
-        contradictions::lint(rule, diagnostics);
         lint_unknown_names(rule, registry, diagnostics);
         for (scope, directives) in rule.tags.iter() {
             lint_scope(rule, scope, directives, site.at, diagnostics);

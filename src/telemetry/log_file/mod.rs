@@ -1,7 +1,6 @@
 //! [`LogFile`]: a log file that is appended in whole lines. If it was renamed, removed or replaced,
-//! it is created again under its path. If that fails, lines go into the old file, and
-//! [`LogFile::reopen_problem`] says why. A line that was written in part, for example on a full
-//! disk, is ended before the next one, and every lost line is counted.
+//! it is created again under its path. While that fails, lines are lost. A line that was written in
+//! part, for example on a full disk, is ended before the next one, and every lost line is counted.
 
 use crate::files::open_nonblocking;
 use crate::locks::lock;
@@ -24,8 +23,6 @@ pub struct LogFile {
     path: Option<PathBuf>,
     /// Whether the file ends with a part of a line.
     torn: bool,
-    /// Why the file could not be created again the last time that lines were written.
-    reopen_problem: Option<String>,
 }
 
 /// The error of a write, with the number of lines that are not in the file.
@@ -46,7 +43,6 @@ impl LogFile {
             file,
             path: Some(path.to_owned()),
             torn,
-            reopen_problem: None,
         })
     }
 
@@ -59,24 +55,20 @@ impl LogFile {
             file,
             path: None,
             torn: false,
-            reopen_problem: None,
         })
     }
 
     /// Appends whole lines to the file at the log's path, which is created again if it was renamed
-    /// or removed. If that fails, the lines go into the renamed file (see
-    /// [`LogFile::reopen_problem`]).
+    /// or removed. If that fails, the lines are lost.
     pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), LostLines> {
         let _alone = self.path.is_none().then(|| lock(&STDOUT_LOCK));
-        let was_logged = self.reopen_problem.take().is_some();
-        if let Err(error) = self.reopen_if_moved() {
-            self.continue_with_renamed(error, was_logged)
-                .map_err(|error| LostLines {
-                    lines: count_lines(lines),
-                    error,
-                })?;
+        match self.reopen_if_moved() {
+            Ok(()) => self.append_lines(lines),
+            Err(error) => Err(LostLines {
+                lines: count_lines(lines),
+                error,
+            }),
         }
-        self.append_lines(lines)
     }
 
     /// Appends whole lines to the open file.
@@ -95,26 +87,6 @@ impl LogFile {
                 error,
             }
         })
-    }
-
-    /// Why the last lines went into a file that no longer has the log's path; `None` if they did
-    /// not.
-    pub fn reopen_problem(&self) -> Option<&str> {
-        self.reopen_problem.as_deref()
-    }
-
-    /// Continues with the open file, after its path could not be opened again because of `error`.
-    /// Keeps the error as the `reopen_problem`, and logs it unless `was_logged`. Returns the error
-    /// if the open file has no path left, because lines in it would be lost.
-    fn continue_with_renamed(&mut self, error: io::Error, was_logged: bool) -> io::Result<()> {
-        if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
-            return Err(error);
-        }
-        if !was_logged {
-            tracing::error!(%error, "cannot create the {} again; crawlgate writes to the renamed file", self.name);
-        }
-        self.reopen_problem = Some(error.to_string());
-        Ok(())
     }
 
     /// Reopens the file if its path does not exist or leads to another file, and logs that. Does

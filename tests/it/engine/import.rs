@@ -9,13 +9,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-fn imported(text: &[u8], purposes: bool) -> Imported {
+fn imported(text: &[u8]) -> Imported {
     import(
         &RobotsFile::parse(text),
-        &ImportOptions {
-            host: None,
-            purposes,
-        },
+        &ImportOptions::default(),
         Registry::builtin(),
     )
 }
@@ -55,8 +52,8 @@ const TARGETS: [&str; 24] = [
 ];
 
 /// Both files read as crawlers read them. Tokens that the notes say are left out are left out.
-fn assert_same_verdicts(text: &[u8], purposes: bool) {
-    let imported = imported(text, purposes);
+fn assert_same_verdicts(text: &[u8]) {
+    let imported = imported(text);
     let spaced = Registry::builtin().tokens_with_blanks();
     let before = DialectRules::new(&RobotsFile::parse(text), Dialect::Rfc9309, &spaced);
     let after = DialectRules::new(
@@ -174,15 +171,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_imported_policy_gives_the_verdicts_of_its_file(lines in vec(line(), 0..24), purposes in any::<bool>()) {
-        assert_same_verdicts(lines.join("\n").as_bytes(), purposes);
+    fn an_imported_policy_gives_the_verdicts_of_its_file(lines in vec(line(), 0..24)) {
+        assert_same_verdicts(lines.join("\n").as_bytes());
     }
 
     #[test]
     fn any_bytes_can_be_imported(bytes in vec(prop_oneof![any::<u8>(), select(b":#\n\r\0 */$%\xef\xbb\xbf".to_vec())], 0..300)) {
         let text = [b"User-agent: *\nDisallow: /".as_slice(), &bytes].concat();
-        assert_same_verdicts(&text, false);
-        assert_same_verdicts(&bytes, true);
+        assert_same_verdicts(&text);
+        assert_same_verdicts(&bytes);
     }
 }
 
@@ -199,8 +196,7 @@ fn files_as_they_are_found_keep_their_verdicts() {
         "User-agent: *\rDisallow: /a\r\rUser-agent: GPTBot\rDisallow: /\r",
         "<!DOCTYPE html>\n<html><head><title>Not found</title></head><body>Disallow: /a</body></html>\n",
     ] {
-        assert_same_verdicts(text.as_bytes(), false);
-        assert_same_verdicts(text.as_bytes(), true);
+        assert_same_verdicts(text.as_bytes());
     }
 }
 
@@ -235,7 +231,7 @@ Crawl-delay: 0.5
 Sitemap: https://shop.example/sitemap.xml
 Sitemap: /relative.xml
 ";
-    let imported = imported(text.as_bytes(), false);
+    let imported = imported(text.as_bytes());
     let expected = "\
 # robots.txt of shop.example
 
@@ -255,8 +251,11 @@ robots:
     - agents: [GPTBot, CCBot, ClaudeBot]
       disallow: /
     - agents: [Bingbot]
-      extends: \"*\"
-      disallow: /bing-only/
+      disallow:
+        - /cart/
+        - \"/*?sessionid=\"
+        - /bing-only/
+      allow: /cart/help
       crawl_delay: 500ms
   sitemaps:
     - https://shop.example/sitemap.xml
@@ -272,66 +271,15 @@ robots:
 }
 
 #[test]
-fn whole_purpose_shut_out_is_imported_as_purpose_on_request() {
-    let registry = Registry::builtin();
-    let retired = ["anthropic-ai", "facebookbot"];
-    let training = registry
-        .crawlers()
-        .iter()
-        .filter(|crawler| crawler.purpose.name() == "training");
-    let training = training.filter(|crawler| !retired.contains(&crawler.id.as_str()));
-    let agents: Vec<String> = training
-        .filter_map(|crawler| crawler.tokens.first())
-        .map(|token| format!("User-agent: {token}\n"))
-        .collect();
-    let text = format!(
-        "# No training.\n{}User-agent: SomethingElse\nDisallow: /\n",
-        agents.concat()
-    );
-    assert!(
-        imported(text.as_bytes(), true)
-            .text
-            .contains("purposes:\n  training: disallow\n"),
-        "{}",
-        imported(text.as_bytes(), true).text
-    );
-    assert!(!imported(text.as_bytes(), false).text.contains("purposes:"));
-    assert_same_verdicts(text.as_bytes(), true);
-    // A group that says more than that stays.
-    let with_signal = format!("{text}Content-Signal: search=no\n");
-    let import = imported(with_signal.as_bytes(), true).text;
-    assert!(
-        !import.contains("purposes:") && import.contains("content_signal:"),
-        "{import}"
-    );
-    // What `purposes` does not publish keeps its group.
-    let with_retired = text.replacen("User-agent: SomethingElse", "User-agent: anthropic-ai", 1);
-    let import = imported(with_retired.as_bytes(), true).text;
-    assert!(
-        import.contains("purposes:\n  training: disallow\n") && import.contains("anthropic-ai"),
-        "{import}"
-    );
-    assert_same_verdicts(with_retired.as_bytes(), true);
-    let all_but_one = text.replacen(&agents[0], "", 1);
-    let all_but_one = |purposes| imported(all_but_one.as_bytes(), purposes);
-    assert!(!all_but_one(true).text.contains("purposes:"));
-    assert_eq!(
-        (all_but_one(true).notes, all_but_one(false).notes),
-        (vec![(1, ImportNote::Purposes)], Vec::new())
-    );
-    assert_eq!(imported(text.as_bytes(), true).notes, Vec::new());
-}
-
-#[test]
 fn file_that_shuts_googlebot_out_asks_whether_that_is_meant() {
-    let closed = imported(b"User-agent: *\nDisallow: /\n", false);
+    let closed = imported(b"User-agent: *\nDisallow: /\n");
     assert!(closed.text.contains("\n# acknowledge: [site_disallowed]\n"));
     assert_eq!(closed.notes, vec![(1, ImportNote::Acknowledgement)]);
     for open in [
         "User-agent: *\nDisallow: /a\n",
         "User-agent: bingbot\nDisallow: /\n",
     ] {
-        let open = imported(open.as_bytes(), false);
+        let open = imported(open.as_bytes());
         assert!(!open.text.contains("acknowledge") && open.notes.is_empty());
     }
 }
@@ -352,14 +300,7 @@ Content-Signal: search=yes, use=reference
 License: https://shop.example/license.xml
 License: /relative.xml
 ";
-    let imported = import(
-        &RobotsFile::parse(text.as_bytes()),
-        &ImportOptions {
-            host: None,
-            purposes: false,
-        },
-        Registry::builtin(),
-    );
+    let imported = imported(text.as_bytes());
     assert!(
         imported
             .text
@@ -397,7 +338,7 @@ License: /relative.xml
 /// What the policy serves about use, for one file of lines of one group.
 fn rendered_again(lines: &str) -> (Vec<String>, Imported) {
     let text = format!("User-agent: *\nDisallow: /cart/\n{lines}");
-    let imported = imported(text.as_bytes(), false);
+    let imported = imported(text.as_bytes());
     let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
     (
         body.lines()
@@ -537,32 +478,9 @@ fn paths_that_a_policy_cannot_have_are_left_out() {
     assert_eq!((again.len(), imported.notes.len()), (1_000, 1));
 }
 
-/// A group that extends another would take over what that says about use.
-#[test]
-fn a_group_that_says_nothing_about_use_inherits_nothing() {
-    let rules = "Disallow: /a/\nDisallow: /b/\n";
-    for signal in [
-        "Content-Signal: use=full\n",
-        "Content-Usage: /a train-ai=n\n",
-    ] {
-        let text =
-            format!("User-agent: *\n{rules}{signal}\nUser-agent: Bingbot\n{rules}Disallow: /c/\n");
-        let imported = imported(text.as_bytes(), false);
-        assert!(!imported.text.contains("extends"), "{}", imported.text);
-        let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
-        assert_eq!(body.matches("Content-").count(), 1, "{body}");
-    }
-    let text = format!(
-        "User-agent: *\n{rules}Content-Usage: /a train-ai=n\n\n\
-         User-agent: Bingbot\n{rules}Disallow: /c/\nContent-Usage: /a train-ai=y\n"
-    );
-    let imported = imported(text.as_bytes(), false);
-    assert!(imported.text.contains("extends"), "{}", imported.text);
-}
-
 #[test]
 fn names_behind_the_first_of_a_line_are_noted() {
-    let imported = imported(b"User-agent: Googlebot, Bingbot\nDisallow: /a\n", false);
+    let imported = imported(b"User-agent: Googlebot, Bingbot\nDisallow: /a\n");
     let names = vec!["Bingbot".to_owned()];
     assert_eq!(
         imported.notes,

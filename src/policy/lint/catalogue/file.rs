@@ -18,9 +18,9 @@ lints! {
     /// `/favicon.ico`, `/.well-known/`, `/sitemap.xml`. In a policy this is an error
     /// ([site-disallowed](#site-disallowed)).
     SITE_CLOSED: Warning "site-closed";
-    /// A search engine may fetch only a part of the site, or not its front page: Googlebot or
-    /// Bingbot may not fetch `/`, or may fetch only what an `Allow` opens below `Disallow: /`, or
-    /// Bingbot may fetch nothing. crawlgate publishes such a file and such a policy.
+    /// A search engine may fetch only a part of the site. Googlebot or Bingbot may not fetch the
+    /// front page, or may fetch only what an `Allow` opens below `Disallow: /`. Or Bingbot may
+    /// fetch nothing. crawlgate publishes such a file and such a policy.
     ///
     /// Fix: remove the rule if search engines are to find all of the site. In a policy
     /// `acknowledge: [site_disallowed]` says that it is meant.
@@ -76,8 +76,8 @@ lints! {
     /// Disallow: /
     /// ```
     ///
-    /// Many lists of crawlers contain comments. So a comment counts only between a search engine,
-    /// or `*`, and another crawler.
+    /// Many lists of crawlers contain comments. So if only a comment is between two names,
+    /// crawlgate reports it only if one of them is a search engine or `*`, and the other is not.
     GLUED_GROUP: Warning "glued-group";
     /// A rule precedes the first User-agent line. It belongs to no group and applies to no crawler
     /// (RFC 9309 section 2.2.2).

@@ -162,9 +162,9 @@ lints! {
     /// ```
     ///
     /// For a product or an operator the finding names one token each for training, search and
-    /// fetching for a user. A name that is itself a token is not reported. A name with an invisible
-    /// character, such as `*` and a no-break space, has no effect either, nor has one with an
-    /// asterisk or quotes in it (`*bot*`, `"*"`).
+    /// fetching for a user. A name that is itself a token is not reported. Names with an invisible
+    /// character (such as `*` and a no-break space), an asterisk or quotes (`*bot*`, `"*"`) have no
+    /// effect either.
     NOT_A_TOKEN: Warning "not-a-token";
     /// `enforcement` names an unknown crawler: neither the registry nor a group of the policy has
     /// this name. crawlgate looks for it in user agents exactly as written.
@@ -181,8 +181,7 @@ lints! {
     UNKNOWN_CRAWLER: Note "unknown-crawler";
     /// The policy blocks crawlers that cannot be verified yet. Without further settings only
     /// crawlers under `crawlers` with `networks` can be verified. So `unverified: refuse` blocks
-    /// all others that it is for. Under `enforcement` itself these are all other crawlers, search
-    /// engines too.
+    /// all other crawlers in its scope. For the whole site, search engines are among them.
     ///
     /// Fix: write `unverified: as_claimed`, or list the `networks` of the crawlers that may come.
     ///
@@ -272,7 +271,7 @@ lints! {
     ///
     /// Fix: name a licence. Check the origin's file with `check --origin-robots FILE`.
     ///
-    /// A crawler is not asked either if neither its group nor the site names a licence.
+    /// If neither the group of a crawler nor the site names a licence, that crawler is not asked.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.
@@ -296,33 +295,7 @@ lints! {
     /// robots: { license: http://shop.example/license.xml }
     /// ```
     LICENSE_NOT_HTTPS: Warning "license-not-https";
-    /// A group has a signal, but with `signals: headers_only` nothing is written into robots.txt.
-    /// Headers are the same for all crawlers, so that caches can keep them.
-    ///
-    /// Fix: set the signal for the site, or write `signals: all`.
-    ///
-    /// ```yaml
-    /// hosts: shop.example
-    /// robots:
-    ///   signals: headers_only
-    ///   groups: [{ agents: GPTBot, content_signal: { ai-train: no } }]
-    /// ```
-    SIGNAL_NOWHERE: Warning "signal-nowhere";
     // Of tags.
-    /// A directive has no effect beside another one: `index` with `noindex`, `follow` with
-    /// `nofollow`, `all` with a restriction, or one key with two values.
-    ///
-    /// Fix: remove the directive that the finding names.
-    ///
-    /// ```yaml
-    /// hosts: shop.example
-    /// indexing: [{ paths: /old/, tag: "index, noindex" }]
-    /// ```
-    ///
-    /// Only the directives of one rule are compared. Of two values the more restrictive one is
-    /// sent, and every matching rule contributes. To take paths out of a wider rule, use `not`.
-    /// `noindex, follow` and `index, nofollow` do not contradict each other.
-    CONTRADICTORY_TAG: Warning "contradictory-tag";
     /// The date of `unavailable_after` has passed. Google no longer shows the pages; other search
     /// engines do not know the directive.
     ///

@@ -6,7 +6,7 @@ lints! {
     // Of crawlers.
     /// A token is part of visitors' user agents, such as `CriOS`, `Linux` and `Instagram`.
     /// crawlgate publishes the group, but no request of a browser or an app matches it. A bot
-    /// matches it only if it calls itself so.
+    /// matches it only if it calls itself by this name.
     ///
     /// Fix: nothing needs to be done if a crawler has this token. To block an app, describe it in
     /// `crawlers` with a `user_agent`, and write [`acknowledge: [blocks_people]`](#blocks-people).
@@ -43,8 +43,9 @@ lints! {
     /// Disallow: /cart/
     /// ```
     ///
-    /// In short names only exchanged, missing and additional letters are reported: `WebZIP` is not
-    /// taken for `webzio`. Not reported: tokens unlike any known one, tokens that only end like one
+    /// Two names of six letters or more are similar if they differ in one letter. In names of fewer
+    /// than nine letters only exchanged, missing and additional letters count: `WebZIP` is not taken
+    /// for `webzio`. Not reported: tokens unlike any known one, tokens that only end like one
     /// (`otherbot`), and tokens that add a part (`googlebot-news`).
     UNKNOWN_TOKEN: Warning "unknown-token";
     /// A token is a former name: its operator does not document it any more, and the file names none
@@ -80,15 +81,14 @@ lints! {
     /// ```
     STAR_IGNORED: Note "star-ignored";
     // Of rules.
-    /// A rule is written twice, or a wider rule covers it. `/a` and `/%61` are the same; `/a/b/`
-    /// adds nothing to `/a/`.
+    /// A rule is written twice. `/a` and `/%61` are the same.
     ///
     /// Fix: remove one of them. Nothing breaks if it stays.
     ///
     /// ```text
     /// User-agent: *
-    /// Disallow: /a/
-    /// Disallow: /a/b/
+    /// Disallow: /a
+    /// Disallow: /%61
     /// ```
     DUPLICATE_RULE: Note "duplicate-rule";
     /// A Disallow has no effect, because the same path is allowed. Of rules of the same length
@@ -172,7 +172,7 @@ lints! {
     /// Disallow: /backup/
     /// ```
     PRIVATE_PATH: Note "private-path";
-    /// A rule closes every URL with a query, such as `/*?`. These are also list pages, campaign
+    /// A rule such as `/*?` closes every URL with a query. These are also list pages, campaign
     /// links, and style sheets and scripts with a version.
     ///
     /// Fix: name the parameters: `/*?sort=` and `/*&sort=`.

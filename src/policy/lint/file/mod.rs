@@ -61,7 +61,6 @@ pub fn lint_file(
     let lines = file.lines_within_limit();
     lines.for_each(|line| lines::lint_line(file, line, &mut found));
     lint_rules_outside_groups(file, &reading, &mut found);
-    signal_lines::lint_opposed(file, &reading, &mut found);
     lint_glued_groups(file, &reading, registry, &mut found);
     lint_crawl_delays(file, &reading, registry, &mut found);
     lint_several_agents(file, &reading, registry, &mut found);

@@ -1,15 +1,12 @@
-//! Lints of the `Content-Signal` and `Content-Usage` lines of a robots.txt: parts that readers
-//! ignore, and lines that contradict each other.
+//! The lint of the `Content-Signal` and `Content-Usage` lines of a robots.txt: parts that readers
+//! ignore.
 
-use super::{span_of_line, span_of_range};
+use super::span_of_range;
 use crate::policy::lint::catalogue as lints;
 use crate::policy::model::USAGE_CATEGORIES;
-use crate::policy::signal_lines::{
-    SignalPart, parse_content_signal, parse_content_usage, parse_usage_member,
-};
-use crate::robots::{DialectRules, RobotsFile, RobotsKey, RobotsLine};
+use crate::policy::signal_lines::{parse_content_signal, parse_content_usage, parse_usage_member};
+use crate::robots::{RobotsFile, RobotsKey, RobotsLine};
 use crate::yaml::{Diagnostics, SourceSpan};
-use std::collections::{BTreeMap, HashSet};
 
 /// The value of a line with this key. Another lint reports a value that is not UTF-8.
 fn line_value<'f>(file: &'f RobotsFile, line: &RobotsLine, key: RobotsKey) -> Option<&'f str> {
@@ -51,41 +48,4 @@ pub fn lint(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
 
 fn report_unreadable(part: &str, span: SourceSpan, help: &str, found: &mut Diagnostics) {
     lints::UNREADABLE_SIGNAL.report(found, span, format!("readers ignore \"{part}\""), help);
-}
-
-/// Reports lines of `Content-Signal` for the same crawlers that contradict each other.
-pub fn lint_opposed(file: &RobotsFile, reading: &DialectRules, found: &mut Diagnostics) {
-    let mut seen = HashSet::new();
-    for agent in reading.agent_lines() {
-        let (_, union) = reading.groups_for(agent.token.as_bytes());
-        if !seen.insert(union) {
-            continue;
-        }
-        let mut first = BTreeMap::new();
-        let lines = reading
-            .groups_at(union)
-            .flat_map(|group| &group.other_lines)
-            .filter_map(|number| file.line(*number));
-        for line in lines {
-            let parts = line_value(file, line, RobotsKey::ContentSignal)
-                .into_iter()
-                .flat_map(parse_content_signal);
-            for (_, meaning) in parts {
-                let Some(SignalPart::Category(category, allows)) = meaning else {
-                    continue;
-                };
-                let (before, at) = *first.entry(category).or_insert((allows, line.number));
-                if before != allows {
-                    let message = format!("line {at} says the opposite of \"{}\"", category.name());
-                    let help = "readers take one of the two; write it once";
-                    lints::SIGNALS_DISAGREE.report(
-                        found,
-                        span_of_line(file, line.number),
-                        message,
-                        help,
-                    );
-                }
-            }
-        }
-    }
 }

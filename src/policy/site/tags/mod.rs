@@ -251,12 +251,16 @@ impl TagPlan {
     /// type of the stored response: a recipient would replace the stored lines (RFC 9111 section
     /// 3.2).
     pub fn hides_tags(&self, rules: &SelectedRules, status: u16) -> bool {
-        status == 304
-            && rules.iter().any(|selected| {
-                let rule = &self.rules[usize::from(selected.rule)];
-                let unless = rule.unless.as_ref();
-                !rule.when.types.is_empty() || unless.is_some_and(|unless| !unless.types.is_empty())
-            })
+        status == 304 && self.depends_on_type(rules)
+    }
+
+    /// Whether the type of the response decides which of these rules match.
+    pub fn depends_on_type(&self, rules: &SelectedRules) -> bool {
+        rules.iter().any(|selected| {
+            let rule = &self.rules[usize::from(selected.rule)];
+            let unless = rule.unless.as_ref();
+            !rule.when.types.is_empty() || unless.is_some_and(|unless| !unless.types.is_empty())
+        })
     }
 
     /// The lines of a response with these selected rules; `None` where no rule matches, on 1xx, and
