@@ -3,7 +3,8 @@
 //! (`summary`). Requests by unproven clients and by impostors have headings that say so. The template is `templates/case.html`.
 
 use super::summary::{
-    ClientBasis, case_summary, clients_text, format_time, hosts_text, requests_with, site_source,
+    ClientBasis, case_summary, clients_text, format_time, hosts_text, lacks_license, requests_with,
+    site_source,
 };
 use super::{CaseFindings, LogFindings, ProofFinding, RequestFinding};
 use crate::printable::join;
@@ -98,9 +99,13 @@ fn rule_text(request: &RequestFinding) -> String {
     join(parts.into_iter().flatten().chain(in_case), ", ")
 }
 
-/// The kind of the request, and whether it counts by a declared robots.txt.
+/// The kind of the request, whether it lacked a licence, and whether it counts by a declared
+/// robots.txt.
 fn kind_text(request: &RequestFinding) -> String {
     let kind = request.field_text_or_empty(RecordField::Kind);
+    if lacks_license(request) {
+        return format!("{kind}, without a licence");
+    }
     match request.field_text_or_empty(RecordField::History).as_ref() {
         "declared" => format!("{kind}; the site declared its earlier robots.txt"),
         _ => kind.into_owned(),

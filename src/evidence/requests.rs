@@ -32,6 +32,7 @@ const CASE_FIELDS: &[RecordField] = &[
     RecordField::Kind,
     RecordField::NeverFetched,
     RecordField::Verdict,
+    RecordField::Action,
     RecordField::Would,
     RecordField::Rule,
     RecordField::RuleSource,

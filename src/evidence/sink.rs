@@ -219,8 +219,8 @@ impl Sink for EvidenceSink {
         self.evidence.problem()
     }
 
-    /// Records copies of robots.txt that crawlers got, and requests that were or would be blocked or
-    /// slowed down.
+    /// Records copies of robots.txt that crawlers got, and requests that were or would be blocked,
+    /// slowed down or asked for a licence.
     fn record(&self, record: &RequestRecord) {
         let Some(judged) = record.judged() else {
             return;

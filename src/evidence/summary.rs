@@ -166,7 +166,8 @@ fn what_happened(case: &CaseFindings) -> String {
             separator = " and";
         }
     }
-    let others = requests.len() - disallowed.len();
+    let unlicensed = requests.iter().filter(|one| lacks_license(one)).count();
+    let others = requests.len() - disallowed.len() - unlicensed;
     if others > 0 {
         more += &format!(
             ", and {} that its policy does not allow",
@@ -176,19 +177,32 @@ fn what_happened(case: &CaseFindings) -> String {
     let observed = requests.iter();
     let observed = observed.filter(|one| one.field_text(RecordField::Would).is_some());
     let observed = observed.count();
+    let mut what = Vec::new();
+    if unlicensed == 0 || unlicensed < requests.len() {
+        what.push(format!(
+            "{} that the robots.txt of {hosts} disallows{more}",
+            plural_thousands(disallowed.len(), "request")
+        ));
+    }
+    if unlicensed > 0 {
+        what.push(format!(
+            "{} to {hosts} without the licence that the site asks for",
+            plural_thousands(unlicensed, "request")
+        ));
+    }
     let mut sentences = format!(
-        "{when}, {clients} sent {} that the robots.txt of {hosts} disallows{more}. The site blocked or slowed down {} of these \
-         requests. Under enforcement it would have blocked or slowed down {} more.",
-        plural_thousands(disallowed.len(), "request"),
+        "{when}, {clients} sent {}. The site refused {} of these requests. Under enforcement it would have refused {} more.",
+        join(what, ", and "),
         thousands(requests.len() - observed),
         thousands(observed)
     );
-    let served = disallowed.iter();
-    let served = served
-        .filter(|one| one.served_to.is_some() && one.served_to == text(one, RecordField::Client));
+    let served = requests.iter().filter(|one| {
+        let was_told = one.served_to.is_some() && one.served_to == text(one, RecordField::Client);
+        was_told && (is_disallowed(one) || lacks_license(one))
+    });
     let served = served.count();
     if served > 0 {
-        let number = plural_thousands(disallowed.len(), "disallowed request");
+        let number = plural_thousands(disallowed.len() + unlicensed, "such request");
         sentences += &format!(
             " {} of {number} came from an address or network that had been served this robots.txt before.",
             thousands(served)
@@ -208,6 +222,15 @@ fn rules_text(requests: &[&&RequestFinding]) -> String {
         1..=MAX_NAMED => format!(" ({})", join(rules, ", ")),
         more => format!(" ({} rules)", thousands(more)),
     }
+}
+
+/// Whether a request that robots.txt allows lacked a licence, by its entry.
+pub fn lacks_license(request: &RequestFinding) -> bool {
+    let answers = [RecordField::Action, RecordField::Would];
+    !is_disallowed(request)
+        && answers
+            .map(|field| request.field_text_or_empty(field))
+            .contains(&"license".into())
 }
 
 /// Whether robots.txt disallows a request: by the files of the case, or by its entry.
@@ -368,9 +391,9 @@ mod tests {
             "1 other request ",
             "shop.example",
             "(Disallow: /cart/)",
-            "slowed down 2 of these",
-            "slowed down 1 more",
-            "1 of 2 disallowed requests came from an address or network",
+            "refused 2 of these",
+            "refused 1 more",
+            "1 of 2 such requests came from an address or network",
             "2026-11-28 10:00:10 UTC",
             "2026-11-28 10:00:12 UTC",
         ] {
@@ -378,6 +401,25 @@ mod tests {
         }
         assert!(identity.contains("2 requests"), "{identity}");
         assert!(of_site.contains("disallows 1 request "), "{of_site}");
+    }
+
+    #[test]
+    fn requests_without_licence_are_no_disallowed_ones() {
+        // Of the kinds of `log_findings`, robots.txt allows this one.
+        let mut log = log_findings(&["too_fast", "violation"]);
+        let license = FieldValue::from_string("license".to_owned());
+        log.requests[0].request.push(RecordField::Action, license);
+        let [both, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
+        for part in [
+            "1 request that the robots.txt of shop.example disallows",
+            ", and 1 request to shop.example without the licence",
+            "2 of 2 such requests came",
+        ] {
+            assert!(both.contains(part), "{part}: {both}");
+        }
+        log.requests.truncate(1);
+        let [alone, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
+        assert!(alone.contains("sent 1 request to shop.example without the licence"));
     }
 
     #[test]

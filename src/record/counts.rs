@@ -18,6 +18,10 @@ pub(super) enum CountColumn {
     RobotsTxt,
     Refused,
     WouldRefuse,
+    /// Requests that were answered with a demand for a licence.
+    LicenseDemanded,
+    /// Requests that enforcement would answer with one.
+    WouldDemandLicense,
     Paused,
     /// Bytes of the bodies that were sent.
     Bytes,
@@ -107,12 +111,10 @@ impl RequestCounts {
     pub fn add(&mut self, kind: impl Into<RecordedKind>, action: CountedAction, requests: u64) {
         let total = match action {
             CountedAction::RobotsTxt => Some(CountColumn::RobotsTxt),
-            CountedAction::Block | CountedAction::Slow | CountedAction::License => {
-                Some(CountColumn::Refused)
-            }
-            CountedAction::WouldBlock | CountedAction::WouldSlow | CountedAction::WouldLicense => {
-                Some(CountColumn::WouldRefuse)
-            }
+            CountedAction::Block | CountedAction::Slow => Some(CountColumn::Refused),
+            CountedAction::WouldBlock | CountedAction::WouldSlow => Some(CountColumn::WouldRefuse),
+            CountedAction::License => Some(CountColumn::LicenseDemanded),
+            CountedAction::WouldLicense => Some(CountColumn::WouldDemandLicense),
             CountedAction::Pause | CountedAction::WouldPause => Some(CountColumn::Paused),
             CountedAction::Pass
             | CountedAction::TdmRep
@@ -215,7 +217,7 @@ impl RequestCounts {
         self.totals[CountColumn::RobotsTxt as usize]
     }
 
-    /// Requests that were blocked, slowed down or asked for a licence.
+    /// Requests that were blocked or slowed down.
     pub fn refused(&self) -> u64 {
         self.totals[CountColumn::Refused as usize]
     }
@@ -223,6 +225,17 @@ impl RequestCounts {
     /// Requests that `mode: enforce` would have refused.
     pub fn would_refuse(&self) -> u64 {
         self.totals[CountColumn::WouldRefuse as usize]
+    }
+
+    /// Requests that were answered with a demand for a licence.
+    pub fn license_demanded(&self) -> u64 {
+        self.totals[CountColumn::LicenseDemanded as usize]
+    }
+
+    /// Requests without a licence that the policy asks for: those that were answered with the
+    /// demand, and those that `mode: enforce` would have answered with it.
+    pub fn without_license(&self) -> u64 {
+        self.license_demanded() + self.totals[CountColumn::WouldDemandLicense as usize]
     }
 
     /// Bytes of the bodies that were sent.

@@ -1,7 +1,7 @@
 //! [`EventLog`] records an event for each request that is blocked or slowed down, or would be if
-//! the policy were enforced. Pauses and missing licences make no event. Events are written to a log
-//! as JSON lines (if the settings name one); the latest [`EventLog::MAX_RECENT`] are kept for the
-//! API, and samples for the dashboard. At high rates, only one event a second is recorded for each
+//! the policy were enforced. Events are written to a log as JSON lines (if the settings name one);
+//! the latest [`EventLog::MAX_RECENT`] are kept for the API, and samples for the dashboard. A
+//! request without a licence is in the log alone, a pause makes no event. At high rates, only one event a second is recorded for each
 //! crawler on each site, and the next event says how many were left out.
 
 use super::log_writer::LogWriter;
@@ -216,7 +216,7 @@ impl EventLog {
 }
 
 impl Sink for EventLog {
-    /// Lines are being lost, or go into a renamed file.
+    /// Lines are being lost.
     fn problem(&self) -> Option<Finding> {
         let problem = self.0.log.problem()?;
         let message = match self.dropped() {
@@ -227,8 +227,9 @@ impl Sink for EventLog {
     }
 
     /// Records a request that was blocked or slowed down, or would be under enforcement, in the
-    /// log, the latest events and the samples. Above the rate it is only counted as left out,
-    /// unless it is the first of its site and crawler in this second.
+    /// log, the latest events and the samples, and a request without a licence in the log. Above
+    /// the rate it is only counted as left out, unless it is the first of its site and crawler in
+    /// this second.
     fn record(&self, request: &RequestRecord) {
         let Some(judged) = request.judged().filter(|judged| judged.decision.is_event()) else {
             return;
@@ -252,6 +253,9 @@ impl Sink for EventLog {
         }
         if shared.log.is_enabled() {
             shared.log.write(&event);
+        }
+        if !judged.decision.is_refused() {
+            return;
         }
         shared.add_sample(request, judged);
         let mut recent = lock(&shared.recent);

@@ -146,7 +146,7 @@ fn unclaimed_request(record: &RequestRecord, action: CountedAction) -> CountedRe
     }
 }
 
-/// The kind under which the request counts as a violation; `None` if it is no event, and for the
+/// The kind under which the request counts as a violation; `None` if it was not refused, and for the
 /// kinds `ambiguous`, `not_bound` and `unverified`.
 fn violation_kind(decision: &Decision) -> Option<ViolationKind> {
     let counts = !decision.robots_txt
@@ -154,5 +154,5 @@ fn violation_kind(decision: &Decision) -> Option<ViolationKind> {
             decision.kind,
             Kind::Ambiguous | Kind::NotBound | Kind::Unverified
         );
-    (counts && decision.is_event()).then(|| ViolationKind::from_decision(decision))
+    (counts && decision.is_refused()).then(|| ViolationKind::from_decision(decision))
 }

@@ -112,11 +112,22 @@ impl Decision {
         self.recorded && matches!(self.kind, Kind::Unproven | Kind::StaleCopy)
     }
 
-    /// Whether the request is an event: it was blocked or slowed down, or would be under
-    /// enforcement. A pause or a missing licence makes no event.
-    pub fn is_event(&self) -> bool {
+    /// Whether the request was blocked or slowed down, or would be under enforcement.
+    pub fn is_refused(&self) -> bool {
         let is_refusal = |action| matches!(action, Action::Block(_) | Action::Slow { .. });
         is_refusal(self.action) || self.would.is_some_and(is_refusal)
+    }
+
+    /// Whether the request lacks a licence that the policy asks for, also under observation.
+    pub fn lacks_license(&self) -> bool {
+        let is_demand = |action| matches!(action, Action::License { .. });
+        is_demand(self.action) || self.would.is_some_and(is_demand)
+    }
+
+    /// Whether the request is an event of the logs: it was blocked or slowed down, or lacks a
+    /// licence, also under observation. A pause makes no event.
+    pub fn is_event(&self) -> bool {
+        self.is_refused() || self.lacks_license()
     }
 
     /// The Retry-After of a request that came too soon, in seconds, also under observation.
