@@ -23,6 +23,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The length of the lists of URLs, rules and unknown bots.
 const MAX_TOP_ENTRIES: usize = 20;
 
+/// The addresses of a client that probably pretends.
+const MAX_ADDRESSES: usize = 5;
+
 /// The places of one rule that are listed.
 const MAX_LOCATIONS: usize = 4;
 
@@ -63,11 +66,11 @@ pub fn build_report(
         },
         site: rules.host_names(),
         crawlers,
-        unknown_bots: top_entries(&tally.unknown_bots),
+        unknown_bots: top_entries(&tally.unknown_bots, MAX_TOP_ENTRIES),
         visitors: tally.visitors,
         periods: period_bars(&tally.days, end),
         rules: rule_counts,
-        urls: top_entries(&tally.urls),
+        urls: top_entries(&tally.urls, MAX_TOP_ENTRIES),
         log: Some(LogFacts {
             rules: rules.file_names(),
             damaged,
@@ -153,7 +156,8 @@ fn crawler_row(
         last: row.violation_times.last,
         disallowed_bytes: row.disallowed_bytes,
         rules: rule_counts(hits.map(|(key, hits)| (*key, hits.disallowed)), sites),
-        paths: top_entries(&row.paths),
+        paths: top_entries(&row.paths, MAX_TOP_ENTRIES),
+        addresses: top_entries(&row.addresses, MAX_ADDRESSES),
         example: worst.and_then(|(key, _)| rule_example(sites, *key)),
         ..CrawlerRow::new(label, identity, row.counts.totals_at(end))
     }
@@ -243,15 +247,12 @@ fn rule_location(sites: &[&Site], key: RuleKey) -> Option<String> {
     Some(source_location(source, site).0)
 }
 
-/// The most frequent keys of a sketch, the most frequent first.
-fn top_entries(sketch: &TopKSketch) -> Vec<TopEntry> {
-    let entries = sketch
-        .top(MAX_TOP_ENTRIES)
-        .into_iter()
-        .map(|counted| TopEntry {
-            name: printable(&counted.key),
-            count: counted.count,
-            error: counted.error,
-        });
+/// At most `limit` of the most frequent keys of a sketch, the most frequent first.
+fn top_entries(sketch: &TopKSketch, limit: usize) -> Vec<TopEntry> {
+    let entries = sketch.top(limit).into_iter().map(|counted| TopEntry {
+        name: printable(&counted.key),
+        count: counted.count,
+        error: counted.error,
+    });
     entries.collect()
 }

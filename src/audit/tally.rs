@@ -191,6 +191,8 @@ pub struct IdentityTally {
     pub violation_times: TimeRange,
     /// The requested paths.
     pub paths: TopKSketch,
+    /// The addresses of clients that probably pretend to be the crawler.
+    pub addresses: TopKSketch,
 }
 
 /// What was counted of the requests under one crawler's name, or of a day, by identity.
@@ -276,6 +278,7 @@ impl IdentityTally {
         self.disallowed_bytes += other.disallowed_bytes;
         self.violation_times.add(other.violation_times);
         self.paths.merge(other.paths);
+        self.addresses.merge(other.addresses);
         for (rule, hits) in other.rules {
             *self.rules.entry(rule).or_default() += hits;
         }

@@ -24,6 +24,7 @@ use crate::verdict::{
 use ahash::AHashMap;
 use ipnet::IpNet;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +36,8 @@ pub struct AuditOptions {
     /// Judge only requests to this host, or to the site of this name. Lines without a host are taken
     /// to be for it.
     pub site: Option<String>,
-    /// Count only requests since then.
-    pub since: Option<Timestamp>,
+    /// Count only requests in this period; `None` counts all.
+    pub period: Option<Range<Timestamp>>,
     /// Count only requests under this label.
     pub crawler: Option<String>,
     /// Proxies whose addresses in a list are not the client's.
@@ -125,11 +126,11 @@ impl<'a> AuditWorker<'a> {
             }
             self.tally.lines.lines += 1;
             match reader.parse(text) {
-                Ok(LogLine::Request(record)) => {
+                Ok(LogLine::Request(ref record)) => {
                     let user_agent = record.user_agent.as_deref();
                     has_user_agent =
                         has_user_agent.max(user_agent.map(|user_agent| !user_agent.is_empty()));
-                    self.count_request(&record);
+                    self.count_request(record);
                 }
                 Ok(LogLine::NoRequest) => self.tally.lines.no_request += 1,
                 Ok(LogLine::ServerMessage) => self.tally.lines.server_messages += 1,
@@ -163,12 +164,13 @@ impl<'a> AuditWorker<'a> {
             .flatten()
     }
 
-    /// Counts a request under what it is: before the period, for another host, without a host or user
+    /// Counts a request under what it is: outside the period, for another host, without a host or user
     /// agent, by a visitor, or by a crawler. Requests for challenge files of certificate authorities
     /// count as visitors'.
     fn count_request(&mut self, record: &LogRecord<'_>) {
-        if self.options.since.is_some_and(|since| record.time < since) {
-            self.tally.lines.before_period += 1;
+        let period = self.options.period.as_ref();
+        if period.is_some_and(|period| !period.contains(&record.time)) {
+            self.tally.lines.outside_period += 1;
             return;
         }
         let wanted = self.options.site.as_deref().map(str::as_bytes);
@@ -191,7 +193,9 @@ impl<'a> AuditWorker<'a> {
             self.tally.lines.no_user_agent += 1;
             return;
         };
-        let is_challenge = is_challenge(&record.method, &record.target);
+        // A quick test: few paths begin with a dot.
+        let is_challenge =
+            record.target.starts_with(b"/.") && is_challenge(&record.method, &record.target);
         let claim = self.identify_claim(&found, user_agent);
         if let Some(wanted) = &self.options.crawler {
             let label = claim_label(claim, self.registry, Some(&found.entry.site));
@@ -327,6 +331,11 @@ impl<'a> AuditWorker<'a> {
         row.add(&judged);
         if decision.kind != Kind::NotACrawler {
             row.paths.add(&printable_path(&record.target), true);
+        }
+        if identity == ClientIdentity::SuspectedImpostor
+            && let Some(address) = record.client_address(&self.options.trusted_proxies)
+        {
+            row.addresses.add(address.to_string().as_bytes(), true);
         }
         if let Some(day) = self.tally.day_mut(record.time) {
             day.get_mut(identity).add(&judged);

@@ -3,7 +3,7 @@
 //! for their crawlers, as `--lists` says or from the state directory of a crawlgate.
 
 use super::origin_copy::OriginFlags;
-use super::report::ReportFlags;
+use super::report::{PeriodFlags, ReportFlags};
 use super::{Failure, Result, default_paths, file_failure, now, policies, tester};
 use crate::audit::{
     self, AuditOptions, AuditProgress, AuditRules, DatedRobotsTxt, LogInput, PublishedNetworks,
@@ -14,7 +14,7 @@ use crate::identity::refresh::{ListUpdate, UpdateResult, list_file_name, update_
 use crate::identity::{ListIndex, PublishedLists, RegistryMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
-use crate::report::{ClientIdentity, CrawlerRow, LogFacts, Report, ReportPeriod};
+use crate::report::{ClientIdentity, CrawlerRow, LogFacts, Report};
 use crate::settings::ListSource;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
@@ -30,6 +30,7 @@ Examples:
   crawlgate audit --robots old.txt --robots robots.txt@2026-11-01 access.log --html report.html
   crawlgate audit --policies policies --fail-on violation access.log
   crawlgate audit --robots robots.txt --since 7d --crawler gptbot /var/log/nginx
+  crawlgate audit --robots robots.txt --since 2026-11-01 --until 2026-12-01 /var/log/nginx
   crawlgate audit --robots robots.txt --map user_agent=ua,path=http.url app.jsonl
   zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
 
@@ -47,9 +48,8 @@ pub struct Arguments {
     /// How long a crawler may use an older robots.txt
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = crate::yaml::parse_duration)]
     grace: Duration,
-    /// How far back, like 12h or 7d, as in crawlgate report [default: all requests]
-    #[arg(long, value_name = "DURATION", value_parser = crate::yaml::parse_duration, allow_hyphen_values = true)]
-    since: Option<Duration>,
+    #[command(flatten)]
+    period: PeriodFlags,
     /// Only this site, by host or policy name; lines without a host count as this site's
     #[arg(long, alias = "host")]
     site: Option<String>,
@@ -95,6 +95,9 @@ const NO_RULES_HELP: &str = "the rules are missing: give the site's robots.txt w
 /// Audits the logs and prints the report. Fails if too many lines are unreadable, or if `--fail-on`
 /// finds something.
 pub fn run(arguments: &Arguments) -> Result {
+    let [since, until] = arguments.period.moments(now())?;
+    let period = (since.is_some() || until.is_some())
+        .then(|| since.unwrap_or(Timestamp(i64::MIN))..until.unwrap_or(Timestamp(i64::MAX)));
     let registry = Registry::builtin();
     let format = parse_log_format(arguments.log_format.as_deref(), arguments.map.as_ref())?;
     let rules = load_rules(arguments, registry)?;
@@ -111,9 +114,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let options = AuditOptions {
         format,
         site: arguments.site.clone(),
-        since: arguments
-            .since
-            .map(|since| ReportPeriod::last_duration(since, now()).from),
+        period,
         crawler,
         trusted_proxies: arguments.trusted_proxy.clone(),
         networks,
@@ -248,12 +249,12 @@ fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Resu
     )?;
     let rows = report.crawlers.iter();
     let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
-    let left_out = log.counts.other_hosts + log.counts.before_period;
+    let left_out = log.counts.other_hosts + log.counts.outside_period;
     if judged == 0 {
         fail!(
             Runtime,
-            "no request was judged: of {}, {} are for other hosts or before --since, and {} are messages of servers. Is this \
-             the access log, and are its hosts those of --site or of the policies?",
+            "no request was judged: of {}, {} are for other hosts or outside --since and --until, and {} are messages of \
+             servers. Is this the access log, and are its hosts those of --site or of the policies?",
             plural(thousands(log.counts.lines), "line"),
             plural(thousands(left_out), "request"),
             plural(thousands(log.counts.server_messages), "line"),

@@ -7,6 +7,7 @@ use super::shell_words::shell_quote;
 use super::{Failure, Result, default_paths, server_flags};
 use crate::admin::control::{ControlError, ControlRequest, ControlResponse, send_request};
 use crate::finding::Finding;
+use crate::printable::printable_path;
 use crate::settings::Settings;
 use std::path::{Path, PathBuf};
 
@@ -42,9 +43,25 @@ impl ConfigFlag {
         let settings = self.settings()?;
         let directory =
             settings.map_or_else(default_paths::state_directory, |settings| settings.state);
-        directory.ok_or_else(|| {
+        let directory = directory.ok_or_else(|| {
             Failure::Usage("there is no state directory here; name one with --state DIR".into())
-        })
+        })?;
+        let hint = self.settings_hint();
+        if hint.is_empty() || directory.is_dir() {
+            return Ok(directory);
+        }
+        let path = printable_path(&directory);
+        fail!(Runtime, "there is no state directory {path}{hint}")
+    }
+
+    /// The end of a failure where crawlgate was not found: that this directory has a settings file,
+    /// which is not given. Empty if it has none.
+    fn settings_hint(&self) -> &'static str {
+        if self.config.is_none() && Path::new("crawlgate.yaml").is_file() {
+            ". crawlgate.yaml is in this directory: add --config crawlgate.yaml"
+        } else {
+            ""
+        }
     }
 }
 
@@ -114,9 +131,13 @@ impl ControlFlag {
     /// Sends a request, and returns the response. A refusal is a finding: the running crawlgate
     /// understood the request.
     pub fn send(&self, request: &ControlRequest) -> Result<ControlResponse> {
-        match send_request(&self.path()?, request)? {
-            ControlResponse::Refused(refusal) => Err(Failure::FindingsMessage(refusal.message)),
-            response => Ok(response),
+        match send_request(&self.path()?, request) {
+            Err(error @ ControlError::NotRunning { .. }) if self.control.is_none() => {
+                let hint = self.config.settings_hint();
+                fail!(Runtime, "{error}{hint}")
+            }
+            Ok(ControlResponse::Refused(refusal)) => Err(Failure::FindingsMessage(refusal.message)),
+            answer => Ok(answer?),
         }
     }
 }

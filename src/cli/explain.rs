@@ -83,6 +83,18 @@ impl Arguments {
             .as_deref()
             .unwrap_or_else(|| likely_content_type(self.target.as_bytes()))
     }
+
+    /// How to give the type, if the tags depend on it and it is only guessed; else empty.
+    fn type_hint(&self, tags_depend_on_type: bool) -> String {
+        if self.content_type.is_some() || !tags_depend_on_type {
+            return String::new();
+        }
+        let content_type = self.content_type();
+        format!(
+            "\nThe tags are those for {content_type}, which is guessed from the path. Rules by type may add others. To give the \
+             type: --type application/pdf\n"
+        )
+    }
 }
 
 /// Explains the request. Without `--cached` the crawler may have any version that was published
@@ -165,6 +177,8 @@ fn print_explanation(
     let colour = super::supports_colour(&std::io::stdout());
     let mut out = super::stdout_printer(colour);
     out.write_all(explanation.to_text(snapshot, colour).as_bytes())?;
+    let type_hint = arguments.type_hint(explanation.tags_depend_on_type);
+    out.write_all(type_hint.as_bytes())?;
     if explanation.identity == Identity::Impostor {
         writeln!(out, "\n{}", IMPOSTOR_HINT)?;
     }
@@ -217,6 +231,8 @@ fn explain_live(arguments: &Arguments) -> Result {
     else {
         return control::unexpected_response();
     };
-    print_result(arguments.json, &answer.explanation, &answer.text)?;
+    let type_hint = arguments.type_hint(answer.explanation["tags_depend_on_type"] == true);
+    let text = format!("{}{type_hint}", answer.text);
+    print_result(arguments.json, &answer.explanation, text)?;
     findings_unless(!answer.explanation["site"].is_null())
 }

@@ -310,11 +310,32 @@ fn now() -> crate::time::Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::Arguments;
+    use super::{Arguments, read_line};
     use clap::CommandFactory;
 
     #[test]
     fn arguments_of_every_command_are_valid() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn long_line_is_cut_and_next_is_whole() {
+        let mut input = &b"xxxxxxxxx\r\nnext\r\n\nlast"[..];
+        let mut line = Vec::new();
+        let mut lines = Vec::new();
+        while let Some(is_whole) = read_line(&mut input, &mut line, 6).expect("memory can be read")
+        {
+            lines.push((String::from_utf8_lossy(&line).into_owned(), is_whole));
+        }
+        let expected = [
+            ("xxxxxx", false),
+            ("next", true),
+            ("", true),
+            ("last", true),
+        ];
+        assert_eq!(
+            lines,
+            expected.map(|(text, is_whole)| (text.to_owned(), is_whole))
+        );
     }
 }

@@ -8,9 +8,11 @@ use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::dashboard::apply_policies;
 use crate::crawlers::Registry;
 use crate::report::{
-    Report, ReportPeriod, render_csv, render_html, render_markdown, render_table, render_text,
+    PeriodBound, Report, ReportPeriod, render_csv, render_html, render_markdown, render_table,
+    render_text,
 };
 use crate::state::history::HistoryReader;
+use crate::time::Timestamp;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,13 +25,13 @@ Examples:
   crawlgate report --since 12h --site shop
   crawlgate report --since 7d --crawler gptbot
   crawlgate report --since 30d --html report.html
+  crawlgate report --since 2026-11-01 --until 2026-12-01 --csv
   crawlgate report --state /var/lib/crawlgate --json
 
 Exit codes: 0 fine, 1 there is no such site, 2 wrong usage, 3 the state directory cannot be read.")]
 pub struct Arguments {
-    /// How far back, like 12h or 7d, from a full hour or midnight UTC on [default: up to 30 days]
-    #[arg(long, value_name = "DURATION", value_parser = crate::yaml::parse_duration, allow_hyphen_values = true)]
-    since: Option<Duration>,
+    #[command(flatten)]
+    period: PeriodFlags,
     /// Only this site
     #[arg(long)]
     site: Option<String>,
@@ -43,6 +45,32 @@ pub struct Arguments {
     state: Option<PathBuf>,
     #[command(flatten)]
     control: control::ControlFlag,
+}
+
+/// The flags for the period of a report.
+#[derive(clap::Args)]
+pub struct PeriodFlags {
+    /// From when on: 7d ago, a date, or a time in UTC like 2026-11-01T10:00:00Z [default: all of a
+    /// log, up to 30 days of the history]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<PeriodBound>,
+    /// Up to when, written likewise; requests at that time do not count [default: the end of the
+    /// log, or now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<PeriodBound>,
+}
+
+impl PeriodFlags {
+    /// The times of `--since` and `--until`. Fails if the end is not after the beginning.
+    pub fn moments(&self, now: Timestamp) -> Result<[Option<Timestamp>; 2]> {
+        let [since, until] = [self.since, self.until].map(|bound| Some(bound?.moment(now)));
+        if let (Some(since), Some(until)) = (since, until)
+            && until <= since
+        {
+            fail!(Usage, "--until ({until}) is not after --since ({since})");
+        }
+        Ok([since, until])
+    }
 }
 
 /// The flags for the format of a report.
@@ -96,15 +124,17 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// The history keeps 400 days.
 const MAX_SINCE: Duration = Duration::from_secs(400 * 86_400);
 
-/// Prints the report of the last `--since`.
+/// Prints the report of the period of `--since` and `--until`.
 pub fn run(arguments: &Arguments) -> Result {
-    if let Some(since) = arguments.since
-        && !(HOUR..=MAX_SINCE).contains(&since)
+    let now = now();
+    if let [Some(since), _] = arguments.period.moments(now)?
+        && !(HOUR..=MAX_SINCE).contains(&now.since(since))
     {
         let days = MAX_SINCE.as_secs() / 86_400;
         fail!(
             Usage,
-            "--since: requests are counted by the hour and kept for {days} days; give 1h to {days}d"
+            "--since: requests are counted by the hour and kept for {days} days; give 1h to {days}d, or a time as \
+             long ago"
         );
     }
     let site = arguments.site.as_deref().unwrap_or_default();
@@ -117,7 +147,8 @@ pub fn run(arguments: &Arguments) -> Result {
     let answer = match arguments.state {
         Some(_) => None,
         None => arguments.control.send_if_running(&ControlRequest::Report {
-            since: arguments.since.map(|since| since.as_secs()),
+            since: arguments.period.since,
+            until: arguments.period.until,
             site: site.to_owned(),
             crawler: crawler.to_owned(),
         })?,
@@ -140,10 +171,8 @@ fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result
         print_message!("note: crawlgate is not running; this report is from {directory}");
     }
     let history = HistoryReader::open(&directory)?;
-    let period = match arguments.since {
-        Some(since) => ReportPeriod::last_duration(since, now()),
-        None => ReportPeriod::since_first_day(history.first_day()?, now()),
-    };
+    let PeriodFlags { since, until } = arguments.period;
+    let period = ReportPeriod::from_bounds(since, until, history.first_day()?, now());
     let mut report = Report::from_history(&history, period, site, crawler)?;
     if let Some(settings) = arguments.control.config.settings()?
         && let Ok(policies) = load_policies(&[settings.policies], &OriginCopies::default())

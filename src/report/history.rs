@@ -35,7 +35,7 @@ impl Report {
         let mut visitors = 0;
         let mut visitors_bytes = 0;
         let ReportPeriod { from, to, step } = period;
-        history.for_each_row(site, from, step, |start, crawler, identity, new| {
+        history.for_each_row(site, from, to, step, |start, crawler, identity, new| {
             match crawler {
                 _ if !only_crawler.is_empty() && crawler != only_crawler => return,
                 "" => return,
@@ -80,7 +80,7 @@ impl Report {
         if site.is_empty() && ["", UNKNOWN_BOTS].contains(&only_crawler) {
             report.unknown_bots = top_unknown_bots(history, &period)?;
         }
-        report.add_offences(history.offences(site, from)?);
+        report.add_offences(history.offences(site, from, to)?);
         let mut report = report.finish(to);
         if !only_crawler.is_empty() {
             return Ok(report);
@@ -99,11 +99,13 @@ impl Report {
         period: &ReportPeriod,
         crawler: &str,
     ) -> Result<(), HistoryError> {
-        let sites = history.counts_by_site(crawler, period.from, period.step)?;
+        let sites = history.counts_by_site(crawler, period.from, period.to, period.step)?;
         let mut sites: HashMap<String, CountsByIdentity> = sites.into_iter().collect();
         let of_tools = self.rows_in(ReportSection::Tool).map(|row| row.id.as_str());
         for tool in of_tools.collect::<BTreeSet<&str>>() {
-            for (site, counts) in history.counts_by_site(tool, period.from, period.step)? {
+            for (site, counts) in
+                history.counts_by_site(tool, period.from, period.to, period.step)?
+            {
                 if let Some(all) = sites.get_mut(&site) {
                     all.subtract(&counts);
                 }
@@ -111,7 +113,8 @@ impl Report {
         }
         // Unknown bots are blocked only if the policy says so.
         if ["", UNKNOWN_BOTS].contains(&crawler) {
-            let unknown_bots = history.counts_by_site(UNKNOWN_BOTS, period.from, period.step)?;
+            let unknown_bots =
+                history.counts_by_site(UNKNOWN_BOTS, period.from, period.to, period.step)?;
             for (site, counts) in unknown_bots {
                 if let Some(all) = sites.get_mut(&site) {
                     all.unverified
@@ -144,7 +147,7 @@ impl Report {
         period: &ReportPeriod,
     ) -> Result<(), HistoryError> {
         for (id, requests) in
-            history.crawlers_with_outcome(IdentityOutcome::Suspected, period.from)?
+            history.crawlers_with_outcome(IdentityOutcome::Suspected, period.from, period.to)?
         {
             let mut rows = self.crawlers.iter_mut();
             let row =
@@ -186,11 +189,17 @@ fn add_visits(
     };
     let from = step.start_of(period.from);
     let mut pages: HashMap<String, u64> = HashMap::new();
-    history.for_each_row(site, from, step, |_, crawler, identity, counts| {
-        if identity != IdentityStatus::Impostor {
-            *pages.entry(crawler.to_owned()).or_default() += counts.pages_read();
-        }
-    })?;
+    history.for_each_row(
+        site,
+        from,
+        period.to,
+        step,
+        |_, crawler, identity, counts| {
+            if identity != IdentityStatus::Impostor {
+                *pages.entry(crawler.to_owned()).or_default() += counts.pages_read();
+            }
+        },
+    )?;
     let visits = history.visits(from, period.to, (!site.is_empty()).then_some(site))?;
     let pages = pages.iter();
     traffic.set_visits(
@@ -235,7 +244,7 @@ fn top_unknown_bots(
     period: &ReportPeriod,
 ) -> Result<Vec<TopEntry>, HistoryError> {
     let names = history
-        .unlisted_bots(period.from, MAX_BOT_NAMES)?
+        .unlisted_bots(period.from, period.to, MAX_BOT_NAMES)?
         .into_iter();
     Ok(names
         .map(|(name, count)| TopEntry {

@@ -53,8 +53,8 @@ pub struct LineCounts {
     pub no_host: u64,
     /// Requests to hosts that are not judged.
     pub other_hosts: u64,
-    /// Requests before the period that was asked for.
-    pub before_period: u64,
+    /// Requests outside the period that was asked for.
+    pub outside_period: u64,
     /// Requests whose URL was disallowed when they came, even if they do not count.
     pub disallowed: u64,
     /// Bytes that were sent to visitors.

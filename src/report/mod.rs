@@ -28,7 +28,7 @@ pub use log::{
 };
 pub use markdown::render_markdown;
 pub use not_counted::NotCountedRequests;
-pub use period::ReportPeriod;
+pub use period::{PeriodBound, ReportPeriod};
 pub use row::{
     BlockInstruction, ClientIdentity, CrawlerRow, ReportSection, ViolationExample, crawler_name,
     is_unprovable_label, registry_crawler,
@@ -45,6 +45,8 @@ use std::collections::BTreeSet;
 /// The crawlers whose paths are shown, and the paths of each.
 const MAX_PATHS: usize = 5;
 
+/// The crawlers that one line names.
+const MAX_NAMED: usize = 10;
 /// The files that a heading names, of each kind.
 const MAX_FILES: usize = 4;
 const UNVERIFIED_NAMES: &str =
@@ -260,6 +262,13 @@ impl Report {
     fn obeying_rows(&self) -> impl Iterator<Item = &CrawlerRow> {
         self.rows_in(ReportSection::Obeys)
             .filter(|row| row.suspected < row.counts.requests())
+    }
+
+    /// The rows of crawlers that lack a licence, and what happened to their requests.
+    fn license_sentence(&self) -> String {
+        let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
+        let parts = rows.filter_map(CrawlerRow::license_words).collect();
+        join_first(parts, MAX_NAMED)
     }
 
     /// Whether the policies block a crawler on some sites only.

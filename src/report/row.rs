@@ -4,6 +4,7 @@
 
 use super::{ReportTotals, RuleCount, TopEntry};
 use crate::crawlers::{Crawler, Purpose, Registry};
+use crate::numbers::thousands;
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{IdentityStatus, Kind};
@@ -17,6 +18,8 @@ pub const UNKNOWN_BOTS: &str = "other";
 const TOOLS: &str = "tool";
 /// The label of crawlers beyond the bound of the counts.
 const OVERFLOW: &str = "overflow";
+/// The addresses of a pretender that are shown.
+const MAX_ADDRESSES: usize = 3;
 
 /// Whether the clients that use a crawler's name are the crawler.
 #[derive(
@@ -157,6 +160,9 @@ pub struct CrawlerRow {
     pub rules: Vec<RuleCount>,
     /// The paths that it requested most, without the query; only for logs.
     pub paths: Vec<TopEntry>,
+    /// The addresses that requests of a pretender came from most; only for logs.
+    #[serde(default)]
+    pub addresses: Vec<TopEntry>,
     /// How to block it, where a policy can.
     pub to_block: Option<BlockInstruction>,
 }
@@ -234,9 +240,47 @@ impl CrawlerRow {
         )
     }
 
+    /// That a pretender's requests are not the crawler's, and where most of them came from.
+    pub(super) fn pretender_words(&self) -> String {
+        let words = match self.identity {
+            Some(ClientIdentity::SuspectedImpostor) => "probably not from it",
+            _ => "not from it",
+        };
+        let addresses = self.addresses.iter().take(MAX_ADDRESSES);
+        let addresses: Vec<String> = addresses
+            .map(|address| format!("{} {}", address.name, address.count_words()))
+            .collect();
+        if addresses.is_empty() {
+            words.to_owned()
+        } else {
+            format!("{words} ({})", addresses.join(", "))
+        }
+    }
+
     /// Whether the requests are those of a crawler: of no pretender, and of no tool.
     pub(super) fn is_of_crawler(&self) -> bool {
         !matches!(self.part, ReportSection::Pretends | ReportSection::Tool)
+    }
+
+    /// How many requests had no licence, and how many of them were answered with the demand. `None`
+    /// if no request lacked one.
+    pub(super) fn license_words(&self) -> Option<String> {
+        let lacking = self.counts.without_license();
+        if lacking == 0 {
+            return None;
+        }
+        let answer = match self.counts.license_demanded() {
+            0 => "only observed".to_owned(),
+            all if all == lacking => "refused".to_owned(),
+            refused => format!("{} refused", thousands(refused)),
+        };
+        let identity = self.identity_words();
+        let separator = if identity.is_empty() { "" } else { ", " };
+        let requests = thousands(lacking);
+        Some(format!(
+            "{} {requests} ({identity}{separator}{answer})",
+            self.name
+        ))
     }
 
     /// What happens to its requests against the rules, in words.

@@ -4,9 +4,9 @@
 use super::not_counted::NotCountedReason;
 use super::traffic::Share;
 use super::{
-    BlockInstruction, ClientIdentity, CrawlerRow, LogFacts, Report, ReportPeriod, ReportSection,
-    ReportSource, ReportTotals, RuleCount, TopEntry, Traffic, ViolationExample, render_csv,
-    render_html, render_markdown, render_table, render_text,
+    BlockInstruction, ClientIdentity, CrawlerRow, LogFacts, PeriodBound, Report, ReportPeriod,
+    ReportSection, ReportSource, ReportTotals, RuleCount, TopEntry, Traffic, ViolationExample,
+    render_csv, render_html, render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
@@ -103,6 +103,47 @@ fn totals_have_neither_impostors_nor_tools() {
         tools: 1_000,
     };
     assert_eq!(report.totals, expected);
+}
+
+#[test]
+fn requests_without_licence_are_apart_from_violations() {
+    let report = report(vec![
+        crawler_row(
+            "gptbot",
+            ClientIdentity::Verified,
+            &[
+                (Kind::Allowed, CountedAction::License, 3),
+                (Kind::Allowed, CountedAction::WouldLicense, 2),
+            ],
+        ),
+        crawler_row(
+            "ccbot",
+            ClientIdentity::Unverified,
+            &[(Kind::Allowed, CountedAction::License, 4)],
+        ),
+        crawler_row(
+            "applebot",
+            ClientIdentity::Impostor,
+            &[(Kind::Impostor, CountedAction::License, 6)],
+        ),
+    ]);
+    let ReportTotals {
+        against_rules,
+        blocked,
+        would_block,
+        ..
+    } = report.totals;
+    assert_eq!((against_rules, blocked, would_block), (0, 0, 0));
+    let sentence = "GPTBot 5 (verified, 3 refused), CCBot 4 (not verified, refused)";
+    for page in [
+        render_text(&report).expect("text"),
+        render_html(&report).expect("HTML"),
+        render_markdown(&report).expect("Markdown"),
+    ] {
+        assert!(page.contains(sentence), "{page}");
+    }
+    let csv = render_csv(&report).expect("CSV");
+    assert!(csv.contains(",0,0,5\r\n"), "{csv}");
 }
 
 #[test]
@@ -444,6 +485,27 @@ fn history_is_summed_by_crawler_and_site() {
 }
 
 #[test]
+fn report_with_an_end_has_nothing_later() {
+    let until = PeriodBound::At(Timestamp(NOW.0 - HOUR));
+    let period = ReportPeriod::from_bounds(None, Some(until), None, NOW);
+    let report = Report::from_history(&test_history(), period, "", "").expect("read");
+    assert_eq!(report.to, Some(Timestamp(NOW.0 - HOUR - 1)));
+    let [row] = &report.crawlers[..] else {
+        panic!("{:?}", report.crawlers);
+    };
+    assert_eq!((&*row.id, row.counts.requests()), ("gptbot", 6));
+    assert_eq!(row.last, Some(Timestamp(NOW.0 - 2 * HOUR)));
+    assert_eq!(
+        (&row.sites[..], row.suspected),
+        (&["shop".to_owned()][..], 0)
+    );
+    assert_eq!((report.sites.len(), report.visitors), (1, 0));
+    assert!(report.unknown_bots.is_empty());
+    let bars = report.periods.iter().map(|bar| bar.against_rules);
+    assert_eq!((bars.len(), bars.sum::<u64>()), (24, 5));
+}
+
+#[test]
 fn report_of_one_crawler_has_nothing_of_others() {
     let whole = report_from_history("");
     let period = ReportPeriod::last_days(1, NOW);
@@ -678,7 +740,7 @@ fn csv_has_row_for_each_crawler_and_identity() {
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), 1 + report.crawlers.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
-    assert_eq!(columns.len(), 14);
+    assert_eq!(columns.len(), 15);
     let line = |start: &str| {
         let mut found = lines.iter().filter(|line| line.starts_with(start));
         let line = found.next().expect("a row").split(',');
@@ -687,7 +749,7 @@ fn csv_has_row_for_each_crawler_and_identity() {
     let row = line("gptbot,GPTBot,OpenAI,training,verified,");
     assert_eq!(
         row[5..],
-        ["40", "3000", "20", "0", "10", "0", "0", "0", "0"]
+        ["40", "3000", "20", "0", "10", "0", "0", "0", "0", "0"]
     );
     let row = line("gptbot,GPTBot,OpenAI,training,impostor,");
     assert_eq!(row[5..7], ["500", "200000"]);
@@ -704,7 +766,7 @@ fn new_history_is_shown_by_hours() {
         (Some(300), PeriodLength::Day, 31),
     ] {
         let first_day = days.map(|days| Timestamp(NOW.0 - days * 24 * HOUR));
-        let period = ReportPeriod::since_first_day(first_day, NOW);
+        let period = ReportPeriod::from_bounds(None, None, first_day, NOW);
         assert_eq!(
             (period.step, period.step_count()),
             (step, length),

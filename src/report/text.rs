@@ -2,7 +2,9 @@
 //! lines a section. [`render_table`] renders every crawler with all its counts, in wide lines.
 
 use super::about_log::about_log_sentences;
-use super::{CrawlerRow, OperatorTraffic, Report, ReportSection, ReportSource, join_first};
+use super::{
+    CrawlerRow, MAX_NAMED, OperatorTraffic, Report, ReportSection, ReportSource, join_first,
+};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::printable::printable;
 use crate::verdict::Kind;
@@ -115,7 +117,6 @@ fn truncate_text(text: impl AsRef<str>, width: usize) -> String {
 
 /// The first names with their requests in one line, and how many more there are.
 pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
-    const NAMED: usize = 10;
     let parts = rows.map(|row| {
         let requests = thousands(row.counts.requests());
         let mut words =
@@ -129,7 +130,7 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
             format!("{} {requests} ({})", row.name, words.join(", "))
         }
     });
-    join_first(parts.collect(), NAMED)
+    join_first(parts.collect(), MAX_NAMED)
 }
 
 #[derive(Template)]

@@ -123,7 +123,8 @@ impl Traffic {
                 let responses: u64 = counts.statuses().iter().sum();
                 has_statuses |= responses > 0;
                 robots_txt += counts.robots_txt();
-                seen += responses.saturating_sub(counts.refused() + counts.robots_txt());
+                let own = counts.refused() + counts.license_demanded() + counts.robots_txt();
+                seen += responses.saturating_sub(own);
                 unseen += counts.requests().saturating_sub(responses);
                 crawlers.push(row);
             }

@@ -88,6 +88,9 @@ pub struct Explanation {
     /// Lines of the origin that are not passed on, nor contained in a line of the policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) taken_away: Vec<String>,
+    /// Whether the lines depend on the content type of the response.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tags_depend_on_type: bool,
     /// Why they are not passed on.
     #[serde(skip)]
     pub(super) removal_reason: &'static str,

@@ -125,6 +125,8 @@ pub fn explain_decision(
         effective: effective_directives(&lines, token),
         x_robots_tag: lines,
         taken_away,
+        tags_depend_on_type: decision.action == Action::Pass
+            && site.tags.depends_on_type(&decision.path_rules),
         removal_reason,
         version: Some(site.robots_txt.version.to_string()),
         robots_txt_unavailable_until: site

@@ -3,16 +3,14 @@
 //! with an id and a message.
 
 use super::{ControlRequest, ControlResponse};
-use crate::admin::dashboard::live_report;
+use crate::admin::dashboard::{live_report, report_period};
 use crate::admin::{Operations, UpgradeReport, UpgradeRequest};
 use crate::peers::ForgetError;
-use crate::report::ReportPeriod;
 use crate::sites::{PauseError, RemoveError};
 use crate::state::history::HistoryError;
 use ipnet::IpNet;
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub const MAX_REQUEST_BYTES: usize = 64 * 1024;
 
@@ -125,12 +123,11 @@ pub fn perform_request(
         }
         ControlRequest::Report {
             since,
+            until,
             site,
             crawler,
         } => {
-            let period = since.map(|since| {
-                ReportPeriod::last_duration(Duration::from_secs(since), operations.moment().now)
-            });
+            let period = report_period(operations, since, until)?;
             let report = live_report(operations, period, &site, &crawler)?;
             let is_known = site.is_empty() || sites.snapshot().entry_by_name(&site).is_some();
             if !is_known && report.crawlers.is_empty() {

@@ -15,7 +15,7 @@ use super::{
 use crate::facts::ClientMark;
 use crate::finding::Finding;
 use crate::identity::refresh::ListUpdate;
-use crate::report::Report;
+use crate::report::{PeriodBound, Report};
 use crate::sites::{PauseRequest, ReloadReport};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -54,8 +54,10 @@ pub enum ControlRequest {
     },
     Explain(ExplainRequest),
     Report {
-        /// How far back, in seconds; by default as far as the history reaches, up to 30 days.
-        since: Option<u64>,
+        /// By default as far back as the history reaches, up to 30 days.
+        since: Option<PeriodBound>,
+        /// By default now.
+        until: Option<PeriodBound>,
         /// A site; empty for all.
         site: String,
         /// The id of a crawler; empty for all.

@@ -14,6 +14,7 @@ use crate::report::{
     registry_crawler,
 };
 use crate::state::history::{HistoryError, PathRequests};
+use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
 use askama::Template;
@@ -62,7 +63,7 @@ impl Dashboard {
         let known = registry_crawler(id);
         let period = super::query_period(&query, self.now())?;
         let (history, counts_note) = counts::period_history(&self.operations, &period)?;
-        let series = history.counts_over_time("", id, period.from, period.step)?;
+        let series = history.counts_over_time("", id, period.from, period.to, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();
         if id.is_empty() || !is_known {
             let problem = format!(
@@ -74,7 +75,7 @@ impl Dashboard {
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
         let crawlers_with_outcome = |outcome| {
             let crawlers = history
-                .crawlers_with_outcome(outcome, period.from)?
+                .crawlers_with_outcome(outcome, period.from, period.to)?
                 .into_iter();
             let mut of_crawler = crawlers.filter(|(crawler, _)| crawler == id);
             let requests = of_crawler.next().map_or(0, |(_, requests)| requests);
@@ -84,7 +85,7 @@ impl Dashboard {
         let suspended = crawlers_with_outcome(IdentityOutcome::Suspended)?;
         let name = crawler_name(id);
         let mut numbers = identity_rows("", id, &totals);
-        for (site, counts) in history.counts_by_site(id, period.from, period.step)? {
+        for (site, counts) in history.counts_by_site(id, period.from, period.to, period.step)? {
             numbers.extend(identity_rows(&site, id, &counts));
         }
         let page = CrawlerPage {
@@ -102,7 +103,7 @@ impl Dashboard {
             kinds: kind_counts(&totals),
             totals,
             unlisted: if id == "other" {
-                history.unlisted_bots(period.from, MAX_NAMES)?
+                history.unlisted_bots(period.from, period.to, MAX_NAMES)?
             } else {
                 Vec::new()
             },
@@ -116,6 +117,7 @@ impl Dashboard {
 fn identity_rows(site: &str, id: &str, counts: &CountsByIdentity) -> Vec<NumbersRow> {
     let (label, href) = match site {
         "" => ("all sites", String::new()),
+        UNCLAIMED => ("hosts without a policy", String::new()),
         site => (site, layout::site_link(site)),
     };
     let mut numbers = Vec::new();
@@ -171,4 +173,26 @@ fn has_samples(kind: &RecordedKind) -> bool {
         kind,
         RecordedKind::Off | RecordedKind::Of(Kind::Allowed | Kind::Exempt)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identity_rows;
+    use crate::record::{CountedAction, CountsByIdentity};
+    use crate::verdict::Kind;
+
+    #[test]
+    fn hosts_without_a_policy_are_no_site() {
+        let mut counts = CountsByIdentity::default();
+        counts.unverified.add(Kind::Allowed, CountedAction::Pass, 1);
+        for (site, label, has_link) in [
+            ("shop", "shop", true),
+            ("unclaimed", "hosts without a policy", false),
+        ] {
+            let rows = identity_rows(site, "gptbot", &counts);
+            assert_eq!(rows.len(), 1);
+            assert_eq!(rows[0].label, label);
+            assert_eq!(!rows[0].href.is_empty(), has_link);
+        }
+    }
 }

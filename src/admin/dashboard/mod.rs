@@ -12,7 +12,7 @@ mod overview;
 mod site;
 mod violations;
 
-pub use overview::{apply_policies, live_report};
+pub use overview::{apply_policies, live_report, report_period};
 
 use super::Operations;
 use super::query::{QueryError, QueryParameters};

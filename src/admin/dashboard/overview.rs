@@ -12,7 +12,7 @@ use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::report::{
-    BlockInstruction, ClientIdentity, CrawlerRow, Report, ReportContent, ReportPeriod,
+    BlockInstruction, ClientIdentity, CrawlerRow, PeriodBound, Report, ReportContent, ReportPeriod,
     ReportSection,
 };
 use crate::state::history::HistoryError;
@@ -41,8 +41,8 @@ impl Dashboard {
         let query = QueryParameters::parse(query, &["days", "site"])?;
         let site = query.get("site").unwrap_or_default();
         let period = match query.get("days") {
-            Some(_) => Some(query_period(&query, self.now())?),
-            None => None,
+            Some(_) => query_period(&query, self.now())?,
+            None => report_period(&self.operations, None, None)?,
         };
         let report = live_report(&self.operations, period, site, "")?;
         let status = self.operations.status();
@@ -60,7 +60,6 @@ impl Dashboard {
             (site, all) => all.iter().find(|known| known.site == site),
         };
         let mode = one.map(|site| site.mode.clone());
-        let shown = period.unwrap_or(fitting_period(&self.operations)?);
         let base = match site {
             "" => "/".to_owned(),
             site => site_overview_link(site, site, site).href,
@@ -83,7 +82,7 @@ impl Dashboard {
                 has_links: true,
                 heading_level: 1,
             },
-            choices: period_links(&shown, &base),
+            choices: period_links(&period, &base),
             sites,
             mode,
             problems: status.problems,
@@ -93,26 +92,30 @@ impl Dashboard {
     }
 }
 
-/// The shortest period that has the whole history, up to 30 days.
-fn fitting_period(operations: &Operations) -> Result<ReportPeriod, HistoryError> {
+/// The period of these bounds: see [`ReportPeriod::from_bounds`].
+///
+/// # Errors
+/// The history cannot be read.
+pub fn report_period(
+    operations: &Operations,
+    since: Option<PeriodBound>,
+    until: Option<PeriodBound>,
+) -> Result<ReportPeriod, HistoryError> {
     let first_day = operations.upkeep.history().first_day()?;
-    Ok(ReportPeriod::since_first_day(
-        first_day,
-        operations.moment().now,
-    ))
+    let now = operations.moment().now;
+    Ok(ReportPeriod::from_bounds(since, until, first_day, now))
 }
 
-/// The report of a period, a site and a crawler (empty: all), up to now. Without a period it is a fitting one.
+/// The report of a period, a site and a crawler (empty: all).
 ///
 /// # Errors
 /// The history cannot be read.
 pub fn live_report(
     operations: &Operations,
-    period: Option<ReportPeriod>,
+    period: ReportPeriod,
     site: &str,
     crawler: &str,
 ) -> Result<Report, HistoryError> {
-    let period = period.map_or_else(|| fitting_period(operations), Ok)?;
     let (history, instances) = period_history(operations, &period)?;
     let mut report = Report::from_history(&history, period, site, crawler)?;
     report.instances = instances;

@@ -42,7 +42,7 @@ impl Dashboard {
         let query = QueryParameters::parse(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
         let period = super::query_period(&query, self.now())?;
-        let report = live_report(&self.operations, Some(period), name, "")?;
+        let report = live_report(&self.operations, period, name, "")?;
         let snapshot = self.operations.instance.sites.snapshot();
         let entry = snapshot.entry_by_name(name);
         let status = self

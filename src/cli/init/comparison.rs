@@ -40,8 +40,8 @@ impl RobotsComparison {
     pub fn fetch(hosts: &mut Vec<String>, origin: &ServerAddress) -> RobotsComparison {
         let named = hosts.len();
         if let [host] = hosts.as_slice() {
-            let www = host.strip_prefix("www.").map(str::to_owned);
-            hosts.push(www.unwrap_or_else(|| format!("www.{host}")));
+            let other = other_host(host);
+            hosts.push(other);
         }
         let mut copies: Vec<RobotsCopy> = thread::scope(|scope| {
             let mut running = Vec::new();
@@ -86,6 +86,12 @@ impl RobotsComparison {
                     .is_none_or(|rules| Some(rules) == self.before()),
             })
     }
+}
+
+/// A host with `www.`, or without it if it has that.
+pub fn other_host(host: &str) -> String {
+    let without = host.strip_prefix("www.").map(str::to_owned);
+    without.unwrap_or_else(|| format!("www.{host}"))
 }
 
 impl RobotsCopy {

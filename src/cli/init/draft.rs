@@ -1,6 +1,7 @@
 //! [`PolicyDraft`]: the policy of a new site, from a preset or from the robots.txt that crawlers
 //! know. A draft only observes.
 
+use super::comparison::other_host;
 use crate::cli::shell_words::shell_quote;
 use crate::crawlers::Registry;
 use crate::policy::import::{ImportNote, ImportOptions, Imported, import, yaml_list};
@@ -137,6 +138,12 @@ impl PolicyDraft<'_> {
         path.unwrap_or("/").to_owned()
     }
 
+    /// The first host with or without `www.`, unless the policy has it.
+    pub fn missing_host(&self) -> Option<String> {
+        let other = other_host(&self.hosts[0]);
+        (!self.hosts.contains(&other)).then_some(other)
+    }
+
     /// The preset for the first host. Where it enforces, the policy observes, and the preset's own
     /// enforcement follows as a comment.
     fn adapt_preset(&self, preset: Preset) -> String {
@@ -164,7 +171,8 @@ impl PolicyDraft<'_> {
         }
     }
 
-    /// Adds the hosts, whether the origin's rules are merged, and `previous`.
+    /// Adds the hosts with the one that may be missing, whether the origin's rules are merged, and
+    /// `previous`.
     fn add_fields(&self, text: &str, source: PolicySource) -> String {
         let origin = match source {
             PolicySource::PresetAndOrigin | PolicySource::Origin => "merge",
@@ -179,9 +187,12 @@ impl PolicyDraft<'_> {
             )
         };
         let hosts = yaml_list(self.hosts);
+        let missing = self.missing_host().map_or_else(String::new, |host| {
+            format!("# {host} is another host. If it has the same origin, add it.\n")
+        });
         text.replacen(
             ROBOTS,
-            &format!("hosts: {hosts}\n\nrobots:\n  origin: {origin}\n  {previous}\n"),
+            &format!("hosts: {hosts}\n{missing}\nrobots:\n  origin: {origin}\n  {previous}\n"),
             1,
         )
     }
@@ -288,6 +299,32 @@ mod tests {
                 ],
             };
             assert_eq!(sources, expected, "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn missing_www_host_is_named_beside_hosts() {
+        for (hosts, missing) in [
+            (vec!["shop.example"], Some("www.shop.example")),
+            (vec!["www.shop.example"], Some("shop.example")),
+            (vec!["www.shop.example", "shop.example"], None),
+        ] {
+            let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
+            let draft = PolicyDraft {
+                hosts: &hosts,
+                preset: None,
+                before: Some(BEFORE),
+                before_name: "before.txt",
+                is_unchanged: false,
+            };
+            assert_eq!(draft.missing_host().as_deref(), missing);
+            let text = draft.render().text;
+            let (_, text) = text.split_once("hosts: ").expect("hosts");
+            let comment = text.lines().nth(1).expect("a line");
+            match missing {
+                Some(missing) => assert!(comment.starts_with(&format!("# {missing} "))),
+                None => assert_eq!(comment, ""),
+            }
         }
     }
 

@@ -120,6 +120,7 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     let summary = Summary {
         host: &hosts[0],
+        missing_host: draft.missing_host(),
         path: draft.disallowed_path(),
         listen: arguments.listen,
         policy: printable_path(&files.policy),
@@ -156,6 +157,8 @@ struct SettingsText<'a> {
 #[template(path = "init.txt")]
 struct Summary<'a> {
     host: &'a str,
+    /// The same host with or without `www.`, unless the policy has it.
+    missing_host: Option<String>,
     /// A path that GPTBot may not fetch, if there is one.
     path: String,
     listen: SocketAddr,

@@ -13,9 +13,9 @@ use crate::origin::{FetchedRobots, fetch_robots};
 use crate::policy::ParsedVersion;
 use crate::policy::lint::meant_tokens_help;
 use crate::printable::{printable, printable_path};
-use crate::robots::{Dialect, DialectRules, FileFormat, RobotsFile};
+use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, RobotsFile};
 use crate::sites::policy_directory::{UnreadableReason, is_link_outside};
-use crate::yaml::strip_http_scheme;
+use crate::yaml::{nearest_word, strip_http_scheme};
 use std::io::Write;
 use std::path::Path;
 use tested_agent::TestedAgent;
@@ -104,17 +104,10 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let named = ParsedVersion::parse(file.bytes().clone(), registry).tokens;
     let tested_agent = parse_agents(arguments, registry, &named)?;
-    for agent in tested_agent
-        .iter()
-        .filter(|tested_agent| tested_agent.crawler.is_none() && !tested_agent.is_user_agent)
-    {
-        if let Some(meant) = meant_tokens_help(agent.written, registry) {
-            print_message!("note: no crawler looks for \"{}\"; {meant}", agent.written);
-        }
-    }
     let spaced = registry.tokens_with_blanks();
     let readings =
         Dialect::ALL.map(|dialect| (dialect, DialectRules::new(&file, dialect, &spaced)));
+    print_token_notes(&tested_agent, registry, &readings[0].1);
     let mut answers = Vec::new();
     for tested_agent in &tested_agent {
         let dialect = arguments.dialect_for(tested_agent);
@@ -140,6 +133,29 @@ pub fn run(arguments: &Arguments) -> Result {
         out.flush()?;
     }
     findings_unless(answers.iter().all(|answer| answer.allowed))
+}
+
+/// Prints what is probably meant by tokens that no crawler looks for.
+fn print_token_notes(agents: &[TestedAgent<'_>], registry: &Registry, rules: &DialectRules) {
+    for agent in agents
+        .iter()
+        .filter(|agent| agent.crawler.is_none() && !agent.is_user_agent)
+    {
+        let written = agent.written;
+        if let Some(meant) = meant_tokens_help(written, registry)
+            .or_else(|| nearest_token_help(written, registry, rules))
+        {
+            print_message!("note: no known crawler looks for \"{written}\"; {meant}");
+        }
+    }
+}
+
+/// The help for a token that neither the registry nor a group of the file has: the nearest one.
+fn nearest_token_help(token: &str, registry: &Registry, rules: &DialectRules) -> Option<String> {
+    let near = nearest_word(token, registry.tokens())?;
+    let is_named = near.eq_ignore_ascii_case(token)
+        || rules.groups_for(token.as_bytes()).0 == GroupMatch::Named;
+    (!is_named).then(|| format!("did you mean {near}?"))
 }
 
 /// Parses all `--agent` flags. `named` are the tokens of the file that the registry does not know.

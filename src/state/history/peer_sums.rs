@@ -172,7 +172,7 @@ mod tests {
     /// The requests of each hour.
     fn requests(history: &HistoryReader, site: &str, crawler: &str) -> Vec<u64> {
         let series = history
-            .counts_over_time(site, crawler, Timestamp(0), PeriodLength::Hour)
+            .counts_over_time(site, crawler, Timestamp(0), NOW, PeriodLength::Hour)
             .expect("read");
         series
             .iter()
@@ -216,11 +216,11 @@ mod tests {
             (vec![10], vec![10])
         );
         let sites = sum
-            .counts_by_site("", Timestamp(0), PeriodLength::Hour)
+            .counts_by_site("", Timestamp(0), NOW, PeriodLength::Hour)
             .expect("read");
         assert_eq!(sites.len(), 2);
         assert_eq!(requests(&own, "", ""), [3, 2], "it is unchanged");
-        let of_gptbot = sum.counts_by_site("gptbot", Timestamp(0), PeriodLength::Hour);
+        let of_gptbot = sum.counts_by_site("gptbot", Timestamp(0), NOW, PeriodLength::Hour);
         let [(_, counts)] = &of_gptbot.expect("read")[..] else {
             panic!("one site");
         };
@@ -252,7 +252,7 @@ mod tests {
             (vec![all], vec![all])
         );
         assert_eq!(
-            sum.counts_by_site("gptbot", Timestamp(0), PeriodLength::Hour)
+            sum.counts_by_site("gptbot", Timestamp(0), NOW, PeriodLength::Hour)
                 .expect("read")
                 .len(),
             MAX_PEER_ROWS

@@ -138,8 +138,8 @@ impl HistoryReader {
         }
     }
 
-    /// Calls `take` for each row of a site in the periods of length `step` that begin at `from` or
-    /// later, in the order of time: with the beginning of the period, the crawler, the identity and
+    /// Calls `take` for each row of a site in the periods of length `step` that begin from `from` to
+    /// `to`, in the order of time: with the beginning of the period, the crawler, the identity and
     /// the counts. An empty `site` stands for all sites. Rows with an empty crawler are the sums
     /// over all crawlers. People have the crawler `none`, count as unverified and are in no such
     /// sum.
@@ -150,17 +150,18 @@ impl HistoryReader {
         &self,
         site: &str,
         from: Timestamp,
+        to: Timestamp,
         step: PeriodLength,
         mut take: impl FnMut(Timestamp, &str, IdentityStatus, &RequestCounts),
     ) -> Result<(), HistoryError> {
         let columns = count_columns(str::to_owned);
         let table = counts_table(step);
         let sql = format!(
-            "SELECT start, crawler, identity, {columns} FROM {table} WHERE site = ?1 AND start >= ?2"
+            "SELECT start, crawler, identity, {columns} FROM {table} WHERE site = ?1 AND start BETWEEN ?2 AND ?3"
         );
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
-            let mut rows = statement.query((site, from))?;
+            let mut rows = statement.query((site, from, to))?;
             while let Some(row) = rows.next()? {
                 let crawler = row.get_ref(1)?.as_str()?;
                 let identity = read_identity(row, 2)?.unwrap_or_default();
@@ -180,68 +181,72 @@ impl HistoryReader {
     }
 
     /// The counts of a crawler on each site, added up over the periods of length `step` that begin
-    /// at `from` or later. An empty crawler stands for all crawlers.
+    /// from `from` to `to`. An empty crawler stands for all crawlers.
     pub fn counts_by_site(
         &self,
         crawler: &str,
         from: Timestamp,
+        to: Timestamp,
         step: PeriodLength,
     ) -> Result<Vec<(String, CountsByIdentity)>, HistoryError> {
         self.query(|connection| {
             let mut statement = connection.prepare(&format!(
-                "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site, identity",
+                "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start BETWEEN ?2 AND ?3 AND site <> '' GROUP BY site, identity",
                 summed_columns(),
                 counts_table(step)
             ))?;
-            collect_by_identity(statement.query((crawler, from))?)
+            collect_by_identity(statement.query((crawler, from, to))?)
         })
     }
 
-    /// The counts of a crawler on a site in each period of length `step` that begins at `from` or
-    /// later, in the order of time. Periods without counts are left out. An empty name stands for
+    /// The counts of a crawler on a site in each period of length `step` that begins from `from` to
+    /// `to`, in the order of time. Periods without counts are left out. An empty name stands for
     /// all.
     pub fn counts_over_time(
         &self,
         site: &str,
         crawler: &str,
         from: Timestamp,
+        to: Timestamp,
         step: PeriodLength,
     ) -> Result<Vec<(Timestamp, CountsByIdentity)>, HistoryError> {
         self.query(|connection| {
             let mut statement = connection.prepare(&format!(
-                "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
+                "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start BETWEEN ?2 AND ?3 AND crawler = ?4 ORDER BY start",
                 count_columns(str::to_owned),
                 counts_table(step)
             ))?;
-            collect_by_identity(statement.query((site, from, crawler))?)
+            collect_by_identity(statement.query((site, from, to, crawler))?)
         })
     }
 
-    /// The crawlers with requests of this identity outcome, and how many of them, since the
-    /// beginning of the day of `from`.
+    /// The crawlers with requests of this identity outcome, and how many of them. Counts
+    /// whole days: from that of `from` to that of `to`.
     pub fn crawlers_with_outcome(
         &self,
         outcome: IdentityOutcome,
         from: Timestamp,
+        to: Timestamp,
     ) -> Result<Vec<(String, u64)>, HistoryError> {
-        let sql = "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start >= ?2 GROUP BY crawler";
+        let sql = "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start BETWEEN ?2 AND ?3 GROUP BY crawler";
         self.query_rows(
             sql,
-            (outcome.name(), PeriodLength::Day.start_of(from)),
+            (outcome.name(), PeriodLength::Day.start_of(from), to),
             |row| row.try_into(),
         )
     }
 
     /// The names that unknown bots give themselves, with their numbers of requests, the most
-    /// frequent first and at most `limit`. Counts the days that begin at `from` or later.
+    /// frequent first and at most `limit`. Counts the days that begin from `from` to `to`.
     pub fn unlisted_bots(
         &self,
         from: Timestamp,
+        to: Timestamp,
         limit: usize,
     ) -> Result<Vec<(String, u64)>, HistoryError> {
-        let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start >= ?1 GROUP BY name ORDER BY \
-                   all_of_it DESC, name LIMIT ?2";
-        self.query_rows(sql, (from, limit as i64), |row| row.try_into())
+        let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start BETWEEN ?1 AND ?2 GROUP BY name \
+                   ORDER BY all_of_it DESC, name LIMIT ?3";
+        self.query_rows(sql, (from, to, limit as i64), |row| row.try_into())
     }
 
     /// Runs a query of other data than counts and visits, and converts each row. For a sum of

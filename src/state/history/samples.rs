@@ -115,14 +115,19 @@ impl HistoryReader {
         self.query_rows(&sql, params_from_iter(values), read_sample)
     }
 
-    /// The crawlers that broke the rules since `from`, by identity: those with a sample of the
-    /// kinds `violation`, `too_fast`, `trapped` or `impostor`. An empty `site` stands for all
+    /// The crawlers that broke the rules from `from` to `to`, by identity: those with a sample of
+    /// the kinds `violation`, `too_fast`, `trapped` or `impostor`. An empty `site` stands for all
     /// sites. Sorted by crawler.
-    pub fn offences(&self, site: &str, from: Timestamp) -> Result<Vec<Offence>, HistoryError> {
+    pub fn offences(
+        &self,
+        site: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<Offence>, HistoryError> {
         let columns = sample_columns("latest.");
         let of_pair = format!(
-            "FROM history_samples WHERE {IS_OFFENCE} AND crawler = pair.crawler AND identity = pair.identity AND time >= ?1 \
-             AND (?2 = '' OR site = ?2)"
+            "FROM history_samples WHERE {IS_OFFENCE} AND crawler = pair.crawler AND identity = pair.identity AND time BETWEEN ?1 \
+             AND ?2 AND (?3 = '' OR site = ?3)"
         );
         // The index has few crawlers and many samples: it is searched for each crawler, not read.
         let sql = format!(
@@ -134,7 +139,7 @@ impl HistoryReader {
              history_samples AS latest ON latest.rowid = (SELECT rowid {of_pair} ORDER BY time DESC, rowid DESC LIMIT 1) \
              ORDER BY latest.crawler, latest.identity"
         );
-        self.query_rows(&sql, (from, site), |row| {
+        self.query_rows(&sql, (from, to, site), |row| {
             let latest = read_sample(row)?;
             Ok(Offence {
                 crawler: latest.text(RecordField::Crawler).into_owned(),
@@ -217,9 +222,10 @@ mod tests {
         HistoryReader::from_memory(Some(Arc::new(memory)))
     }
 
-    /// Crawler, identity, and how long ago the first, the last and the latest sample were.
-    fn offences(history: &HistoryReader, site: &str, since: i64) -> Vec<String> {
-        let found = history.offences(site, Timestamp(NOW - since));
+    /// Crawler, identity, and how long ago the first, the last and the latest sample were, of the
+    /// samples from `since` to `until` seconds ago.
+    fn offences(history: &HistoryReader, site: &str, since: i64, until: i64) -> Vec<String> {
+        let found = history.offences(site, Timestamp(NOW - since), Timestamp(NOW - until));
         let texts = found.expect("read").into_iter().map(|offence| {
             format!(
                 "{} {} {} {} {}",
@@ -234,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn offences_are_those_since_a_moment_by_crawler_and_identity() {
+    fn offences_are_those_of_a_period_by_crawler_and_identity() {
         let history = history([
             sample("shop", "gptbot", Kind::Violation, 90),
             sample("shop", "gptbot", Kind::TooFast, 60),
@@ -249,10 +255,12 @@ mod tests {
             "gptbot impostor 20 20 20",
             "gptbot verified 90 30 30",
         ];
-        assert_eq!(offences(&history, "", 100), all);
+        assert_eq!(offences(&history, "", 100, 0), all);
         let of_shop = ["gptbot impostor 20 20 20", "gptbot verified 60 60 60"];
-        assert_eq!(offences(&history, "shop", 60), of_shop);
-        assert_eq!(offences(&history, "", 30)[1], "gptbot verified 30 30 30");
-        assert!(offences(&history, "blog", 29).is_empty());
+        assert_eq!(offences(&history, "shop", 60, 0), of_shop);
+        assert_eq!(offences(&history, "", 30, 0)[1], "gptbot verified 30 30 30");
+        assert!(offences(&history, "blog", 29, 0).is_empty());
+        let until_40 = ["ccbot verified 70 70 70", "gptbot verified 90 60 60"];
+        assert_eq!(offences(&history, "", 100, 40), until_40);
     }
 }

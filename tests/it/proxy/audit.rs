@@ -111,6 +111,38 @@ fn challenges_in_a_log_are_no_crawlers_requests() {
 }
 
 #[test]
+fn audit_counts_only_requests_from_since_to_until() {
+    let times = [
+        "31/Oct/2026:23:59:59 +0000",
+        "01/Nov/2026:00:00:00 +0000",
+        "15/Nov/2026:10:00:00 +0000",
+        "01/Dec/2026:00:59:59 +0100",
+        "01/Dec/2026:00:00:00 +0000",
+    ];
+    let lines = times.map(|time| line(time, "/cart/", GPTBOT)).concat();
+    let case = Case::new(&[("access.log", lines.as_bytes())]);
+    for (since, until, violations) in [
+        (Some("2026-11-01"), Some("2026-12-01"), 3),
+        (Some("2026-11-15T10:00:00Z"), Some("2026-12-01"), 2),
+        (None, Some("2026-11-15T10:00:00Z"), 2),
+        (Some("2026-11-15T10:00:01Z"), None, 2),
+        (None, None, 5),
+    ] {
+        let mut arguments = vec!["--robots", "robots.txt", "access.log"];
+        for (option, value) in [("--since", since), ("--until", until)] {
+            arguments.extend(value.into_iter().flat_map(|value| [option, value]));
+        }
+        let report = case.json(&arguments);
+        assert_eq!(
+            report["totals"]["against_rules"], violations,
+            "{arguments:?}"
+        );
+        assert_eq!(report["log"]["outside_period"], 5 - violations);
+        assert_eq!(report["log"]["lines"], 5);
+    }
+}
+
+#[test]
 fn combined_log_shows_crawlers_that_broke_rules() {
     const AT: &str = "22/Nov/2026:10:00:00 +0000";
     let lines = [
@@ -844,6 +876,54 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
     // Without lists everything is a claim.
     let report = case.json(&["--robots", "robots.txt", "access.log"]);
     assert_eq!(by_identity(&report, "gptbot"), [("unverified", 971, 662)]);
+}
+
+#[test]
+fn pretender_is_shown_with_its_most_frequent_addresses() {
+    let mut log = line_of("198.51.100.7", "/a", GPTBOT).repeat(9);
+    for number in 1..=6 {
+        log += &line_of(&format!("203.0.113.{number}"), "/a", GPTBOT).repeat(number);
+    }
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
+    case.write(
+        "lists/openai.com/gptbot.json",
+        br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#,
+    );
+    let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+    let report = case.json(&arguments);
+    let rows = report["crawlers"].as_array().expect("a list");
+    let mut shown = Vec::new();
+    for row in rows {
+        for address in row["addresses"].as_array().expect("a list") {
+            shown.push((
+                row["identity"].clone(),
+                address["name"].clone(),
+                address["count"].clone(),
+            ));
+        }
+    }
+    let expected = [6, 5, 4, 3, 2].map(|number: u64| {
+        (
+            "suspected_impostor".into(),
+            format!("203.0.113.{number}").into(),
+            number.into(),
+        )
+    });
+    assert_eq!(shown, expected);
+
+    let output = case.run(&[&arguments[..], &["--html", "out.html"]].concat());
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    let output = case.run(&[&arguments[..], &["--markdown"]].concat());
+    let markdown = String::from_utf8(output.stdout).expect("UTF-8");
+    for shown in [text, page, markdown] {
+        assert!(
+            shown.contains("(203.0.113.6 6, 203.0.113.5 5, 203.0.113.4 4)"),
+            "{shown}"
+        );
+    }
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn audit_is_limited_to_site_crawler_and_time() {
     assert_eq!(other["log"]["other_hosts"], 600);
     // The log is of a day that is past.
     let today = audit(&["--since", "1h"]);
-    let before = today["log"]["before_period"].as_u64();
+    let before = today["log"]["outside_period"].as_u64();
     assert_eq!((before, &today["visitors"]), (Some(600), &json!(0)));
     let unknown = [
         "--robots",

@@ -4,6 +4,7 @@
 use crate::proxy::support::{
     BINGBOT, Connection, GPTBOT, Gate, Origin, Response, Setup, chromium, eventually, run,
 };
+use crawlgate::time::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Output};
@@ -52,9 +53,11 @@ fn visit(gate: &Gate, agent: &str, path: &str) {
     gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
 }
 
-/// A host that was observed for more than a day, in which one crawler obeyed.
+/// A host that was observed for more than a day, in which one crawler obeyed. The clock is that of
+/// the system in the end, as commands that read the state have no other.
 fn observed(setup: Setup) -> Gate {
-    let mut gate = setup.policy("shop", POLICY).with_clock().start();
+    let setup = setup.policy("shop", POLICY);
+    let mut gate = setup.with_clock_set(-30 * HOUR).start();
     for _ in 0..6 {
         visit(&gate, BINGBOT, "/");
         // A request counts in the hour in which it is taken into the history.
@@ -491,6 +494,20 @@ fn report_shows_one_model_in_each_of_its_forms() {
     assert!(visits("gptbot") == 26 && visits("bingbot") < 6, "{hour}");
     let too_short = gate.command(&["report", "--since", "30m"]);
     assert_eq!(too_short.status.code(), Some(2));
+    let until = Timestamp(gate.now() - 12 * HOUR).to_string();
+    assert_until_12_hours_ago(
+        &gate.command(&["report", "--since", "3d", "--until", &until, "--json"]),
+    );
+}
+
+/// Checks the report of [`visited`] until 12 hours before its end: four visits of Bing.
+fn assert_until_12_hours_ago(output: &Output) {
+    let report = read_json(output);
+    let bingbot = crawler(&report, "bingbot").expect("bingbot");
+    assert_eq!(bingbot["counts"]["requests"], 4, "{report}");
+    assert_eq!(report["totals"]["requests"], 4, "{report}");
+    let end = report["to"].as_str().expect("a time");
+    assert!(end.ends_with(":59:59Z"), "{end}");
 }
 
 #[test]
@@ -505,6 +522,8 @@ fn report_reads_the_state_directory_when_nothing_runs() {
         for part in ["totals", "unknown_bots", "visitors"] {
             assert_eq!(stored[part], live[part], "{part}");
         }
+        let until = ["--until", "12h"];
+        assert_until_12_hours_ago(&run(&[&named[..], &[&state], &until].concat()));
         // Without a name, it looks where a crawlgate without a name keeps it.
         let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
             .args(["report", "--since", "3d", "--json"])

@@ -439,6 +439,15 @@ fn explained_path_has_the_type_of_its_ending() {
         let explained = json(&crawlgate(&[&arguments[..], more].concat()));
         assert_eq!(explained["x_robots_tag"], tag, "{more:?}");
     }
+    let (_, arguments) = arguments.split_last().expect("arguments");
+    for (more, is_guessed) in [
+        (&["/download?id=7"][..], true),
+        (&["/download?id=7", "--type", "text/html"], false),
+        (&["/robots.txt"], false),
+    ] {
+        let explained = text(&crawlgate(&[arguments, more].concat()).stdout);
+        assert_eq!(explained.contains("--type"), is_guessed, "{explained}");
+    }
 }
 
 #[test]
@@ -690,6 +699,11 @@ fn crawlers_are_listed_found_and_identified() {
         "not an option"
     );
 
+    assert_eq!(
+        crawlgate(&["crawlers", "--identify", "-"]).status.code(),
+        Some(2)
+    );
+
     assert!(text(&crawlgate(&["crawlers", "gptbot"]).stdout).contains("OpenAI"));
     let kept = text(&crawlgate(&["crawlers", "duckassistbot"]).stdout);
     assert!(
@@ -702,84 +716,6 @@ fn crawlers_are_listed_found_and_identified() {
         text(&unknown.stderr).to_lowercase().contains("gptbot"),
         "{}",
         text(&unknown.stderr)
-    );
-}
-
-/// Runs `crawlers --identify -` with this on standard input.
-fn identify_lines(input: &[u8], arguments: &[&str]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
-        .args(["crawlers", "--identify", "-"])
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    child
-        .stdin
-        .take()
-        .expect("piped")
-        .write_all(input)
-        .expect("it reads");
-    child.wait_with_output().expect("it ends")
-}
-
-#[test]
-fn identified_lines_turn_no_direction_of_writing() {
-    let signs = "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\u{9b}";
-    let lines = text(&identify_lines(format!("GPTBot/1.2 {signs}x\n").as_bytes(), &[]).stdout);
-    assert!(
-        lines.ends_with(&format!("GPTBot/1.2 {}x\n", "\u{fffd}".repeat(10))),
-        "{lines:?}"
-    );
-}
-
-#[test]
-fn user_agents_are_identified_line_by_line() {
-    let input = b"GPTBot/1.2\r\nExampleBot/1.0\n\n-foo\nMozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0\nx\xff\ty";
-    let output = identify_lines(input, &[]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = text(&output.stdout);
-    let rows: Vec<Vec<&str>> = lines
-        .lines()
-        .map(|line| line.split('\t').collect())
-        .collect();
-    let found: Vec<_> = rows.iter().map(|row| (row[0], row[1], row.len())).collect();
-    let visitor = ("visitor", "person", 4);
-    let tool = ("tool", "tool", 4);
-    assert_eq!(
-        found,
-        [
-            ("gptbot", "training", 4),
-            ("other", "bot", 4),
-            tool,
-            tool,
-            visitor,
-            tool
-        ],
-        "{lines}"
-    );
-
-    let output = identify_lines(input, &["--json"]);
-    let answers: Vec<serde_json::Value> = text(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
-    let claims: Vec<_> = answers
-        .iter()
-        .map(|answer| answer["claim"].as_str().expect("a word"))
-        .collect();
-    assert_eq!(
-        claims,
-        ["known", "other", "tool", "tool", "visitor", "tool"]
-    );
-    assert_eq!(
-        (&answers[0]["crawler"], &answers[0]["kind"]),
-        (&"gptbot".into(), &"training".into())
-    );
-    assert_eq!(
-        (&answers[1]["calls_itself"], &answers[3]["user_agent"]),
-        (&"ExampleBot".into(), &"-foo".into())
     );
 }
 
@@ -959,11 +895,16 @@ fn tester_rejects_a_malformed_path() {
 /// The file names words of people's phones, as lists of bots do.
 #[test]
 fn tester_names_the_tokens_that_a_product_goes_by() {
-    let files = directory(&[("ai.txt", "User-agent: GPTBot\nDisallow: /\n")]);
+    let files = directory(&[(
+        "ai.txt",
+        "User-agent: GPTBot\nUser-agent: Gogglebot\nDisallow: /\n",
+    )]);
     let file = files.path().join("ai.txt").display().to_string();
     let said = |agent: &str| text(&crawlgate(&["tester", &file, "--agent", agent, "/x"]).stderr);
     assert!(said("ChatGPT").contains("\"ChatGPT-User\""));
-    for agent in ["GPTBot", "OurOwnReader"] {
+    assert!(said("Bingbott").contains("did you mean bingbot?"));
+    // The file names a crawler with a name of its own.
+    for agent in ["GPTBot", "OurOwnReader", "Gogglebot"] {
         assert_eq!(said(agent), "", "{agent}");
     }
 }

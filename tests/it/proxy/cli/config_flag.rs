@@ -3,6 +3,7 @@
 
 use crate::proxy::support::{Gate, Origin, Setup, run};
 use std::fs;
+use std::process::Command;
 
 /// A gate, with a second settings file `near.yaml` whose paths are relative.
 fn gate_with_relative_paths() -> Gate {
@@ -76,6 +77,39 @@ fn report_reads_the_state_of_the_settings_without_a_gate() {
 }
 
 #[test]
+fn settings_file_in_the_directory_is_named_if_no_gate_is_found() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let missing = directory.path().join("missing");
+    for has_settings in [false, true] {
+        if has_settings {
+            let settings = directory.path().join("crawlgate.yaml");
+            fs::write(settings, "origins: http://127.0.0.1:1\n").expect("a settings file");
+        }
+        for command in [
+            "status",
+            "reload",
+            "resume",
+            "report",
+            "evidence status",
+            "explain --live --host shop.example --user-agent GPTBot /",
+        ] {
+            let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+                .args(command.split(' '))
+                .current_dir(directory.path())
+                .env_remove("XDG_RUNTIME_DIR")
+                .env("RUNTIME_DIRECTORY", &missing)
+                .env("STATE_DIRECTORY", &missing)
+                .output()
+                .expect("the crawlgate binary");
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{command}: {message}");
+            let is_named = message.contains("--config crawlgate.yaml");
+            assert_eq!(is_named, has_settings, "{command}: {message}");
+        }
+    }
+}
+
+#[test]
 fn flag_overrides_the_settings_file() {
     let gate = gate_with_relative_paths();
     let nowhere = format!("status --control {}", gate.path("nowhere.sock").display());
@@ -109,6 +143,14 @@ fn flags_without_unit_host_or_file_are_wrong_usage() {
         (vec!["report", "--since", "7"], "10h"),
         (vec!["report", "--since", "-1d"], "14d"),
         (vec!["audit", "--since", "-1d", "access.log"], "14d"),
+        (
+            vec!["report", "--since", "2026-11-02", "--until", "2026-11-02"],
+            "2026-11-02T00:00:00Z",
+        ),
+        (
+            vec!["audit", "--since", "1d", "--until", "2d", "access.log"],
+            "--until",
+        ),
         (vec!["run", "--listen", "8080"], "0.0.0.0:8080"),
         (vec!["run", "--admin", ":9190"], "0.0.0.0:9190"),
         (vec!["demo", "--listen", "8080"], "0.0.0.0:8080"),

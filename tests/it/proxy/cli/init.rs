@@ -163,6 +163,10 @@ fn without_the_owners_word_the_first_day_does_not_count() {
     let begun = Begun::new(origin.address, &[]);
     assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
     assert!(!begun.policy().contains(ACTIVE), "{}", begun.policy());
+    let printed = String::from_utf8_lossy(&begun.output.stdout);
+    for text in [&*printed, &begun.policy()] {
+        assert!(text.contains("www.shop.example is another host"), "{text}");
+    }
     assert_eq!(Running::start(&begun).kind("/cart/"), "unproven");
 }
 

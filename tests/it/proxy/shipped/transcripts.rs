@@ -170,7 +170,7 @@ impl Reader {
                 _ => {}
             }
         }
-        assert!(commands > 4, "{page} has {commands} blocks of commands");
+        assert!(commands > 3, "{page} has {commands} blocks of commands");
     }
 
     fn write_file(&self, text: &str) {

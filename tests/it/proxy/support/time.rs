@@ -7,8 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 impl Setup {
     /// With a clock that [`Gate::live_through`] and [`Gate::set_clock`] move.
     pub fn with_clock(self) -> Setup {
+        self.with_clock_set(0)
+    }
+
+    /// The same, with the clock set forward, or back, by these seconds at the start.
+    pub fn with_clock_set(self, seconds: i64) -> Setup {
         let file = self.directory.path().join("clock");
-        fs::write(&file, "elapsed 0s set 0s").expect("a clock");
+        fs::write(&file, format!("elapsed 0s set {seconds}s")).expect("a clock");
         self.argument("--clock").argument(file.display())
     }
 }

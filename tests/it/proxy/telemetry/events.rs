@@ -209,16 +209,13 @@ fn a_removed_or_renamed_file_is_created_again_without_loss() {
 }
 
 #[test]
-fn a_renamed_file_is_written_on_while_its_name_cannot_be_taken() {
+fn lines_are_lost_while_a_renamed_file_cannot_be_created() {
     let origin = Origin::plain();
     let gate = shop(&origin, "{ events: { to: events.log, rate: 100000 } }");
     std::fs::rename(gate.path("events.log"), gate.path("moved.log")).expect("renamed");
     std::fs::create_dir(gate.path("events.log")).expect("in the way");
     flood(&gate, 40, GPTBOT);
-    eventually("the events", || {
-        (read(&gate.path("moved.log")).matches('\n').count() == 40).then_some(())
-    });
-    gate.wait_for_metric("crawlgate_events_dropped_total", 0.0);
+    gate.wait_for_metric("crawlgate_events_dropped_total", 40.0);
     eventually("status says so", || {
         status(&gate).contains("event-log").then_some(())
     });
@@ -313,16 +310,15 @@ fn unknown_site_filter_is_refused_and_a_recent_one_kept() {
             String::from_utf8(response.body).expect("text"),
         )
     };
-    // Its parameter, its value, and the name that may be meant.
+    // Its parameter and its value.
     for (query, named) in [
-        ("site=nope", &["site", "nope"][..]),
-        ("site=shopp", &["site", "shopp", "shop"]),
-        ("crawler=nope", &["crawler", "nope"]),
-        ("crawler=GPTBot", &["crawler", "GPTBot", "gptbot"]),
+        ("site=nope", ["site", "nope"]),
+        ("crawler=nope", ["crawler", "nope"]),
+        ("crawler=GPTBot", ["crawler", "GPTBot"]),
     ] {
         let (status, text) = asked(&format!("/api/violations?{query}"));
         let found: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
-        assert_eq!((status, &*found), (400, named), "{query}: {text}");
+        assert_eq!((status, &*found), (400, &named[..]), "{query}: {text}");
     }
     let (status, text) = asked("/api/violations?crawler=Google+Search");
     assert!(status == 400 && text.starts_with("\"crawler\" "), "{text}");

@@ -49,9 +49,10 @@ const COMMITMENT: &str = r#"(previous|client|target|user_agent|\d,"sha256)":"[0-
 /// How much of the long target a log has.
 const CUT: usize = 2_048 - "/cart/".len();
 
-/// A crawlgate with an access log of this format, and with more settings.
-fn start(origin: &Origin, format: &str, settings: &str) -> Gate {
-    let setup = Setup::before("").with_clock();
+/// A crawlgate with an access log of this format, and with more settings. `clock` is by how many
+/// seconds its clock is set forward.
+fn start(origin: &Origin, format: &str, settings: &str, clock: i64) -> Gate {
+    let setup = Setup::before("").with_clock_set(clock);
     let policies = setup.policies();
     let root = policies.parent().expect("the directory").display();
     for (file, text) in [
@@ -216,7 +217,8 @@ fn fixed_requests_leave_the_same_records_as_ever() {
     let (before, after) = REQUESTS.split_once(LATER).expect("two parts");
     let mut found = Vec::new();
     for format in ["json", "combined", "vhost_combined"] {
-        let mut gate = start(&origin, format, "");
+        // In the end the clock is that of the system, as the report reads it.
+        let mut gate = start(&origin, format, "", -25 * 3_600);
         send(&gate, before);
         gate.live_through(25 * 3_600);
         send(&gate, after);
@@ -252,7 +254,7 @@ fn fixed_requests_leave_the_same_records_as_ever() {
 fn records_that_wait_for_other_instances_are_the_same() {
     let origin = Origin::plain();
     let redis = RedisServer::start();
-    let mut gate = start(&origin, "json", &format!("store: '{}'", redis.url()));
+    let mut gate = start(&origin, "json", &format!("store: '{}'", redis.url()), 0);
     gate.wait_for_metric("crawlgate_accuses", 1.0);
     send(&gate, REQUESTS.split(LATER).next().expect("the first part"));
     stop(&mut gate);

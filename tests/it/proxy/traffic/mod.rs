@@ -204,7 +204,7 @@ fn assert_csv(gate: &Gate, truth: &Truth) {
         .map(|line| {
             let cells: Vec<&str> = line.split(',').collect();
             // A name may have commas.
-            let rest = &cells[cells.len() - 10..];
+            let rest = &cells[cells.len() - 11..];
             [&cells[..1], rest]
                 .concat()
                 .into_iter()
@@ -219,7 +219,13 @@ fn assert_csv(gate: &Gate, truth: &Truth) {
         "status_3xx",
         "status_304",
     ];
-    let more = ["status_4xx", "status_5xx", "violation", "refused"];
+    let more = [
+        "status_4xx",
+        "status_5xx",
+        "violation",
+        "refused",
+        "license_demanded",
+    ];
     let expected = truth.sums(|_, labels| row_key(labels)).into_iter();
     let expected: BTreeSet<Vec<String>> = expected
         .map(|(key, numbers)| {
