@@ -565,9 +565,9 @@ pub fn user_agent(data: &[u8]) {
 /// Any bytes as a robots.txt that is imported: the policy is accepted, and what it serves gives the
 /// verdicts of the file to every token that is not said to be left out.
 pub fn import(data: &[u8]) {
-    use crawlgate::internals::policy::import::{ImportNote, ImportOptions, import};
+    use crawlgate::internals::policy::import::{ImportNote, import};
     let file = RobotsFile::parse(data);
-    let imported = import(&file, &ImportOptions::default(), Registry::builtin());
+    let imported = import(&file, None, Registry::builtin());
     // What a policy has to say that keeps Googlebot out stands there as a comment.
     let text = imported.text.replace("# acknowledge:", "acknowledge:");
     let source = SourceFile {

@@ -14,6 +14,7 @@ use super::renewal;
 use super::storage::AcmeStorage;
 use crate::clock::Clock;
 use crate::edge::AcmeCertificates;
+use crate::files::absolute_path;
 use crate::locks::lock;
 use crate::settings::AcmeSettings;
 use crate::telemetry::{CertificateStatus, FailedOrder, Metrics, OrderFailureKind, OrderStatus};
@@ -407,7 +408,7 @@ fn problem_message(failed: &FailedOrder, what: &str) -> String {
 fn certificate_status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus {
     CertificateStatus {
         names: vec![certificate.host.clone()],
-        file: std::path::absolute(&certificate.file).unwrap_or_else(|_| certificate.file.clone()),
+        file: absolute_path(&certificate.file),
         not_after: certificate.not_after,
         days_left: certificate
             .not_after

@@ -76,11 +76,11 @@ impl Problem {
         }
     }
 
-    /// Sets the site, the origin or the file.
-    pub fn with_subject(self, subject: &str) -> Problem {
+    /// A problem of a site, an origin or a file.
+    pub fn about(problem: ProblemKind, subject: &str, message: String) -> Problem {
         Problem {
             subject: Some(subject.to_owned()),
-            ..self
+            ..Problem::new(problem, message)
         }
     }
 }

@@ -4,18 +4,17 @@
 
 use super::instances::StoreStatus;
 use super::problem::{Problem, ProblemKind};
-use crate::files::parent_directory;
 use crate::finding::Finding;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::numbers::{plural, thousands};
 use crate::policy::origin::OriginCopyState;
 use crate::printable::join;
+use crate::sites::policy_directory::check_command;
 use crate::sites::{SiteStatus, SitesStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
 use crate::upstreams::{OriginStatus, QueueStatus, WithoutOriginStatus};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::time::Duration;
 
 /// More than one in so many requests without an origin is a problem.
@@ -78,12 +77,12 @@ impl InstanceStatus {
         }
         for origin in &self.origins {
             problems.extend(origin.problem().map(|message| {
-                Problem::new(ProblemKind::OriginFailing, message).with_subject(&origin.origin)
+                Problem::about(ProblemKind::OriginFailing, &origin.origin, message)
             }));
         }
         for queue in &self.queues {
             problems.extend(queue.problem().map(|message| {
-                Problem::new(ProblemKind::SearchTurnedAway, message).with_subject(&queue.origin)
+                Problem::about(ProblemKind::SearchTurnedAway, &queue.origin, message)
             }));
         }
         if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests {
@@ -110,7 +109,7 @@ impl InstanceStatus {
             let file = certificate.file.display().to_string();
             for problem in &certificate.problems {
                 let message = problem.message.clone();
-                problems.push(Problem::new(ProblemKind::Certificate, message).with_subject(&file));
+                problems.push(Problem::about(ProblemKind::Certificate, &file, message));
             }
         }
         for (origin, reason) in refused_files {
@@ -119,13 +118,13 @@ impl InstanceStatus {
                  old files. Fix the file before the next start: crawlgate then uses it at once, and would not start \
                  with this one"
             );
-            problems.push(Problem::new(ProblemKind::Certificate, message).with_subject(origin));
+            problems.push(Problem::about(ProblemKind::Certificate, origin, message));
         }
         for OrderStatus { host, problem, .. } in &self.orders {
             problems.extend(
-                problem.clone().map(|message| {
-                    Problem::new(ProblemKind::Certificate, message).with_subject(host)
-                }),
+                problem
+                    .clone()
+                    .map(|message| Problem::about(ProblemKind::Certificate, host, message)),
             );
         }
         problems
@@ -256,14 +255,14 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
             "{name}: the policy file is gone; {}. Put the file back. To end the site, run \"crawlgate reload --remove {name}\"",
             active_policy_words(site)
         );
-        problems.push(Problem::new(ProblemKind::PolicyRemoved, message).with_subject(name));
+        problems.push(Problem::about(ProblemKind::PolicyRemoved, name, message));
     } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!(
-            "{name}: the policy file has errors; {}. To see them, run \"crawlgate check {}\"",
+            "{name}: the policy file has errors; {}. To see them, run \"{}\"",
             active_policy_words(site),
-            parent_directory(Path::new(&site.file)).display()
+            check_command(&site.file)
         );
-        problems.push(Problem::new(ProblemKind::PolicyRejected, message).with_subject(name));
+        problems.push(Problem::about(ProblemKind::PolicyRejected, name, message));
     }
     let robots = site.origin_robots.as_ref();
     let unusable = robots.filter(|robots| {
@@ -274,7 +273,7 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
     });
     if let Some(problem) = unusable.and_then(|robots| robots.problem.as_ref()) {
         let message = format!("{name}: crawlgate cannot use the origin's robots.txt: {problem}");
-        problems.push(Problem::new(ProblemKind::OriginRobots, message).with_subject(name));
+        problems.push(Problem::about(ProblemKind::OriginRobots, name, message));
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
@@ -284,7 +283,7 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
              staging\"",
             site.front_page_kept_from.join(" and ")
         );
-        problems.push(Problem::new(ProblemKind::FrontPageNoindex, message).with_subject(name));
+        problems.push(Problem::about(ProblemKind::FrontPageNoindex, name, message));
     }
     for crawler in &site.suspended {
         let message = format!(
@@ -292,7 +291,11 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
              name. Until one does, crawlgate calls none of them an impostor. Compare the networks in the policy with \
              the operator's list"
         );
-        problems.push(Problem::new(ProblemKind::IdentitySuspended, message).with_subject(name));
+        problems.push(Problem::about(
+            ProblemKind::IdentitySuspended,
+            name,
+            message,
+        ));
     }
     problems
 }

@@ -24,7 +24,7 @@ pub use errors::{
 };
 pub use field::AnswerField;
 pub use proxy_answers::{
-    envoy_refusal, loop_detected, malformed_query, nginx_refusal, not_found, pass_answer,
+    envoy_refusal, healthy, loop_detected, malformed_query, nginx_refusal, not_found, pass_answer,
     redirect_to_file,
 };
 

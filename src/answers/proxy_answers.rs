@@ -10,6 +10,7 @@
 //! - [`redirect_to_file`]: a redirect to the usual spelling of a file that crawlgate serves, such
 //!   as `/robots.txt`.
 //! - [`not_found`]: 404, because crawlgate has no answer of its own.
+//! - [`healthy`]: 200 for a health check of the proxy.
 //! - [`loop_detected`]: 508, because crawlgate fetches the origin's robots.txt and the proxy asks
 //!   crawlgate for it.
 
@@ -144,6 +145,11 @@ pub fn redirect_to_file(location: HeaderValue, method: &Method) -> Answer {
 /// 404: crawlgate has no answer of its own. For a file, the proxy takes that of its origin.
 pub fn not_found(message: &str, method: &Method) -> Answer {
     plain_text(StatusCode::NOT_FOUND, message, method)
+}
+
+/// 200 for a health check of the proxy: the service answers.
+pub fn healthy(method: &Method) -> Answer {
+    plain_text(StatusCode::OK, "ok", method)
 }
 
 /// 508: crawlgate asked the origin for its robots.txt, and the proxy in front of the origin asks

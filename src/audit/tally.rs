@@ -85,10 +85,12 @@ impl JudgedRequest<'_> {
         match self.decision.would.unwrap_or(self.decision.action) {
             Action::Block(_) => CountedAction::WouldBlock,
             Action::Slow { .. } => CountedAction::WouldSlow,
-            Action::License { .. } => CountedAction::WouldLicense,
-            Action::Pass | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
-                CountedAction::Pass
-            }
+            // A log does not have licence tokens.
+            Action::License { .. }
+            | Action::Pass
+            | Action::Pause { .. }
+            | Action::RobotsTxt
+            | Action::TdmRep => CountedAction::Pass,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::identity::refresh::{ListUpdate, UpdateResult, list_file_name, update_
 use crate::identity::{ListIndex, PublishedLists, RegistryMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
-use crate::report::{ClientIdentity, CrawlerRow, LogFacts, Report};
+use crate::report::{LogFacts, Report};
 use crate::settings::ListSource;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
@@ -68,8 +68,8 @@ pub struct Arguments {
     /// Exit with 3 if more lines cannot be read [default: 10%, or 0% with --fail-on]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     max_unreadable: Option<f64>,
-    /// Exit with 1 for a violation (a request that certainly broke the rules), or for any disallowed
-    /// request
+    /// Exit with 1 for a violation (a request that certainly broke the rules, by no pretender), or
+    /// for any disallowed request
     #[arg(long, value_name = "KIND")]
     fail_on: Option<FailOn>,
     /// The published networks of crawlers: yes (fetch them), a directory, or a URL [default: those in
@@ -78,6 +78,9 @@ pub struct Arguments {
     lists: Option<ListSource>,
     #[command(flatten)]
     origin: OriginFlags,
+    /// Leave the addresses of clients that pretend to be a crawler out of the report
+    #[arg(long)]
+    no_addresses: bool,
     #[command(flatten)]
     output: ReportFlags,
 }
@@ -125,6 +128,10 @@ pub fn run(arguments: &Arguments) -> Result {
     });
     progress.write(|_| String::new());
     let mut report = report?;
+    if arguments.no_addresses {
+        let rows = report.crawlers.iter_mut();
+        rows.for_each(|row| row.addresses.clear());
+    }
     super::ignore_closed_pipe(arguments.output.print(&mut report))?;
     match &report.log {
         Some(log) => check_outcome(&report, log, arguments),
@@ -265,22 +272,11 @@ fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Resu
 
 /// Fails with exit code 1 if the report has requests that `fail_on` names.
 fn check_fail_on(report: &Report, log: &LogFacts, fail_on: FailOn) -> Result {
-    let broke = |is_meant: fn(&CrawlerRow) -> bool| -> u64 {
-        let rows = report.crawlers.iter().filter(|row| is_meant(row));
-        rows.map(|row| row.counts.broke_rules()).sum()
-    };
-    let all = broke(|_| true);
+    let against_rules = report.totals.against_rules;
     Err(Failure::FindingsMessage(match fail_on {
-        FailOn::Violation if all > 0 => format!(
-            "{} against the rules ({} by verified crawlers, {} not verified, {} by clients that probably pretend, {} by \
-             unknown bots), and --fail-on violation is set",
-            plural(thousands(all), "request"),
-            thousands(broke(|row| row.identity == Some(ClientIdentity::Verified))),
-            thousands(broke(|row| row.identity == Some(ClientIdentity::Unverified))),
-            thousands(broke(
-                |row| row.identity == Some(ClientIdentity::SuspectedImpostor)
-            )),
-            thousands(broke(|row| row.identity.is_none())),
+        FailOn::Violation if against_rules > 0 => format!(
+            "{} against the rules, and --fail-on violation is set",
+            plural(thousands(against_rules), "request")
         ),
         FailOn::Disallowed if log.counts.disallowed > 0 => format!(
             "{} disallowed, and --fail-on disallowed is set",

@@ -2,16 +2,13 @@
 //! the answer from the policy files, or with `--live` asks the running crawlgate.
 
 use super::{
-    Result, control, file_failure, findings_unless, now, origin_copy, policies, print_json,
-    print_result,
+    Result, control, findings_unless, now, origin_copy, policies, print_json, print_result,
 };
 use crate::admin::ExplainRequest;
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::crawlers::Registry;
-use crate::files;
 use crate::heads::likely_content_type;
-use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
-use crate::time::Timestamp;
+use crate::policy::Snapshot;
 use crate::verdict::{
     CachedVersions, Claimant, Explanation, HistoryBasis, Identity, Kind, RequestFacts,
     RequestToJudge, ResponseFacts, explain_request, explain_unclaimed, identity_by_policy,
@@ -19,7 +16,6 @@ use crate::verdict::{
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const IMPOSTOR_HINT: &str = "\
 A running crawlgate calls this an impostor only if these networks verified another visit within seven days. Until then the
@@ -53,8 +49,8 @@ pub struct Arguments {
     /// The status of the response, for its X-Robots-Tag
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
-    /// The robots.txt that the crawler has cached: none, current, or a file [default: unknown]
-    #[arg(long, conflicts_with = "live")]
+    /// The robots.txt that the crawler has cached [default: unknown]
+    #[arg(long, value_parser = ["none", "current"], conflicts_with = "live")]
     cached: Option<String>,
     /// An X-Robots-Tag that the origin sends, like "googlebot: noindex"; may be repeated
     #[arg(long = "origin-tag", value_name = "LINE")]
@@ -132,7 +128,6 @@ pub fn run(arguments: &Arguments) -> Result {
         content_type,
         origin_tags: &arguments.origin_tags,
     };
-    let cached = cached_version(arguments.cached.as_deref(), registry, now)?;
     let explanation = match Claimant::find_by_name(&snapshot, registry, &facts) {
         None => explain_unclaimed(registry, &facts, &response),
         Some(claimant) => {
@@ -140,8 +135,6 @@ pub fn run(arguments: &Arguments) -> Result {
             let cached_versions = match arguments.cached.as_deref() {
                 None => CachedVersions::for_any_crawler(claimant, now),
                 Some(name) => CachedVersions {
-                    versions: cached.as_slice(),
-                    cached: u64::from(cached.is_some()),
                     basis: HistoryBasis::Observed,
                     was_served: name != "none",
                     ..CachedVersions::default()
@@ -193,25 +186,6 @@ fn print_explanation(
         writeln!(out, "\n{LIVE_HINT}")?;
     }
     Ok(())
-}
-
-/// The file of `--cached`, as a version that was superseded now. `None` for `none`, `current`, and
-/// without the flag.
-fn cached_version(
-    cached: Option<&str>,
-    registry: &Registry,
-    now: Timestamp,
-) -> Result<Option<SupersededVersion>> {
-    let Some(file) = cached.filter(|cached| !matches!(*cached, "none" | "current")) else {
-        return Ok(None);
-    };
-    let text = files::read_argument(file.as_ref(), files::MAX_FILE_BYTES)
-        .map_err(file_failure("read", file.as_ref()))?;
-    Ok(Some(SupersededVersion {
-        parsed: Arc::new(ParsedVersion::parse(text.into(), registry)),
-        since: now,
-        superseded_at: now,
-    }))
 }
 
 /// Prints the explanation of the running crawlgate. Fails if no site has the host.

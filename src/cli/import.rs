@@ -5,7 +5,7 @@ use super::{Result, write_new_file};
 use crate::audit::DatedRobotsTxt;
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
-use crate::policy::import::{ImportOptions, import};
+use crate::policy::import::import;
 use crate::printable::printable_path;
 use crate::robots::RobotsFile;
 use std::io::Write;
@@ -36,10 +36,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result {
     let host = policy_host(arguments)?;
     let DatedRobotsTxt { name, bytes, .. } = read_robots_txt(&arguments.file, "import")?;
-    let options = ImportOptions {
-        host: host.as_deref(),
-    };
-    let imported = import(&RobotsFile::parse(bytes), &options, Registry::builtin());
+    let imported = import(
+        &RobotsFile::parse(bytes),
+        host.as_deref(),
+        Registry::builtin(),
+    );
     match &arguments.output {
         Some(path) => {
             write_new_file(path, imported.text.as_bytes())?;

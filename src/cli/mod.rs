@@ -56,7 +56,7 @@ use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
 use std::fmt::Display;
-use std::io::{self, BufRead, IsTerminal, Read, StdoutLock, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -287,22 +287,6 @@ fn findings_unless(is_fine: bool) -> Result {
     }
 }
 
-/// Reads a line without its end (`\n` or `\r\n`), and cuts it at `max` bytes. Returns whether the line
-/// is whole; `None` at the end of the input.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, max: u64) -> io::Result<Option<bool>> {
-    line.clear();
-    let length = input.by_ref().take(max).read_until(b'\n', line)?;
-    if length == 0 {
-        return Ok(None);
-    }
-    let is_whole = line.pop_if(|last| *last == b'\n').is_some() || (length as u64) < max;
-    line.pop_if(|last| *last == b'\r');
-    if !is_whole {
-        input.skip_until(b'\n')?;
-    }
-    Ok(Some(is_whole))
-}
-
 /// The current time. The engine has no clock; commands pass it in.
 fn now() -> crate::time::Timestamp {
     std::time::SystemTime::now().into()
@@ -310,32 +294,11 @@ fn now() -> crate::time::Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arguments, read_line};
+    use super::Arguments;
     use clap::CommandFactory;
 
     #[test]
     fn arguments_of_every_command_are_valid() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn long_line_is_cut_and_next_is_whole() {
-        let mut input = &b"xxxxxxxxx\r\nnext\r\n\nlast"[..];
-        let mut line = Vec::new();
-        let mut lines = Vec::new();
-        while let Some(is_whole) = read_line(&mut input, &mut line, 6).expect("memory can be read")
-        {
-            lines.push((String::from_utf8_lossy(&line).into_owned(), is_whole));
-        }
-        let expected = [
-            ("xxxxxx", false),
-            ("next", true),
-            ("", true),
-            ("last", true),
-        ];
-        assert_eq!(
-            lines,
-            expected.map(|(text, is_whole)| (text.to_owned(), is_whole))
-        );
     }
 }

@@ -41,3 +41,29 @@ pub fn run(arguments: &Arguments) -> Result {
 struct ReloadText<'a> {
     report: &'a ReloadReport,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Finding;
+    use crate::sites::SiteReload;
+
+    #[test]
+    fn deferred_policy_waits_and_is_not_called_replaced() {
+        let mut report = ReloadReport {
+            sites: [ReloadOutcome::Replaced, ReloadOutcome::Kept]
+                .map(|outcome| SiteReload {
+                    site: "shop".into(),
+                    outcome,
+                    findings: Vec::new(),
+                })
+                .into(),
+            ..ReloadReport::default()
+        };
+        let text = |report: &ReloadReport| ReloadText { report }.to_string();
+        assert!(text(&report).starts_with("shop: replaced\nshop: rejected"));
+        report.waiting = Some(Finding::new("waits-for-state", "later"));
+        let shown = text(&report);
+        assert!(shown.contains("\nshop: waits\nshop: rejected"), "{shown}");
+    }
+}

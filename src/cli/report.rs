@@ -50,8 +50,8 @@ pub struct Arguments {
 /// The flags for the period of a report.
 #[derive(clap::Args)]
 pub struct PeriodFlags {
-    /// From when on: 7d ago, a date, or a time in UTC like 2026-11-01T10:00:00Z [default: all of a
-    /// log, up to 30 days of the history]
+    /// From when on: 7d for the last seven days, a date, or a time in UTC like 2026-11-01T10:00:00Z
+    /// [default: all of a log, up to 30 days of the history]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<PeriodBound>,
     /// Up to when, written likewise; requests at that time do not count [default: the end of the

@@ -9,6 +9,7 @@ use crate::sites::{OriginRobotsStatus, ServedRobots};
 use crate::verdict::{ENFORCE_ALL_LINE, PERHAPS_CACHED_END};
 use askama::Template;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Further unproven hosts of a site are only counted: anybody can make up hosts of a pattern.
 const MAX_UNPROVEN: usize = 5;

@@ -65,11 +65,7 @@ pub fn classify_unlisted(text: &[u8], traits: UserAgentTraits) -> Claim {
         return Claim::UnknownBot;
     }
     let is_tool = match kind {
-        ProgramKind::Browser => {
-            traits.names_tool
-                || has_engine_addition(text)
-                || has_tool_word(text, &device_comment(text))
-        }
+        ProgramKind::Browser => traits.names_tool || has_tool_word(text, &device_comment(text)),
         ProgramKind::App | ProgramKind::Desktop => traits.names_tool || has_fetcher_word(text),
         ProgramKind::Unrecognised => true,
     };
@@ -107,7 +103,9 @@ fn is_bot_in_browser_string(text: &[u8]) -> bool {
     } else {
         contains_contact(text) || contains_host(text, starts_with_tld)
     };
-    if contains_contact || contains_host_after_plus(text) || has_compatible_program(text, &comment)
+    if contains_contact
+        || contains_host_after_plus(text)
+        || has_compatible_program(text, comment.start)
     {
         return true;
     }
@@ -180,34 +178,21 @@ const COMPATIBLE_BROWSERS: [&[u8]; 12] = [
     b"compatible",
 ];
 
-/// Whether `compatible; Name` introduces another program than a browser: in a later comment, or in
-/// the first one (at `first`) with a version and before an engine. Old versions of Internet Explorer
-/// repeat their own string in a comment, which does not count.
-fn has_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
-    for at in first.start + 1..text.len() {
+/// Whether `compatible; Name` introduces another program than a browser, behind the beginning of the
+/// first comment. Old versions of Internet Explorer repeat their own string in a comment, which does
+/// not count.
+fn has_compatible_program(text: &[u8], comment_start: usize) -> bool {
+    (comment_start + 1..text.len()).any(|at| {
         let before = &text[..at];
-        if let Some(name) = strip_compatible(&text[at..])
-            && matches!(
+        strip_compatible(&text[at..]).is_some_and(|name| {
+            matches!(
                 name.first(),
                 Some(b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'+')
-            )
-            && !starts_with_any_ignore_case(name, &COMPATIBLE_BROWSERS)
-            && !before.ends_with(b"Mozilla/4.0 (")
-            && !before.ends_with(b"Mozilla/5.0 (")
-        {
-            return true;
-        }
-    }
-    let Some(name) = strip_compatible(&text[first.clone()]) else {
-        return false;
-    };
-    let behind = &text[first.end..];
-    let mut bytes = name.iter();
-    let end = bytes.position(|&byte| !is_token_byte(byte));
-    (starts_with_ignore_case(behind, b") applewebkit/")
-        || starts_with_ignore_case(behind, b") gecko/"))
-        && end.is_some_and(|end| starts_with_version(&name[end..]))
-        && !starts_with_any_ignore_case(name, &COMPATIBLE_BROWSERS)
+            ) && !starts_with_any_ignore_case(name, &COMPATIBLE_BROWSERS)
+                && !before.ends_with(b"Mozilla/4.0 (")
+                && !before.ends_with(b"Mozilla/5.0 (")
+        })
+    })
 }
 
 /// The text behind a leading `compatible;`.
@@ -269,28 +254,6 @@ fn has_compatible_name(text: &[u8]) -> bool {
         let name = strip_compatible(&text[at..]);
         name.is_some_and(|name| !matches!(name, [] | [b')', ..]))
     })
-}
-
-/// Whether a program added its name to the engine, where browsers have `(KHTML, like Gecko)` alone:
-/// `(KHTML, like Gecko; Google Web Preview)`, `(KHTML, like Gecko, Foregenix)`. On phones it is the
-/// proxy of a visitor's browser (`googleweblight`); old browsers have Safari there, and consoles
-/// their video formats.
-fn has_engine_addition(text: &[u8]) -> bool {
-    const ENGINE: &[u8] = b"(khtml, like gecko";
-    let Some(at) = find_ignore_case(text, ENGINE) else {
-        return false;
-    };
-    let rest = &text[at + ENGINE.len()..];
-    let added = &rest[..rest
-        .iter()
-        .position(|&byte| byte == b')')
-        .unwrap_or(rest.len())];
-    let adds = match added {
-        [b';', ..] => true,
-        [b',', name @ ..] => !name.contains(&b',') && !contains_ignore_case(name, b"safari"),
-        _ => false,
-    };
-    adds && !contains_ignore_case(text, b"mobile")
 }
 
 /// Whether the string has a URL or a mail address. Not if `from: ` stands before the last one, or if

@@ -63,7 +63,7 @@ pub enum DecisionQueryError {
     /// There is nothing at this path.
     #[error(
         "This is crawlgate's decision service. It answers /decide/nginx, /decide/answer, /decide/forward-auth, \
-         /decide/envoy/..., /robots.txt and /.well-known/tdmrep.json"
+         /decide/envoy/..., /robots.txt, /.well-known/tdmrep.json and /healthz"
     )]
     Unknown,
 }

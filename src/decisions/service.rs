@@ -3,15 +3,15 @@
 //! answer. A request that may pass is recorded without a status, because crawlgate cannot know what
 //! the proxy's client gets.
 //!
-//! Three kinds of queries are not recorded: malformed ones, those that crawlgate itself caused, and
-//! those that only fetch the answer to a request that was blocked before.
+//! Not recorded are health checks, malformed queries, those that crawlgate itself caused, and those
+//! that only fetch the answer to a request that was blocked before.
 
 use super::query::{DecisionQuery, DecisionQueryError, QueryProtocol, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, AnswerField, Rejection, RequestToAnswer, envoy_refusal, loop_detected, malformed_query,
-    nginx_refusal, not_found, pass_answer, redirect_to_file, rejection_answer,
+    Answer, AnswerField, Rejection, RequestToAnswer, envoy_refusal, healthy, loop_detected,
+    malformed_query, nginx_refusal, not_found, pass_answer, redirect_to_file, rejection_answer,
 };
-use crate::heads::{OWN_USER_AGENT, likely_content_type};
+use crate::heads::{OWN_USER_AGENT, likely_content_type, path_of};
 use crate::policy::SiteEntry;
 use crate::requests::{
     NextStep, OutgoingAnswer, ReceivedRequest, RequestPipeline, Responder, ResponseEnd,
@@ -101,9 +101,12 @@ impl DecisionService {
 
 impl Responder for DecisionService {
     /// Answers a query. The request is recorded with the status that the client gets, or with 0 if
-    /// it passes. Not recorded: a malformed query, a file that crawlgate itself requests, and
-    /// `/decide/answer`, whose request was recorded before.
+    /// it passes. Not recorded: a health check, a malformed query, a file that crawlgate itself
+    /// requests, and `/decide/answer`, whose request was recorded before.
     fn respond(&self, request: &ReceivedRequest<'_>) -> OutgoingAnswer {
+        if path_of(request.target) == b"/healthz" {
+            return healthy(request.method).into();
+        }
         let query = match DecisionQuery::parse(request) {
             Ok(query) => query,
             Err(error) => {

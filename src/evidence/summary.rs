@@ -12,8 +12,7 @@ use std::collections::BTreeSet;
 /// More hosts or rules are only counted.
 const MAX_NAMED: usize = 3;
 
-const PROOF_SOURCE: &str =
-    "The proof rests on the site's copy of what the operator publishes: a list, DNS names or keys.";
+const PROOF_SOURCE: &str = "The proof rests on the site's copy of a list, DNS names or keys: compare it with what the operator publishes.";
 
 /// How sure the case is that the client of a request was the crawler.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,7 +13,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most bytes of a file that a person writes: a robots.txt, a key, a certificate.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -23,6 +23,11 @@ pub fn parent_directory(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
+}
+
+/// The absolute path, for messages; the path itself if the current directory is not known.
+pub fn absolute_path(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or(path.into())
 }
 
 /// Reads a file of at most [`MAX_FILE_BYTES`].

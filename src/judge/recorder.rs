@@ -172,12 +172,10 @@ pub fn record_front_page_tags(record: &RequestRecord, tags: &[&[u8]]) {
     let Some(judged) = record.judged() else {
         return;
     };
-    let front_page = &judged.entry().site.front_page;
     let is_forwarded = judged.decision.action == Action::Pass;
     let target = origin_form(record.request.target());
-    if is_forwarded && record.response.status == 200 && front_page.is_front_page(&target) {
-        front_page.record_tags(
-            &target,
+    if is_forwarded && record.response.status == 200 && *target == *b"/" {
+        judged.entry().site.front_page.record_tags(
             &parse_lines(tags.iter().copied()),
             record.request.arrived_at(),
         );

@@ -67,6 +67,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
                 ready!(poll_page(body, last_frame, is_over, this.call, context))
             }
         };
+        this.call.has_failed |= matches!(frame, Some(Err(_)));
         if let Some(piece) = frame
             .as_ref()
             .and_then(|frame| frame.as_ref().ok()?.data_ref())

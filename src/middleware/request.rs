@@ -15,13 +15,13 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// What crawlgate found out about a crawler's request, with the words of the logs
 /// (`docs/logs-and-metrics.md`). The layer puts it into the extensions of each request of a crawler
-/// that it passes on to the application.
+/// that it passes on to the application, and into those of each response to a crawler.
 ///
 /// ```
 /// use crawlgate::middleware::CrawlerRequest;
@@ -32,6 +32,7 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CrawlerRequest {
     /// The registry's id, the policy's token, `other` for an unknown bot, or `tool`.
     pub crawler: String,
@@ -39,7 +40,10 @@ pub struct CrawlerRequest {
     pub identity: &'static str,
     /// How the request relates to the rules: `allowed`, `violation`, ...
     pub kind: &'static str,
-    /// What enforcement would have done: `block`, `slow`, ... `None` if it lets the request pass, too.
+    /// What the layer does: `pass`, `block`, `slow`, `robots_txt`, ...
+    pub action: &'static str,
+    /// What the layer would do if the policy were enforced, where it lets the request pass because
+    /// the policy only observes this crawler.
     pub would: Option<&'static str>,
 }
 
@@ -51,6 +55,7 @@ impl CrawlerRequest {
             crawler: record.crawler()?.to_owned(),
             identity: record.identity()?.name(),
             kind: decision.kind.name(),
+            action: decision.action.name(),
             would: decision.would.map(Action::name),
         })
     }
@@ -66,6 +71,8 @@ pub struct GateRequest {
     pub bytes: u64,
     /// Whether the server has not taken crawlgate's own answer yet.
     pub answer_pending: bool,
+    /// Whether the application, or the body of its response, ended with an error.
+    pub has_failed: bool,
 }
 
 impl GateRequest {
@@ -103,6 +110,7 @@ impl GateRequest {
             tags: Vec::new(),
             bytes: 0,
             answer_pending: answer.is_some(),
+            has_failed: false,
         };
         (call, answer)
     }
@@ -122,9 +130,17 @@ impl GateRequest {
             ticket
                 .head_writer(ConnectionFacts::cleartext(Peer::default()))
                 .write_request_in_process(&mut head.headers);
-            if let Some(crawler) = CrawlerRequest::from_record(ticket.record()) {
-                head.extensions.insert(crawler);
-            }
+        }
+        self.insert_crawler(&mut head.extensions);
+    }
+
+    /// Adds the [`CrawlerRequest`], if a crawler sent the request.
+    fn insert_crawler(&self, extensions: &mut Extensions) {
+        let ticket = self.ticket.as_ref();
+        if let Some(crawler) =
+            ticket.and_then(|ticket| CrawlerRequest::from_record(ticket.record()))
+        {
+            extensions.insert(crawler);
         }
     }
 
@@ -136,7 +152,7 @@ impl GateRequest {
         if is_grpc {
             head.headers.insert(GRPC_STATUS, grpc_status(head.status));
         }
-        self.record_response_head(&head);
+        self.record_response_head(&mut head);
         self.answer_pending = !body.is_empty();
         (head, body)
     }
@@ -168,8 +184,10 @@ impl GateRequest {
         self.page.may_change_length()
     }
 
-    /// Keeps the status and the tags of the response for the record.
-    fn record_response_head(&mut self, head: &ResponseParts) {
+    /// Keeps the status and the tags of the response for the record, and adds its
+    /// [`CrawlerRequest`].
+    fn record_response_head(&mut self, head: &mut ResponseParts) {
+        self.insert_crawler(&mut head.extensions);
         self.status = head.status.as_u16();
         self.tags = head.headers.get_all(X_ROBOTS_TAG).iter().cloned().collect();
     }
@@ -208,7 +226,9 @@ impl Drop for GateRequest {
             status: self.status,
             tags: self.tags.iter().map(HeaderValue::as_bytes).collect(),
             bytes: self.bytes,
-            ended_by: if self.status == 0 || self.answer_pending {
+            ended_by: if self.has_failed {
+                ResponseEnd::Error("application_error")
+            } else if self.status == 0 || self.answer_pending {
                 ResponseEnd::Client
             } else {
                 ResponseEnd::Complete

@@ -115,6 +115,7 @@ where
             ResponseSourceProjection::Passed { inner } => {
                 let response = ready!(inner.poll(context));
                 let mut call = this.call.take().expect(ended);
+                call.has_failed = response.is_err();
                 let (mut head, body) = response?.into_parts();
                 let source = if call.finish_response_head(&mut head) {
                     BodySource::Rewritten {

@@ -433,9 +433,14 @@ fn application_learns_which_crawler_asks() {
         crawler: "gptbot".to_owned(),
         identity: "unverified",
         kind: "unproven",
+        action: "pass",
         would: Some("block"),
     };
     assert_eq!(*seen.borrow(), [None, Some(expected)]);
+    let response = poll_ready_future(service.call(request("/robots.txt", GPTBOT)));
+    let response = response.expect("a response");
+    let crawler = response.extensions().get::<super::CrawlerRequest>();
+    assert_eq!(crawler.map(|crawler| crawler.action), Some("robots_txt"));
 }
 
 #[test]

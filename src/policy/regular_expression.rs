@@ -76,9 +76,12 @@ pub fn looks_like_regex(pattern: &str) -> bool {
             .is_some_and(|(_, rest)| rest.contains(')'))
     });
     has_alternatives
-        || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"]
-            .iter()
-            .any(|piece| pattern.contains(piece))
+        || pattern.starts_with("/^")
+        || [
+            "(.*)", ".+", "\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z",
+        ]
+        .iter()
+        .any(|piece| pattern.contains(piece))
 }
 
 #[cfg(test)]

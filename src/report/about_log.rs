@@ -1,7 +1,7 @@
 //! [`about_log_sentences`]: the part about the logs in the report of `crawlgate audit`, which
 //! judges the requests in access logs. It says what was read, how crawlers were identified.
 
-use super::{ClientIdentity, LogFacts, Report};
+use super::{ClientIdentity, LogFacts, Report, ReportSource};
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::printable;
 use askama::Template;
@@ -10,6 +10,7 @@ use askama::Template;
 #[template(path = "about_log.txt")]
 struct AboutLog<'a> {
     log: &'a LogFacts,
+    source: ReportSource,
     /// Requests of crawlers by identity.
     verified: u64,
     suspected: u64,
@@ -19,6 +20,7 @@ struct AboutLog<'a> {
 pub fn about_log_sentences(report: &Report, log: &LogFacts) -> Vec<String> {
     let text = AboutLog {
         log,
+        source: report.source,
         verified: count_requests(report, ClientIdentity::Verified),
         suspected: count_requests(report, ClientIdentity::SuspectedImpostor),
     };

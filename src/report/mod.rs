@@ -132,6 +132,9 @@ pub struct ReportTotals {
     pub would_block: u64,
     /// Requests by unknown bots that `purposes: { other: enforce }` would block.
     pub unknown_bots_would_block: u64,
+    /// Requests that were answered with a demand for a licence.
+    #[serde(default)]
+    pub license_demanded: u64,
     /// Requests by clients that only used the name of a crawler.
     pub pretended: u64,
     /// Requests by tools, which are in no other sum.

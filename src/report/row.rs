@@ -297,7 +297,9 @@ impl CrawlerRow {
     /// for logs.
     pub(super) fn explain_command(&self, config_option: &str) -> Option<String> {
         let example = self.example.as_ref()?;
-        if self.purpose != Some(Purpose::Search) || example.site.is_empty() {
+        // Of other clients, perhaps.
+        let is_doubtful = self.suspected > 0;
+        if self.purpose != Some(Purpose::Search) || example.site.is_empty() || is_doubtful {
             return None;
         }
         let (_, url) = example.request.split_once(' ')?;
@@ -356,6 +358,7 @@ impl CrawlerRow {
                 totals.requests += counts.requests();
                 totals.against_rules += counts.broke_rules();
                 totals.blocked += counts.refused();
+                totals.license_demanded += counts.license_demanded();
                 if self.is_unknown_bots() {
                     totals.unknown_bots_would_block += counts.would_refuse();
                 } else {

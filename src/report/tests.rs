@@ -99,6 +99,7 @@ fn totals_have_neither_impostors_nor_tools() {
         blocked: 9,
         would_block: 8,
         unknown_bots_would_block: 3,
+        license_demanded: 0,
         pretended: 7,
         tools: 1_000,
     };
@@ -609,6 +610,9 @@ fn traffic_of_impostors_is_nobodys() {
     assert_eq!(traffic.takers[1].identity, Some(ClientIdentity::Verified));
     let sentence = traffic.taker_sentence(&traffic.takers[1]);
     assert_eq!(numbers_in(&sentence), [30, 2, 9, 1]);
+    traffic.takers[1].statuses = [20, 3, 10, 5, 0];
+    let sentence = traffic.taker_sentence(&traffic.takers[1]);
+    assert_eq!(numbers_in(&sentence), [30, 2, 9, 1, 3, 5, 4]);
     let visits = sent_visits(&[("google", 9), ("chatgpt", 16), ("gone", 5)]);
     traffic.set_visits(visits.clone(), report.pages_by_crawler());
     assert_eq!(traffic.services, visits);

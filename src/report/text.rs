@@ -124,6 +124,9 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
         if row.counts.requests_of_kind(Kind::Exempt) > 0 {
             words.push("exempt");
         }
+        if row.counts.without_license() > 0 {
+            words.push("without a licence");
+        }
         if words.is_empty() {
             format!("{} {requests}", row.name)
         } else {

@@ -9,9 +9,8 @@ use crate::forwarding::{
     EditableHead, ForwardingFacts, HostReplacement, has_condition, remove_conditions,
     restore_client_host, write_ids_into_map, write_request, write_response,
 };
-use crate::heads::{origin_form, path_of};
 use crate::robots::Authority;
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::{HeaderMap, StatusCode};
 
 /// Writes the heads of a request that passes and of its response.
 pub struct HeadWriter<'t> {
@@ -75,8 +74,7 @@ impl HeadWriter<'_> {
 
     /// Adds the fields of crawlgate and of the policy to a final response of the origin.
     /// `origin_host` is the Host that the origin needs: in the URLs of the head it is replaced by
-    /// the client's, unless the site has that host itself. A redirect of the front page is
-    /// remembered.
+    /// the client's, unless the site has that host itself.
     pub fn write_response(
         &self,
         head: &mut impl EditableHead,
@@ -96,33 +94,7 @@ impl HeadWriter<'_> {
                 },
             );
         }
-        if status.is_redirection() {
-            self.report_front_page_redirect(head);
-        }
         write_response(head, status, self.connection.hsts, self.ticket.judged());
-    }
-
-    /// Reports the target of a redirect (Location) to the site, if it is on a host of the site. The
-    /// site remembers it if the request was for the front page.
-    fn report_front_page_redirect(&self, head: &impl EditableHead) {
-        let Some((_, entry)) = self.ticket.judged() else {
-            return;
-        };
-        let from = origin_form(self.ticket.request().target());
-        let to = head
-            .lines(header::LOCATION)
-            .next()
-            .and_then(|line| resolve_location(line, &from));
-        let own = to.as_ref().filter(|to| {
-            let host = to.authority().map(|host| host.as_str());
-            host.is_none_or(|host| host.as_bytes() == self.ticket.host() || self.is_site_host(host))
-        });
-        if let Some(target) = own.and_then(Uri::path_and_query) {
-            entry
-                .site
-                .front_page
-                .record_redirect(&from, target.as_str().as_bytes());
-        }
     }
 
     /// Whether this is a host of the site; false if the request was not judged. Its origin may
@@ -152,40 +124,6 @@ impl HeadWriter<'_> {
             request,
             judged: self.ticket.judged(),
             request_id: self.ticket.request().id(),
-        }
-    }
-}
-
-/// The URI of a Location, which may be relative to the target of the request (RFC 3986 section
-/// 5.2). `None` if it is no URI. A Location that begins with `//` gets the scheme http.
-fn resolve_location(location: &[u8], target: &[u8]) -> Option<Uri> {
-    let path = path_of(target);
-    let directory = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
-    let start: &[u8] = match location {
-        [b'/', b'/', ..] => b"http:",
-        [b'/', ..] => b"",
-        _ if memchr::memmem::find(location, b"://").is_some() => b"",
-        _ => &path[..directory],
-    };
-    Uri::try_from([start, location].concat()).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::resolve_location;
-
-    #[test]
-    fn relative_location_is_resolved_by_the_target() {
-        for (location, uri) in [
-            ("/en/", "/en/"),
-            ("en/", "/shop/en/"),
-            ("?lang=en", "/shop/?lang=en"),
-            ("//shop.example/en/", "http://shop.example/en/"),
-            ("https://shop.example/en/", "https://shop.example/en/"),
-        ] {
-            let found = resolve_location(location.as_bytes(), b"/shop/?from=https://a.example/b")
-                .expect("a URI");
-            assert_eq!(found.to_string(), uri, "{location}");
         }
     }
 }

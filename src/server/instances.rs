@@ -143,7 +143,7 @@ impl StorePeers {
         let mut counts = Vec::new();
         for step in PeriodLength::ALL {
             for start in period_starts(step, since, now) {
-                let counted = self.history.period_counts(step, start, now)?;
+                let counted = self.history.period_counts(step, start)?;
                 if counted.is_empty() && start != step.start_of(now) {
                     continue;
                 }

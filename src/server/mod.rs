@@ -18,6 +18,7 @@ use crate::acme::IssuedCertificates;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{CertificateStore, TlsError};
+use crate::files::absolute_path;
 use crate::scheduler::Scheduler;
 use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
@@ -82,17 +83,6 @@ pub enum ServerError {
         address: SocketAddr,
         /// The error of the system.
         source: std::io::Error,
-    },
-    /// The process that this one is to replace listens on the port, at another address.
-    #[error(
-        "cannot listen on {address} ({setting}): the running crawlgate uses this port until it ends. Choose another \
-         port, or stop crawlgate and start it again"
-    )]
-    PortOfRunning {
-        /// The setting with the address.
-        setting: &'static str,
-        /// The address in the settings.
-        address: SocketAddr,
     },
     /// The control socket cannot be opened.
     #[error(transparent)]
@@ -175,7 +165,7 @@ impl ServerError {
 fn bind_failure_words(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => {
-            "another program uses this port. Stop that program, or choose another port".to_owned()
+            "the port is in use. Stop the program that uses it, or choose another port".to_owned()
         }
         ErrorKind::PermissionDenied => {
             "this user may not use this port. Choose a port from 1024 on, or grant \
@@ -321,16 +311,15 @@ fn log_certificate_problems(services: &Services) {
     }
 }
 
-/// Logs the state directory and the addresses of the listeners.
+/// Logs the state directory, unless it cannot be used, and the addresses of the listeners.
 fn log_addresses(services: &Services, bound: &BoundAddresses) {
     let settings = &services.settings;
     match &settings.state {
+        // An error was logged.
+        Some(_) if services.store.health().is_in_memory() => (),
         Some(directory) => tracing::info!(
             "the state directory is {}",
-            std::path::absolute(directory)
-                .as_ref()
-                .unwrap_or(directory)
-                .display()
+            absolute_path(directory).display()
         ),
         None => tracing::info!("no state directory: crawlgate forgets everything when it stops"),
     }

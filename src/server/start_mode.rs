@@ -12,7 +12,6 @@ use crate::sites::SiteManager;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
 use crate::upgrade::{InheritedListeners, Successor, TakenOverState};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -116,8 +115,7 @@ fn bind_missing(
         match offered.iter().position(|offered| *offered == name) {
             Some(place) => taken_listeners.push(offered.swap_remove(place)),
             None => {
-                let listener = bind_listener(&name, settings)
-                    .map_err(|error| explain_own_port(error, running))?;
+                let listener = bind_listener(&name, settings)?;
                 own_listeners.add_bound(name, listener);
             }
         }
@@ -125,53 +123,8 @@ fn bind_missing(
     Ok((taken_listeners, own_listeners))
 }
 
-/// The error, or that the running process itself uses the port.
-fn explain_own_port(error: ServerError, running: &[ListenAddress]) -> ServerError {
-    match error {
-        ServerError::Bind {
-            setting,
-            address,
-            source,
-        } if source.kind() == ErrorKind::AddrInUse
-            && running.iter().any(
-                |own| matches!(own, ListenAddress::Tcp(own) if own.port() == address.port()),
-            ) =>
-        {
-            ServerError::PortOfRunning { setting, address }
-        }
-        error => error,
-    }
-}
-
 /// The absolute path, for comparisons. The outer `None` is no path in the settings, the inner one a
 /// path that cannot be made absolute.
 fn absolute_path(path: &Option<PathBuf>) -> Option<Option<PathBuf>> {
     path.as_ref().map(|path| std::path::absolute(path).ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpListener;
-
-    #[test]
-    fn port_of_the_running_process_is_named() {
-        let own = TcpListener::bind("127.0.0.1:0").expect("bound");
-        let own = own.local_addr().map(|address| (own, address));
-        let (_listener, address) = own.expect("an address");
-        let settings = Settings {
-            listen: Vec::new(),
-            admin: Some(([0, 0, 0, 0], address.port()).into()),
-            ..Settings::default()
-        };
-        let refused = |running: &[ListenAddress]| bind_missing(running, &settings).err();
-        assert!(matches!(
-            refused(&[ListenAddress::Tcp(address)]),
-            Some(ServerError::PortOfRunning {
-                setting: "admin",
-                ..
-            })
-        ));
-        assert!(matches!(refused(&[]), Some(ServerError::Bind { .. })));
-    }
 }

@@ -93,6 +93,10 @@ impl<'a> SitemapChecker<'a> {
         let mut fetched = fetched.into_iter();
         let mut places = PlaceFinder::new(&sitemap.text);
         let mut findings = LimitedFindings::default();
+        if sitemap.urls.is_empty() {
+            let finding = lints::SITEMAP_UNREADABLE.finding(None, "it has no URL");
+            findings.push(finding.help("compare it with what your sitemap generator should list"));
+        }
         for listed in &sitemap.urls {
             let found = match self.find_site(&listed.url) {
                 Err(finding) => vec![*finding],
@@ -327,6 +331,12 @@ mod tests {
                 "sitemap-url-other-host"
             ]
         );
+    }
+
+    #[test]
+    fn sitemap_without_urls_is_reported() {
+        let empty = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"></urlset>";
+        assert_eq!(ids("", &[empty]), ["sitemap-unreadable"]);
     }
 
     #[test]

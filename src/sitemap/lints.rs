@@ -5,7 +5,7 @@ use crate::policy::lint::{Lint, lints};
 
 lints! {
     /// Search engines cannot read a file as a sitemap. The finding says why: it is not XML or a
-    /// list of URLs, has more than 50,000 URLs or 50 MiB unpacked, is UTF-16, or has a document
+    /// list of URLs, has no URL, has more than 50,000 URLs or 50 MiB unpacked, is UTF-16, or has a document
     /// type.
     ///
     /// Fix: correct what the finding names.

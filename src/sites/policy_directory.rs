@@ -3,7 +3,7 @@
 //! reads other files that policies may name. [`PolicyText`] is the text of a policy file, or the
 //! reason why it has none ([`UnreadableFile`]).
 
-use crate::files::{parent_directory, read_file_up_to};
+use crate::files::{absolute_path, parent_directory, read_file_up_to};
 use crate::policy::included::{self, IncludedFiles};
 use crate::printable::printable_path;
 use crate::yaml::{Diagnostic, SourceFile};
@@ -103,6 +103,12 @@ pub fn duplicate_site_finding(other_file: &str) -> Diagnostic {
     let reason = UnreadableReason::DuplicateSite(other_file.to_owned());
     Diagnostic::whole_file("duplicate-site", reason.to_string())
         .help("the site name is the file name: rename one of them")
+}
+
+/// The command that shows all findings about a policy file. It works in any directory.
+pub fn check_command(file: &str) -> String {
+    let directory = absolute_path(parent_directory(Path::new(file)));
+    format!("crawlgate check {}", directory.display())
 }
 
 /// The policy files directly inside a directory, in the order of their names: `*.yaml` and `*.yml`

@@ -9,10 +9,10 @@
 //! - conflicting: another site has one of its hosts; an earlier policy is in force if there is one;
 //! - invalid: it has a mistake, and no policy is in force.
 
+use super::StartError;
 use super::host_owners::HostConflict;
-use super::policy_directory::{PolicyText, is_removed};
+use super::policy_directory::{PolicyText, check_command, is_removed};
 use crate::crawlers::Registry;
-use crate::files::parent_directory;
 use crate::finding::Finding;
 use crate::policy::lint::remove_provable_findings;
 use crate::policy::origin::OriginAvailability;
@@ -22,7 +22,6 @@ use crate::verdict::PolicySources;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceFile};
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 
 /// The most findings of a file that are logged and shown.
@@ -142,8 +141,8 @@ impl CompiledPolicy {
             &worst,
             |item| item.one_line(&self.source),
             &format!(
-                ". To see them all, run \"crawlgate check {}\"",
-                parent_directory(Path::new(&*self.source.name)).display()
+                ". To see them all, run \"{}\"",
+                check_command(&self.source.name)
             ),
         )
     }
@@ -350,7 +349,7 @@ pub enum RemoveError {
     },
     /// The policy directory cannot be read.
     #[error("{0}; nothing was removed")]
-    PolicyDirectory(String),
+    PolicyDirectory(#[from] StartError),
 }
 
 impl RemoveError {

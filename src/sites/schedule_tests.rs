@@ -188,11 +188,10 @@ fn front_page_tags_count_until_the_policy_changes() {
     };
     assert_eq!(status(&manager), (true, None));
     let saw = |line: &str, at| {
-        only_entry(&manager).site.front_page.record_tags(
-            b"/",
-            &parse_lines([line.as_bytes()]),
-            Timestamp(at),
-        )
+        only_entry(&manager)
+            .site
+            .front_page
+            .record_tags(&parse_lines([line.as_bytes()]), Timestamp(at))
     };
     saw("noindex", 3);
     assert_eq!(status(&manager), (false, Some(Timestamp(3))));

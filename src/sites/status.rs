@@ -3,6 +3,7 @@
 //! outcome of the last reload and the compiled sites.
 
 use super::origins::{OriginRobotsStatus, ServedRobots};
+use super::publisher::max_cache_time;
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;
 use crate::policy::Policy;
@@ -13,6 +14,7 @@ use crate::policy::{RobotsVersion, Site, Snapshot};
 use crate::robots::{GoogleRules, TargetScratch};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::UnprovenHost;
+use crate::yaml::located_values;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 pub struct SitesStatus {
     /// Counts replacements of the snapshot.
     pub generation: u64,
-    /// When the policies were last reloaded.
+    /// When the policy directory was last read.
     #[serde(serialize_with = "rfc3339")]
     pub last_reload: Timestamp,
     /// Sites in the order of their names.
@@ -72,10 +74,13 @@ pub struct SiteStatus {
     pub paused_for: Option<String>,
     /// How many superseded versions crawlers may have cached.
     pub cached_versions: usize,
-    /// Until when crawlers may have them cached, at most. `None` if only the few crawlers that are
-    /// documented to keep copies for longer may.
+    /// Until when most crawlers may have them cached, at most. With `cached_by_few`, until when the
+    /// crawler that keeps copies for the longest time may.
     #[serde(serialize_with = "rfc3339")]
     pub cached_until: Option<Timestamp>,
+    /// Whether only the few crawlers that are documented to keep copies for longer than grace may
+    /// still have them cached.
+    pub cached_by_few: bool,
     /// Whether Googlebot may fetch `/` and index it, by the present robots.txt and the tags that were
     /// last sent with `/`. Until `/` is sent, the tags of the policy count. False while robots.txt is
     /// 503 because the origin's file is awaited.
@@ -111,6 +116,16 @@ pub struct ModeException {
 }
 
 impl ModeException {
+    /// Such as `enforce for training`.
+    pub fn words(&self) -> String {
+        let name = if self.name == "other" {
+            "unknown bots"
+        } else {
+            &self.name
+        };
+        format!("{} for {name}", self.mode)
+    }
+
     /// The purposes and crawlers whose mode differs from the site's own, in the order of the policy.
     /// `other` comes last, with the effective mode for unknown bots.
     fn for_site(site: &Site) -> Vec<ModeException> {
@@ -228,13 +243,11 @@ pub fn build_status(
     let superseded = superseded_versions(snapshot, now);
     let sites = files.sites.iter().map(|file| {
         let ends = superseded.get(file.site.as_str());
-        let cached_until = ends
-            .and_then(|ends| ends.values().max())
-            .copied()
-            .filter(|until| *until >= now);
+        let last = ends.and_then(|ends| ends.values().max());
         let file = SiteStatus {
             cached_versions: ends.map_or(0, BTreeMap::len),
-            cached_until,
+            cached_until: last.and_then(|ends| ends.iter().find(|end| **end >= now).copied()),
+            cached_by_few: last.is_some_and(|ends| ends[0] < now),
             ..file.clone()
         };
         match entries.get(file.site.as_str()) {
@@ -246,22 +259,22 @@ pub fn build_status(
             },
         }
     });
-    let sites = sites.collect();
     SitesStatus {
         generation: snapshot.generation,
         last_reload: files.last_reload,
-        sites,
+        sites: sites.collect(),
         warnings: files.warnings.clone(),
     }
 }
 
-/// By site, the superseded versions that crawlers may have cached, and until when at most. Without
-/// the version that the site publishes now.
+/// By site, the superseded versions that crawlers may have cached. With each version stands until
+/// when at most: first for most crawlers, then for those that keep copies for the longest time.
+/// Without the version that the site publishes now.
 fn superseded_versions(
     snapshot: &Snapshot,
     now: Timestamp,
-) -> HashMap<&str, BTreeMap<RobotsVersion, Timestamp>> {
-    let mut versions: HashMap<&str, BTreeMap<RobotsVersion, Timestamp>> = HashMap::new();
+) -> HashMap<&str, BTreeMap<RobotsVersion, [Timestamp; 2]>> {
+    let mut versions = HashMap::<&str, BTreeMap<_, _>>::new();
     let mut counted = HashSet::new();
     for (pattern, history) in snapshot.histories() {
         let host = pattern.map(ToString::to_string).unwrap_or_default();
@@ -272,14 +285,17 @@ fn superseded_versions(
         if !counted.insert((index, Arc::as_ptr(history))) {
             continue;
         }
-        let site = &snapshot.sites()[index].site;
+        let entry = &snapshot.sites()[index];
+        let site = &entry.site;
+        let longest = max_cache_time(std::slice::from_ref(entry));
         let ends = versions.entry(&site.name).or_default();
         for held in history
             .superseded
             .iter()
             .filter(|held| held.parsed.version != site.robots_txt.version)
         {
-            let until = history.cached_until(site.copy_lifetime(), held.superseded_at, now);
+            let until = [site.copy_lifetime(), longest]
+                .map(|lifetime| history.cached_until(lifetime, held.superseded_at, now));
             let end = ends.entry(held.parsed.version).or_insert(until);
             *end = until.max(*end);
         }
@@ -315,12 +331,7 @@ fn fill_from_entry(
             .name()
             .to_owned(),
         modes: ModeException::for_site(site),
-        exempt: policy
-            .enforcement
-            .exempt
-            .iter()
-            .map(|agent| agent.value.clone())
-            .collect(),
+        exempt: located_values(&policy.enforcement.exempt),
         paused_until: pause.map(|pause| pause.until),
         paused_for: pause.map(|pause| pause.audience.name().to_owned()),
         indexable: is_indexable(site, now),
@@ -346,11 +357,7 @@ fn fill_from_entry(
 /// See [`SiteStatus::front_page_kept_from`].
 fn engines_kept_out(site: &Site, now: Timestamp) -> Vec<String> {
     let is_intended = site.policy.environment != Environment::Production
-        || site
-            .policy
-            .acknowledge
-            .iter()
-            .any(|item| item.value == Acknowledgement::SiteNoindex);
+        || site.policy.acknowledges(Acknowledgement::SiteNoindex);
     let engines = site
         .front_page
         .excluding_engines(now)

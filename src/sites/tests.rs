@@ -839,6 +839,77 @@ fn unreadable_directory_keeps_all_sites() {
 }
 
 #[test]
+fn named_directory_without_a_policy_is_a_warning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = site_options(directory.path());
+    let manager =
+        start_with_options(options.clone(), None, 0).unwrap_or_else(|error| panic!("{error}"));
+    let warnings = |now| finding_ids(&manager.status(Timestamp(now)).warnings).join(" ");
+    assert_eq!(warnings(0), "no-policy");
+    write_policy(directory.path(), "a.yaml", &policy_text("/one"));
+    manager.reload(Timestamp(1));
+    assert_eq!(warnings(1), "");
+    fs::remove_file(directory.path().join("a.yaml")).expect("deleted");
+    manager.reload(Timestamp(2));
+    assert_eq!(warnings(2), "", "the last good policy is in force");
+    options.may_be_missing = true;
+    let unnamed = start_with_options(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
+    assert!(unnamed.status(Timestamp(0)).warnings.is_empty());
+}
+
+#[test]
+fn unusable_state_directory_is_the_only_warning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    // No lock can be taken. The tests may run as root, who may write everywhere.
+    fs::create_dir_all(state.join("lock")).expect("folders");
+    let text = "hosts: a.example\nrobots: { origin: replace, previous: before.txt }\n";
+    write_policy(directory.path(), "a.yaml", text);
+    write_policy(
+        directory.path(),
+        "before.txt",
+        "User-agent: *\nDisallow: /a/\n",
+    );
+    for (state, expected) in [
+        (Some(&*state), "state-directory"),
+        (None, "previous-without-state"),
+    ] {
+        let manager = start_manager(directory.path(), state, 0);
+        assert_eq!(
+            finding_ids(&manager.status(Timestamp(0)).warnings),
+            [expected]
+        );
+    }
+}
+
+#[test]
+fn version_is_cached_for_longer_by_few_crawlers() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), "a.yaml", &policy_text("/one"));
+    let manager = start_manager(directory.path(), None, 0);
+    write_policy(directory.path(), "a.yaml", &policy_text("/two"));
+    manager.reload(Timestamp(10));
+    let cached = |now| {
+        let site = manager.status(Timestamp(now)).sites.remove(0);
+        (site.cached_until.map(|until| until.0), site.cached_by_few)
+    };
+    assert_eq!(cached(10 + DAY), (Some(10 + DAY), false));
+    assert_eq!(cached(11 + DAY), (Some(10 + KEPT), true));
+    assert_eq!(cached(11 + KEPT).0, None);
+}
+
+#[test]
+fn command_for_a_relative_file_works_in_any_directory() {
+    let here = std::env::current_dir().expect("a directory");
+    for (file, directory) in [("policies/a.yaml", here.join("policies")), ("a.yaml", here)] {
+        assert_eq!(
+            policy_directory::check_command(file),
+            format!("crawlgate check {}", directory.display())
+        );
+    }
+}
+
+#[test]
 fn pipe_and_dangling_link_are_findings() {
     let directory = tempfile::tempdir().expect("a directory");
     write_policy(directory.path(), "a.yaml", &policy_text("/one"));

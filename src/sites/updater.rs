@@ -13,6 +13,7 @@ use super::status::SitesStatus;
 use super::stored_state::StoredSiteState;
 use super::{SiteOptions, StartError};
 use crate::facts::{FactSubscribers, diff_facts};
+use crate::files::absolute_path;
 use crate::finding::Finding;
 use crate::policy::Snapshot;
 use crate::state::{RestoredState, StateStore};
@@ -146,7 +147,7 @@ impl SiteUpdater {
             }
             // The sites in force stay if the directory cannot be read.
             Err(source) => Err(StartError::Directory {
-                directory: self.policies.clone(),
+                directory: absolute_path(&self.policies),
                 source,
             }),
             Ok(found) => Ok(found),
@@ -187,9 +188,7 @@ impl SiteUpdater {
         sites: &[String],
         now: Timestamp,
     ) -> Result<(Vec<SiteReload>, bool), RemoveError> {
-        let found = self
-            .read_directory()
-            .map_err(|error| RemoveError::PolicyDirectory(error.to_string()))?;
+        let found = self.read_directory()?;
         for site in sites {
             if let Some(text) = found.get(site) {
                 return Err(RemoveError::FileExists {
@@ -210,8 +209,7 @@ impl SiteUpdater {
         for site in sites {
             self.catalog.stored_state.last_good.remove(site);
         }
-        self.load(now)
-            .map_err(|error| RemoveError::PolicyDirectory(error.to_string()))
+        Ok(self.load(now)?)
     }
 
     /// Fails a start with the findings of all files that have a mistake and no last good policy in
@@ -271,12 +269,25 @@ impl SiteUpdater {
         }
     }
 
-    /// The status without what the snapshot adds.
+    /// The status without what the snapshot adds. If an operator named the policy directory, it has
+    /// a warning while there is no policy, nor a last good one.
     pub fn file_status(&self) -> SitesStatus {
+        let is_expected = !self.may_be_missing && self.catalog.files.is_empty();
+        let no_policy = is_expected.then(|| {
+            Finding::new(
+                "no-policy",
+                format!(
+                    "there is no policy (*.yaml) in {}, so crawlgate publishes and enforces no rules of yours. It only \
+                     observes, by the robots.txt of each origin. Put a policy there. If you want none, do not name \
+                     the directory: remove \"policies\" from crawlgate.yaml, or --policies",
+                    absolute_path(&self.policies).display()
+                ),
+            )
+        });
         SitesStatus {
             last_reload: self.last_reload,
             sites: self.catalog.file_status(self.problem.is_none()),
-            warnings: self.problem.iter().cloned().collect(),
+            warnings: self.problem.clone().or(no_policy).into_iter().collect(),
             ..SitesStatus::default()
         }
     }

@@ -24,7 +24,7 @@ impl SiteManager {
     }
 
     /// Warnings about stored state: an unhealthy store, a state of the previous run that could not
-    /// be read and was set aside, and `robots.previous` without a state directory.
+    /// be read and was set aside, and `robots.previous` without a state directory in the settings.
     pub fn store_warnings(&self) -> impl Iterator<Item = Finding> {
         let set_aside = self.set_aside.as_ref().map(|file| {
             Finding::new(
@@ -42,8 +42,8 @@ impl SiteManager {
             .chain(self.ignored_previous_warning())
     }
 
-    /// A warning that names the sites whose policies have `robots.previous`, if the state is in
-    /// memory only: then every start looks like the first one.
+    /// A warning that names the sites whose policies have `robots.previous`, if the settings name no
+    /// state directory: then every start looks like the first one.
     fn ignored_previous_warning(&self) -> Option<Finding> {
         let snapshot = self.snapshot.load();
         let sites: Vec<&str> = snapshot
@@ -52,7 +52,7 @@ impl SiteManager {
             .filter(|entry| entry.site.policy.robots.previous.is_some())
             .map(|entry| entry.site.name.as_str())
             .collect();
-        if sites.is_empty() || !self.store.health().is_in_memory() {
+        if sites.is_empty() || self.store.health() != StoreHealth::NoDirectory {
             return None;
         }
         Some(Finding::new(

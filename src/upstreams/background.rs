@@ -25,16 +25,12 @@ use pingora_core::services::ServiceReadyNotifier;
 use pingora_core::services::background::BackgroundService;
 use pingora_http::RequestHeader;
 use std::future::pending;
-use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Checks are up to a tenth of their period earlier or later, so that several crawlgates do not
-/// check at the same time.
-const JITTER_DIVISOR: u32 = 10;
 /// The limits for the time to live of an answer.
 const MIN_TTL: Duration = Duration::from_secs(5);
 const MAX_TTL: Duration = Duration::from_secs(300);
@@ -47,7 +43,6 @@ const START_LIMIT: Duration = Duration::from_secs(5);
 pub struct HealthChecks {
     upstreams: Arc<Upstreams>,
     connector: TransportConnector,
-    random: RandomState,
 }
 
 impl HealthChecks {
@@ -58,12 +53,10 @@ impl HealthChecks {
         HealthChecks {
             upstreams,
             connector,
-            random: RandomState::new(),
         }
     }
 
-    /// Checks all addresses of one server again and again. The first check waits for a random part
-    /// of `every`; the pauses are `every` give or take a tenth. Never ends.
+    /// Checks all addresses of one server once in each `every`. Never ends.
     async fn check_repeatedly(
         &self,
         group: &ServerGroup,
@@ -71,9 +64,7 @@ impl HealthChecks {
         rules: &HealthSettings,
     ) {
         let host = group.health_check_host(entry);
-        // A random part, so that not all servers are checked at once after a start.
-        sleep(rules.every.mul_f64(self.random_fraction(entry, 0))).await;
-        for round in 1_u64.. {
+        loop {
             let began = Instant::now();
             let servers = group.servers_of(entry);
             join_all(
@@ -82,16 +73,8 @@ impl HealthChecks {
                     .map(|server| self.check(group, server, rules, &host)),
             )
             .await;
-            let shift = rules.every / JITTER_DIVISOR;
-            let pause =
-                rules.every - shift + (shift * 2).mul_f64(self.random_fraction(entry, round));
-            sleep_until(began + pause).await;
+            sleep_until(began + rules.every).await;
         }
-    }
-
-    /// A random number from 0 to 1, different in each round.
-    fn random_fraction(&self, entry: &ServerEntry, round: u64) -> f64 {
-        self.random.hash_one((entry.index, round)) as f64 / u64::MAX as f64
     }
 
     /// Checks one address once. Counts the result in the metrics and for the state of the server. A

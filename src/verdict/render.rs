@@ -36,7 +36,7 @@ impl Explanation {
     /// The text. `snapshot` is the one that the request was judged with. Where it has no site for
     /// the host, the text says that the request is forwarded. `colour` is for the line of the
     /// policy at the end, which is missing if no line of the policy decided.
-    pub fn to_text(&self, snapshot: &Snapshot, colour: bool) -> String {
+    pub(crate) fn to_text(&self, snapshot: &Snapshot, colour: bool) -> String {
         let mut lines = TextLines::default();
         lines.add("request", format!("{}{}", self.host, self.target));
         lines.add("crawler", self.crawler_line());

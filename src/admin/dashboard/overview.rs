@@ -15,6 +15,7 @@ use crate::report::{
     BlockInstruction, ClientIdentity, CrawlerRow, PeriodBound, Report, ReportContent, ReportPeriod,
     ReportSection,
 };
+use crate::sites::SiteStatus;
 use crate::state::history::HistoryError;
 use crate::verdict::{claim_from_agent, crawler_name};
 use askama::Template;
@@ -27,11 +28,9 @@ struct OverviewPage<'a> {
     content: ReportContent<'a>,
     choices: Vec<PageLink>,
     sites: Vec<PageLink>,
-    /// The mode of the site, where the page is about one.
-    mode: Option<String>,
+    /// The site, where the page is about one.
+    shown: Option<&'a SiteStatus>,
     problems: Vec<Problem>,
-    /// The beginning and the end of the report, for people.
-    covers: String,
 }
 
 impl Dashboard {
@@ -46,30 +45,24 @@ impl Dashboard {
         };
         let report = live_report(&self.operations, period, site, "")?;
         let status = self.operations.status();
-        let known = || status.policies.sites.iter().map(|site| site.site.as_str());
-        if !site.is_empty() && !known().any(|name| name == site) {
+        let known = &status.policies.sites;
+        let shown = match (site, &known[..]) {
+            ("", [only]) => Some(only),
+            _ => known.iter().find(|known| known.site == site),
+        };
+        if !site.is_empty() && shown.is_none() {
             return Err(PageError::NotFound(format!("there is no site {site}")));
         }
         let mut sites = Vec::new();
-        if known().count() > 1 {
+        if known.len() > 1 {
             sites.push(site_overview_link("", "all sites", site));
-            sites.extend(known().map(|name| site_overview_link(name, name, site)));
+            sites.extend(
+                known
+                    .iter()
+                    .map(|known| site_overview_link(&known.site, &known.site, site)),
+            );
         }
-        let one = match (site, &status.policies.sites[..]) {
-            ("", [only]) => Some(only),
-            (site, all) => all.iter().find(|known| known.site == site),
-        };
-        let mode = one.map(|site| site.mode.clone());
-        let base = match site {
-            "" => "/".to_owned(),
-            site => site_overview_link(site, site, site).href,
-        };
-        let covers = match (report.from, report.to) {
-            (Some(from), Some(to)) => {
-                format!("{} to {}", from.human_readable(), to.human_readable())
-            }
-            _ => String::new(),
-        };
+        let base = site_overview_link(site, site, site).href;
         let page = OverviewPage {
             layout: PageLayout::new(
                 "Overview",
@@ -84,9 +77,8 @@ impl Dashboard {
             },
             choices: period_links(&period, &base),
             sites,
-            mode,
+            shown,
             problems: status.problems,
-            covers,
         };
         Ok(page.render()?)
     }
@@ -171,10 +163,11 @@ pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
 
 /// A link to the overview of a site.
 fn site_overview_link(site: &str, name: &str, current: &str) -> PageLink {
-    let mut query = form_urlencoded::Serializer::new("/?".to_owned());
     let href = match site {
         "" => "/".to_owned(),
-        site => query.append_pair("site", site).finish(),
+        site => form_urlencoded::Serializer::new("/?".to_owned())
+            .append_pair("site", site)
+            .finish(),
     };
     PageLink {
         href,

@@ -4,7 +4,7 @@
 use super::comparison::other_host;
 use crate::cli::shell_words::shell_quote;
 use crate::crawlers::Registry;
-use crate::policy::import::{ImportNote, ImportOptions, Imported, import, yaml_list};
+use crate::policy::import::{ImportNote, Imported, import, yaml_list};
 use crate::robots::{Dialect, DialectRules, RobotsFile};
 use std::path::Path;
 
@@ -105,7 +105,7 @@ impl PolicyDraft<'_> {
                 text: self.adapt_preset(preset),
                 notes: Vec::new(),
             },
-            None => import(&before, &ImportOptions::default(), Registry::builtin()),
+            None => import(&before, None, Registry::builtin()),
         };
         let noted = notes.len();
         notes.retain(|(_, note)| *note != ImportNote::Acknowledgement);

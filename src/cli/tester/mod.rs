@@ -1,7 +1,6 @@
 //! The command `tester`: shows for any robots.txt whether a crawler may fetch a URL, and the line
 //! that decides. [`TestedAgent`] is a crawler to test for, and [`UrlVerdict`] the result for a URL.
 
-mod batch;
 mod tested_agent;
 mod url_verdict;
 
@@ -28,22 +27,16 @@ Examples:
   crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'
   crawlgate tester robots.txt --agent Googlebot-Image --literal /images/
   crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/
-  crawlgate tester --batch --dialect google < questions.tsv
 
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file cannot be read.")]
 pub struct Arguments {
     /// A file, the http(s) URL of a file or site, or - for standard input
-    #[arg(required_unless_present = "batch")]
-    file: Option<String>,
+    file: String,
     /// URLs, or paths with their query
-    #[arg(value_name = "URL", required_unless_present = "batch")]
+    #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
     /// A crawler, by its token (like Googlebot) or its user agent; may be repeated
-    #[arg(
-        long = "agent",
-        value_name = "TOKEN|UA",
-        required_unless_present = "batch"
-    )]
+    #[arg(long = "agent", value_name = "TOKEN|UA", required = true)]
     agents: Vec<String>,
     /// Compare the token literally, without the crawler's documented exceptions
     #[arg(long)]
@@ -51,10 +44,6 @@ pub struct Arguments {
     /// Read the file by RFC 9309, or as Google's library does [default: as each crawler does]
     #[arg(long, value_name = "rfc9309|google")]
     dialect: Option<Dialect>,
-    /// Answer each line "file TAB token TAB url" of standard input with "allow|deny TAB line".
-    /// Tokens are literal. The exit code is 0
-    #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
-    batch: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -68,15 +57,10 @@ impl Arguments {
     }
 }
 
-/// Prints the verdict on each URL for each crawler, or runs `--batch`. If the robots.txt is a URL
-/// that gives no file, its status decides. Fails (exit code 1) if a URL is denied.
+/// Prints the verdict on each URL for each crawler. If the robots.txt is a URL that gives no
+/// file, its status decides. Fails (exit code 1) if a URL is denied.
 pub fn run(arguments: &Arguments) -> Result {
-    if arguments.batch {
-        return batch::run_batch(arguments.dialect.unwrap_or_default());
-    }
-    let Some(source) = &arguments.file else {
-        fail!(Usage, "a FILE is missing");
-    };
+    let source = &arguments.file;
     if let Some(agent) = arguments
         .agents
         .iter()
@@ -179,16 +163,10 @@ fn check_url(url: &str) -> Result {
     if url.starts_with('/') || url.contains("://") {
         return Ok(());
     }
-    let problem = format!("\"{url}\" is neither a path nor a URL");
-    let looks_like_host = url
-        .split(['/', '?'])
-        .next()
-        .is_some_and(|first| first.contains('.'));
-    Err(Failure::Usage(if looks_like_host {
-        format!("{problem}; write https://{url} for a URL, or /{url} for a path")
-    } else {
-        format!("{problem}; a path begins with /, so write /{url}")
-    }))
+    fail!(
+        Usage,
+        "\"{url}\" is neither a path nor a URL; write /{url} for a path, or https://{url} for a URL"
+    )
 }
 
 /// If the robots.txt comes from a URL, warns about test URLs of other hosts, for which it does not

@@ -111,6 +111,7 @@ for line in [line.rstrip("\n") for line in open("proofs.jsonl")] + chain:
     if entry["kind"] == "proof":
         proofs[sha256(line)] = check_proof(entry)
 
+print("Below, Python's own parser reads each robots.txt: the first rule that matches counts. RFC 9309 and crawlgate take the longest.")
 for entry in map(json.loads, chain):
     data = entry["data"]
     if entry["kind"] == "served":

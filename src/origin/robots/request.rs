@@ -291,19 +291,16 @@ fn fetch_from_server(
 fn response_result(request: &RobotsRequest<'_>, response: Response, url: String) -> FetchResult {
     match response.status().as_u16() {
         304 if request.etag.is_some() || request.last_modified.is_some() => Unchanged,
-        // crawlgate requested the whole file. These responses do not contain it.
-        206 => unreachable(&url, "the answer is 206, a part of the file"),
-        304 => unreachable(
-            &url,
-            "the answer is 304, and there is nothing to compare with",
-        ),
-        200..=299 => read_file(response, url),
         508 => unreachable(
             &url,
             "the answer is 508: that server asks crawlgate for this file. With --origin, name an address that serves \
              the application's own file",
         ),
-        status @ (429 | 500..=599) => unreachable(&url, format_args!("the answer is {status}")),
+        // 206 and 304: crawlgate requested the whole file, and these responses do not contain it.
+        status @ (206 | 304 | 429 | 500..=599) => {
+            unreachable(&url, format_args!("the answer is {status}"))
+        }
+        200..=299 => read_file(response, url),
         status => NoFile {
             reason: format!("the answer is {status}"),
             url,

@@ -19,13 +19,6 @@ pub use import_note::ImportNote;
 use std::sync::Arc;
 pub use yaml::{yaml_list, yaml_scalar};
 
-/// The options of an import.
-#[derive(Default)]
-pub struct ImportOptions<'a> {
-    /// The host of the file.
-    pub host: Option<&'a str>,
-}
-
 /// The enforcement of a new policy.
 pub const OBSERVE: &str =
     "enforcement:\n  mode: observe  # nothing is blocked; logs and metrics show what would be\n";
@@ -39,19 +32,15 @@ pub struct Imported {
     pub notes: Vec<(usize, ImportNote)>,
 }
 
-/// Makes a policy of a robots.txt.
+/// Makes a policy of a robots.txt, for its host if that is known.
 ///
 /// ```
 /// use crawlgate::{crawlers::Registry, internals::policy::import, robots::RobotsFile};
 /// let file = RobotsFile::parse(*b"# No training, please.\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n");
-/// let imported = import::import(&file, &import::ImportOptions::default(), Registry::builtin());
+/// let imported = import::import(&file, None, Registry::builtin());
 /// assert!(imported.text.contains("# No training, please.\n    - agents: [GPTBot, CCBot]\n      disallow: /\n"));
 /// ```
-pub fn import(
-    file: &RobotsFile,
-    options: &ImportOptions<'_>,
-    registry: &'static Registry,
-) -> Imported {
+pub fn import(file: &RobotsFile, host: Option<&str>, registry: &'static Registry) -> Imported {
     let reading = DialectRules::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
     let mut import = Importer {
         file,
@@ -60,7 +49,7 @@ pub fn import(
     };
     let drafts = import.groups(registry);
     let comments = ImportedComments::collect(file, &drafts);
-    let mut text = import.render(options, &drafts, &comments);
+    let mut text = import.render(host, &drafts, &comments);
     if keeps_googlebot_out(&text, registry) {
         text.push_str(
             "\n# Googlebot may fetch nothing. If that is meant, remove the next #:\n# \

@@ -2,12 +2,11 @@
 //! with invalid URLs, and rules before the first User-agent line, and adds a note ([`ImportNote`])
 //! for each.
 
-use super::OBSERVE;
 use super::comments::ImportedComments;
 use super::groups::{ImportedGroup, ImportedRule};
 use super::import_note::ImportNote;
 use super::yaml::{one_line, write_comments, yaml_list, yaml_scalar};
-use super::{ImportOptions, Importer};
+use super::{Importer, OBSERVE};
 use crate::policy::decode::{is_sitemap, url_mistake};
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsKey};
 use std::collections::BTreeSet;
@@ -16,7 +15,7 @@ impl Importer<'_> {
     /// Renders the whole policy.
     pub fn render(
         &mut self,
-        options: &ImportOptions<'_>,
+        host: Option<&str>,
         drafts: &[ImportedGroup],
         comments: &ImportedComments,
     ) -> String {
@@ -25,7 +24,7 @@ impl Importer<'_> {
         if !out.is_empty() {
             out.push('\n');
         }
-        if let Some(host) = options.host {
+        if let Some(host) = host {
             out += &format!("hosts: [{}]\n\n", yaml_scalar(host));
         }
         out += "robots:\n  origin: replace\n";

@@ -4,7 +4,7 @@
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::compile::signals::{covers_whole_site, license_urls};
-use crate::policy::model::{EnforcementMode, OriginRobotsMode, SignalCategory};
+use crate::policy::model::{CrawlStance, EnforcementMode, OriginRobotsMode, SignalCategory};
 use crate::policy::signal_lines::yes_or_no;
 use crate::policy::site::Site;
 use crate::yaml::{Diagnostics, SourceSpan};
@@ -129,8 +129,25 @@ fn lint_plain_http(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports each demand for a licence if neither the policy nor the origin's file names one.
+/// Reports each demand for a licence of crawlers that the policy closes the site to, and each if
+/// neither the policy nor the origin's file names a licence.
 fn lint_missing_licenses(site: &Site, diagnostics: &mut Diagnostics) {
+    for (purpose, fields) in &site.policy.enforcement.purposes {
+        let stance = site.policy.purposes.get(purpose);
+        let is_closed = stance.is_some_and(|stance| stance.value == CrawlStance::Disallow);
+        if let Some(demand) = fields.unlicensed.as_ref().filter(|_| is_closed) {
+            lints::LICENSE_OF_NOBODY.report(
+                diagnostics,
+                demand.span,
+                format!(
+                    "these crawlers are not asked for a licence: \"purposes: {{ {}: disallow }}\" \
+                     closes the site to them",
+                    purpose.name()
+                ),
+                "write one of the two: \"disallow\" to block them, \"unlicensed\" to ask them",
+            );
+        }
+    }
     // The licences of the origin's file are not known here.
     let is_unknown =
         site.policy.robots.origin != OriginRobotsMode::Replace && site.origin.is_none();

@@ -264,6 +264,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: yes }\n"),
     ("license-for-search", 2, "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402 }\n",
         "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402, purposes: { search: { unlicensed: pass } } }\n"),
+    ("license-of-nobody", 3, "robots: { origin: replace, license: https://a.example/l }\npurposes: { training: disallow }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n",
+        "robots: { origin: replace, license: https://a.example/l }\npurposes: { training: disallow }\nenforcement: { purposes: { assistant: { unlicensed: 401 } } }\n"),
     ("license-not-https", 1, "robots: { origin: replace, license: http://a.example/l }\n",
         "robots: { origin: replace, license: https://a.example/l }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Bingbot, disallow: /a }]\nindexing:\n  - { paths: /a/, tags: { bingbot: noindex } }\n",
@@ -368,8 +370,6 @@ fn every_lint_has_a_test_case() {
         "origin-allow-left-out",
         "origin-key-left-out",
         "previous-undeclared",
-        // tests/it/proxy/forwarding/signals.rs.
-        "license-of-nobody",
         // tests/it/proxy/cli/first_day.rs.
         "missing-file",
     ];
@@ -447,6 +447,8 @@ fn lists_and_expressions_are_reported_once() {
         ("/a /b", "several-paths"),
         ("/i, /j", "several-paths"),
         (r"/.*\.php", "regular-expression"),
+        ("/search?q=(.*)", "regular-expression"),
+        ("/^old", "regular-expression"),
     ] {
         let text = format!("User-agent: *\nDisallow: {path}\n");
         assert_eq!(lint_text(text.as_bytes(), None), [(id, 2)], "{path}");

@@ -19,8 +19,6 @@ pub type VisitsRow = (String, String, u64);
 /// The counts of one instance in one period.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PeriodCounts {
-    /// When the counts were read, in seconds since 1970.
-    pub at: i64,
     /// An empty site stands for several.
     pub rows: Vec<PeriodCountsRow>,
     /// The visits of the whole days that the period has: an hour has those of its day until then.
@@ -43,12 +41,7 @@ pub struct PeerCounts {
 impl PeriodCounts {
     /// Keeps the `MAX_PEER_ROWS` rows with the most requests, and those with the most visits. The
     /// others are added up for each crawler and identity, and for each service, with an empty site.
-    /// `at` is when they were read.
-    pub fn from_rows(
-        mut rows: Vec<PeriodCountsRow>,
-        mut visits: Vec<VisitsRow>,
-        at: Timestamp,
-    ) -> PeriodCounts {
+    pub fn from_rows(mut rows: Vec<PeriodCountsRow>, mut visits: Vec<VisitsRow>) -> PeriodCounts {
         rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
         let rest = rows.split_off(rows.len().min(MAX_PEER_ROWS));
         let mut of_several: BTreeMap<(String, Option<IdentityStatus>), RequestCounts> =
@@ -75,11 +68,7 @@ impl PeriodCounts {
                 .into_iter()
                 .map(|(service, of_sites)| (String::new(), service, of_sites)),
         );
-        PeriodCounts {
-            at: at.0,
-            rows,
-            visits,
-        }
+        PeriodCounts { rows, visits }
     }
 
     /// Whether nothing was counted.

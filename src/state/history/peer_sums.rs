@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
 impl HistoryReader {
-    /// The counts of this instance, until `now`, in the period of length `step` that begins exactly
+    /// The counts of this instance in the period of length `step` that begins exactly
     /// at `start`: a row for each site, crawler and identity, without the sums, and one for each
     /// site and service. Without requests if `start` begins no period.
     ///
@@ -22,7 +22,6 @@ impl HistoryReader {
         &self,
         step: PeriodLength,
         start: Timestamp,
-        now: Timestamp,
     ) -> Result<PeriodCounts, HistoryError> {
         // By crawler, because an index has the crawlers of a period.
         let table = counts_table(step);
@@ -33,7 +32,7 @@ impl HistoryReader {
         let rows = self.counts_where(step, &condition, start)?.into_iter();
         let counted = rows.map(|(_, row)| row).collect();
         let visits = self.visits_of_period(step, start)?;
-        Ok(PeriodCounts::from_rows(counted, visits, now))
+        Ok(PeriodCounts::from_rows(counted, visits))
     }
 
     /// A reader of the added counts of this instance and its peers, for periods of length `step`:
@@ -155,7 +154,7 @@ mod tests {
     fn peer_counts(history: &HistoryReader, instance: &str, hours: i64) -> PeerCounts {
         let start = PeriodLength::Hour.start_of(Timestamp(NOW.0 - hours * HOUR));
         let counted = history
-            .period_counts(PeriodLength::Hour, start, NOW)
+            .period_counts(PeriodLength::Hour, start)
             .expect("read");
         let written = serde_json::to_string(&counted).expect("written");
         assert_eq!(
@@ -291,9 +290,7 @@ mod tests {
         let week = PeerCounts {
             instance: "b".into(),
             start: week,
-            counted: other
-                .period_counts(PeriodLength::Week, week, NOW)
-                .expect("read"),
+            counted: other.period_counts(PeriodLength::Week, week).expect("read"),
         };
         let days_in_week = visits(PeriodLength::Week, &[week], None).0;
         let is_monday = PeriodLength::Week.start_of(NOW) == today;

@@ -54,8 +54,6 @@ pub struct AdmissionQueue {
     waiting_by_client: ClientCounts,
     /// The mean duration of a request, in microseconds.
     mean_duration: AtomicU64,
-    /// The estimated time of the next place for a crawler, in microseconds since the start.
-    next_crawler_place: AtomicU64,
     /// The recent requests of crawlers and of people that were turned away.
     turned_away: [RecentCount; 2],
     /// The verified search crawlers that were turned away.
@@ -172,15 +170,15 @@ impl AdmissionQueue {
             places_by_client: ClientCounts::new(),
             waiting_by_client: ClientCounts::new(),
             mean_duration: AtomicU64::new(INITIAL_DURATION),
-            next_crawler_place: AtomicU64::new(0),
             turned_away: Default::default(),
             refused_search_crawlers: Mutex::default(),
         })
     }
 
-    /// The number of places at all servers in use, with `places` each.
-    fn total_places(&self, places: usize) -> usize {
-        places.saturating_mul(self.servers.load(Relaxed).max(1))
+    /// The number of places at all servers in use.
+    fn total_places(&self) -> usize {
+        let servers = self.servers.load(Relaxed).max(1);
+        self.settings.connections.saturating_mul(servers)
     }
 
     /// Sets the servers in use, and gives their free places to waiting requests.
@@ -248,10 +246,8 @@ impl AdmissionQueue {
     /// Counts one more place for this client, unless it has a quarter of all places already. Returns
     /// whether it did. A client without an address has no limit.
     fn try_add_place(&self, client_hash: Option<u64>) -> bool {
-        self.places_by_client.try_add(
-            client_hash,
-            fraction(self.total_places(self.settings.connections), PLACES_DIVISOR),
-        )
+        self.places_by_client
+            .try_add(client_hash, fraction(self.total_places(), PLACES_DIVISOR))
     }
 
     /// Puts a person into the queue. In a full queue, a waiter of an address with more waiters is
@@ -388,7 +384,7 @@ impl AdmissionQueue {
     /// Counts a request that continues without its place. Returns false, and counts nothing, if
     /// there are as many such requests as places, or a quarter of that from the same address.
     pub fn try_add_released(&self, client_hash: Option<u64>) -> bool {
-        let max = self.total_places(self.settings.connections);
+        let max = self.total_places();
         if !self
             .released_by_client
             .try_add(client_hash, fraction(max, PLACES_DIVISOR))
@@ -428,36 +424,17 @@ impl AdmissionQueue {
         self.admit_waiting(server);
     }
 
-    /// The estimated microseconds until all present waiters have had a place.
-    fn queue_micros(&self) -> u64 {
-        let waiting = self.waiting_count.load(Relaxed) as u64;
-        waiting.saturating_mul(self.mean_duration.load(Relaxed))
-            / (self.total_places(self.settings.connections) as u64).max(1)
-    }
-
-    /// [`AdmissionQueue::queue_micros`] in seconds, for Retry-After.
+    /// The estimated seconds until all present waiters have had a place, rounded up, for Retry-After:
+    /// from one to those of `MAX_RETRY_AFTER`.
     fn queue_seconds(&self) -> u32 {
-        whole_seconds(self.queue_micros())
+        let waiting = self.waiting_count.load(Relaxed) as u64;
+        let micros = waiting.saturating_mul(self.mean_duration.load(Relaxed))
+            / (self.total_places() as u64).max(1);
+        micros.min(MAX_RETRY_AFTER).div_ceil(1_000_000).max(1) as u32
     }
 
-    /// Turns a crawler away. Its Retry-After is behind the waiting people and behind the crawlers
-    /// that were turned away before it, so that they do not all come back at once; two minutes at
-    /// most. A verified search crawler is recorded for the status.
+    /// Turns a crawler away. A verified search crawler is recorded for the status.
     fn refuse_crawler(&self, facts: &RoutingFacts<'_>, now: Duration) -> AdmissionRefusal {
-        let micros = now.as_micros() as u64;
-        let interval = self.mean_duration.load(Relaxed)
-            / (self.total_places(self.settings.crawlers) as u64).max(1);
-        let later = |free: u64| {
-            Some(
-                free.max(micros)
-                    .saturating_add(interval)
-                    .min(micros.saturating_add(MAX_RETRY_AFTER)),
-            )
-        };
-        let free = self
-            .next_crawler_place
-            .fetch_update(Relaxed, Relaxed, later);
-        let crawlers = free.ok().and_then(later).map_or(0, |free| free - micros);
         if let Some(crawler) = facts.verified.filter(|_| facts.is_search) {
             let mut refused_search_crawlers = lock(&self.refused_search_crawlers);
             let known = refused_search_crawlers
@@ -473,7 +450,7 @@ impl AdmissionQueue {
         }
         AdmissionRefusal {
             reason: "turned_away",
-            retry_after: whole_seconds(self.queue_micros().saturating_add(crawlers)),
+            retry_after: self.queue_seconds(),
         }
     }
 
@@ -527,9 +504,4 @@ fn new_guard(server: &Arc<Server>, client_hash: Option<u64>, is_crawler: bool) -
         is_released: AtomicBool::new(false),
     };
     InFlightGuard::with_place(server.clone(), Some(Arc::new(place)))
-}
-
-/// Microseconds as whole seconds, rounded up: from one to those of `MAX_RETRY_AFTER`.
-fn whole_seconds(micros: u64) -> u32 {
-    micros.min(MAX_RETRY_AFTER).div_ceil(1_000_000).max(1) as u32
 }

@@ -3,18 +3,14 @@
 
 use crawlgate::Engine;
 use crawlgate::crawlers::Registry;
-use crawlgate::internals::policy::import::{ImportNote, ImportOptions, Imported, import};
+use crawlgate::internals::policy::import::{ImportNote, Imported, import};
 use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 fn imported(text: &[u8]) -> Imported {
-    import(
-        &RobotsFile::parse(text),
-        &ImportOptions::default(),
-        Registry::builtin(),
-    )
+    import(&RobotsFile::parse(text), None, Registry::builtin())
 }
 
 /// The robots.txt that the imported policy serves.

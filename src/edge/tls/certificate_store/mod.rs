@@ -7,6 +7,7 @@
 
 use super::certificate::{Certificate, CertificateError, PemFiles};
 use super::{ACME_ALPN, AcmeCertificates, TlsError, TlsListener};
+use crate::files::absolute_path;
 use crate::hash::Hash;
 use crate::locks::lock;
 use crate::settings::{CertificateFiles, ListenSettings, TlsSettings};
@@ -322,8 +323,7 @@ impl FileCertificate {
         CertificateStatus {
             names: self.certificate.names.clone(),
             // Whoever reads it may be in another directory.
-            file: std::path::absolute(&self.files.certificate)
-                .unwrap_or_else(|_| self.files.certificate.clone()),
+            file: absolute_path(&self.files.certificate),
             not_after: self.certificate.not_after,
             days_left: self
                 .certificate

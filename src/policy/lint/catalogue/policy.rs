@@ -271,7 +271,8 @@ lints! {
     ///
     /// Fix: name a licence. Check the origin's file with `check --origin-robots FILE`.
     ///
-    /// If neither the group of a crawler nor the site names a licence, that crawler is not asked.
+    /// If neither the group of a crawler nor the site names a licence, that crawler is not asked. The
+    /// same holds for a purpose that the policy disallows: its crawlers are blocked and not asked.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.

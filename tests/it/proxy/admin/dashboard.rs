@@ -686,6 +686,23 @@ fn health_says_why_lists_are_not_fetched() {
     assert!(!health.contains('`'), "{health}");
 }
 
+#[test]
+fn badges_show_what_is_enforced_for_whom() {
+    let policy = format!("{POLICY}enforcement: {{ purposes: {{ training: enforce }} }}\n");
+    let gate = Setup::before(Origin::nowhere())
+        .policy("shop", &policy)
+        .start();
+    for target in ["/", "/health", "/site?name=shop"] {
+        let page = page(&gate, target);
+        for badge in [
+            "class=\"mode observe\">observe<",
+            "class=\"mode enforce\">enforce for training<",
+        ] {
+            assert!(page.contains(badge), "{target}: {page}");
+        }
+    }
+}
+
 /// Frames of a width with pages in them, and how far each page reaches beyond its frame.
 const FRAMES: &str = "<!doctype html><meta charset=utf-8><pre id=out></pre><script>addEventListener('load', () => {\
     out.textContent = [...document.querySelectorAll('iframe')].map(frame => {\

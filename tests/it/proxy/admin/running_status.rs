@@ -342,6 +342,32 @@ fn status_shows_enforcement_by_site() {
 }
 
 #[test]
+fn empty_policy_directory_is_a_problem_until_a_policy_is_there() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).start();
+    let found = wait_for_problem(&gate, "warning");
+    assert_eq!(found["problems"][0]["finding"], "no-policy");
+    let directory = gate.setup.policies().display().to_string();
+    assert!(message(&found, "warning").contains(&directory));
+    gate.write_policy("shop", POLICY);
+    eventually("no problem", || (status(&gate).1 == Some(0)).then_some(()));
+    let unnamed = Setup::before(origin.address)
+        .without_policy_directory()
+        .start();
+    assert!(!problems(&status(&unnamed).0).contains(&"warning"));
+}
+
+#[test]
+fn decision_service_has_no_heading_for_origins() {
+    let gate = Setup::deciding().policy("shop", POLICY).start();
+    assert!(
+        !text(&gate).contains("last five minutes"),
+        "{}",
+        text(&gate)
+    );
+}
+
+#[test]
 fn rejected_policy_is_a_problem_until_it_is_repaired() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
@@ -441,14 +467,14 @@ fn second_process_on_a_control_socket_learns_the_first_pid() {
     );
 }
 
-/// Where the front page is sent with this tag, after a redirect, the problem has the engines that
-/// drop it.
+/// Where the front page is sent with this tag, the problem has the engines that drop it. Other pages
+/// and redirects do not count.
 #[test]
 fn front_page_with_noindex_needs_a_person() {
     let origin = Origin::start(|request, stream| {
         let answer = match (request.target(), request.field("x-tag")) {
-            ("/", _) => "302 Found\r\nLocation: https://www.shop.example/home?a=b".to_owned(),
-            ("/home?a=b", Some(tag)) => format!("200 OK\r\nX-Robots-Tag: {tag}"),
+            ("/", Some(tag)) => format!("200 OK\r\nX-Robots-Tag: {tag}"),
+            ("/", None) => "302 Found\r\nLocation: /other\r\nX-Robots-Tag: noindex".to_owned(),
             (_, _) => "200 OK\r\nX-Robots-Tag: noindex".to_owned(),
         };
         write!(stream, "HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n").is_ok()
@@ -456,13 +482,9 @@ fn front_page_with_noindex_needs_a_person() {
     let policy = "hosts: [shop.example, www.shop.example]\nrobots: { origin: replace }\n";
     let gate = Setup::before(origin.address).policy("shop", policy).start();
     let kept_from = |gate: &Gate, tag: &str| {
+        gate.get("www.shop.example", "/", &format!("X-Tag: {tag}\r\n"));
         gate.get("shop.example", "/", "");
-        gate.get(
-            "www.shop.example",
-            "/home?a=b",
-            &format!("X-Tag: {tag}\r\n"),
-        );
-        gate.get("www.shop.example", "/other", "");
+        gate.get("shop.example", "/other", "");
         let (status, code) = status(gate);
         assert_eq!(
             problems(&status).contains(&"front_page_noindex"),

@@ -1,6 +1,5 @@
 //! The commands that ask the engine without a server, as processes.
 
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -1014,59 +1013,47 @@ fn check_reports_a_closed_site_first() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-fn with_input(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("piped");
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut stdin, &input));
-    let output = child.wait_with_output().expect("it ends");
-    let _ = writer.join();
-    output
-}
-
 #[test]
-fn tester_answers_a_batch_line_by_line_and_always_exits_with_0() {
-    let files = directory(&[("robots.txt", ROBOTS_TXT)]);
-    let file = files.path().join("robots.txt").display().to_string();
-    let questions = format!(
-        "{file}\tGooglebot\thttps://x.example/abc\n{file}\tGPTBot\t/private\n/no/such/file\ta\t/\nno question\n{file}\tMJ12bot\t/abc\n{file}\tMJ\t/abc"
-    );
-    let rfc = with_input(&["tester", "--batch"], questions.as_bytes());
-    assert_eq!(rfc.status.code(), Some(0));
-    let lines: Vec<String> = text(&rfc.stdout).lines().map(str::to_owned).collect();
-    assert_eq!(
-        [&lines[0], &lines[1], &lines[4], &lines[5]],
-        ["deny\t3", "deny\t7", "deny\t3", "allow\t0"]
-    );
-    let empty = files.path().join("empty.txt");
-    std::fs::write(&empty, "User-agent: *\nDisallow:\n").expect("a file");
-    let question = format!("{}\ta\t/\n", empty.display());
-    for dialect in ["rfc9309", "google"] {
-        let answer = with_input(
-            &["tester", "--batch", "--dialect", dialect],
-            question.as_bytes(),
-        );
-        assert_eq!(text(&answer.stdout), "allow\t2\n", "{dialect}");
+fn tester_names_the_deciding_line_in_both_dialects() {
+    let verdict = |file: &str, dialect: &str, agent: &str, url: &str| {
+        let files = directory(&[("robots.txt", file)]);
+        let file = files.path().join("robots.txt").display().to_string();
+        let output = crawlgate(&[
+            "tester",
+            &file,
+            "--dialect",
+            dialect,
+            "--literal",
+            "--agent",
+            agent,
+            url,
+            "--json",
+        ]);
+        let verdict = &json(&output)[0];
+        (
+            verdict["allowed"].as_bool().expect("a verdict"),
+            verdict["line"].as_u64(),
+        )
+    };
+    for (agent, url, rfc, google) in [
+        (
+            "Googlebot",
+            "https://x.example/abc",
+            (false, Some(3)),
+            (true, Some(4)),
+        ),
+        ("GPTBot", "/private", (false, Some(7)), (false, Some(7))),
+        ("MJ12bot", "/abc", (false, Some(3)), (true, None)),
+        ("MJ", "/abc", (true, None), (true, Some(4))),
+    ] {
+        assert_eq!(verdict(ROBOTS_TXT, "rfc9309", agent, url), rfc, "{agent}");
+        assert_eq!(verdict(ROBOTS_TXT, "google", agent, url), google, "{agent}");
     }
-    assert!(
-        lines[2].starts_with("error\t") && lines[3].starts_with("error\t"),
-        "{lines:?}"
-    );
-    let google = with_input(
-        &["tester", "--batch", "--dialect", "google"],
-        questions.as_bytes(),
-    );
-    let lines: Vec<String> = text(&google.stdout).lines().map(str::to_owned).collect();
-    assert_eq!(
-        [&lines[0], &lines[1], &lines[4], &lines[5]],
-        ["allow\t4", "deny\t7", "allow\t0", "allow\t4"]
-    );
+    // An empty Disallow matches each URL, and allows it.
+    for dialect in ["rfc9309", "google"] {
+        let empty = "User-agent: *\nDisallow:\n";
+        assert_eq!(verdict(empty, dialect, "a", "/"), (true, Some(2)));
+    }
 }
 
 #[test]
@@ -1270,7 +1257,7 @@ fn input_without_an_end_is_read_up_to_a_bound() {
         .and_then(|case| case.set_len(1 << 32))
         .expect("a file");
     symlink("/dev/zero", directory.path().join("zero.txt")).expect("a link");
-    let runs: [&[&str]; 10] = [
+    let runs: [&[&str]; 9] = [
         &["tester", "-", "--agent", "GPTBot", "/"],
         &["tester", "/dev/zero", "--agent", "GPTBot", "/"],
         &["import", "-"],
@@ -1280,18 +1267,6 @@ fn input_without_an_end_is_read_up_to_a_bound() {
         &["check", "a.yaml", "--origin-robots", "/dev/zero"],
         &["audit", "--robots", "zero.txt", "a.txt"],
         &["evidence", "verify", "case.tar", "--key", KEY],
-        &[
-            "explain",
-            "--host",
-            "shop.example",
-            "--user-agent",
-            "GPTBot",
-            "--policies",
-            ".",
-            "--cached",
-            "/dev/zero",
-            "/",
-        ],
     ];
     for arguments in runs {
         let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
@@ -1302,36 +1277,6 @@ fn input_without_an_end_is_read_up_to_a_bound() {
             .expect("the binary runs");
         assert_eq!(output.status.code(), Some(3), "{arguments:?}: {output:?}");
     }
-}
-
-#[test]
-fn line_without_an_end_is_no_question_of_the_tester() {
-    let mut questions = b"/dev/null\tx\t/".to_vec();
-    questions.resize(3 << 20, b'x');
-    questions.extend(b"\n/dev/null\tx\t/\n");
-    let answers = batch(&questions);
-    assert!(
-        answers[0].starts_with("error\t") && answers[1..] == ["allow\t0"],
-        "{answers:?}"
-    );
-}
-
-/// The answers of `tester --batch`.
-fn batch(questions: &[u8]) -> Vec<String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
-    let command = command
-        .args(["tester", "--batch"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut tester = command.spawn().expect("the binary runs");
-    tester
-        .stdin
-        .take()
-        .expect("a pipe")
-        .write_all(questions)
-        .expect("written");
-    let output = tester.wait_with_output().expect("ended");
-    text(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 #[test]

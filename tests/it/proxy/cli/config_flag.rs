@@ -127,6 +127,11 @@ fn broken_settings_file_is_a_finding_and_unread_keys_are_none() {
     write_settings(&gate, "broken.yaml", "control: control.sock\nstat: state\n");
     assert_eq!(exit_code(&gate, "status --alive", "broken.yaml"), Some(1));
     assert_eq!(exit_code(&gate, "status --alive", "missing.yaml"), Some(3));
+    let broken = gate.path("broken.yaml").display().to_string();
+    let upgrade = run(&["upgrade", "--config", &broken]);
+    let message = String::from_utf8_lossy(&upgrade.stderr);
+    assert_eq!(upgrade.status.code(), Some(1), "{message}");
+    assert!(message.contains("Nothing was upgraded"), "{message}");
     // Whoever may use the socket need not be allowed to read the keys.
     let tls = "control: control.sock\nlisten: { address: 127.0.0.1:0, tls: { certificates: [{ cert: a, key: b }] } }\n";
     write_settings(&gate, "tls.yaml", tls);

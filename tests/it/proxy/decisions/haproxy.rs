@@ -2,8 +2,13 @@
 
 use super::POLICY;
 use crate::proxy::support::program::{Program, deployed, haproxy};
-use crate::proxy::support::{BINGBOT, BROWSER, Connection, GPTBOT, HOST, Origin, Setup};
+use crate::proxy::support::{
+    BINGBOT, BROWSER, Connection, GPTBOT, HOST, Origin, Setup, eventually,
+};
+use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// HAProxy in front of an origin, beside a decision service.
 pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
@@ -38,7 +43,7 @@ fn refusals_robots_txt_and_tags_are_crawlgates() {
         };
         let answer =
             format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
-        std::io::Write::write_all(stream, answer.as_bytes()).is_ok()
+        stream.write_all(answer.as_bytes()).is_ok()
     });
     let proxy = start(gate.address, origin.address);
     let refused = proxy.fetch_as(GPTBOT, "/page?x=1");
@@ -139,4 +144,50 @@ fn requests_pass_and_say_so_while_crawlgate_is_down() {
         "{}",
         proxy.log()
     );
+}
+
+/// A decision service that lets every request pass. Its health check fails while the flag is not
+/// set.
+fn service_with_health(is_healthy: &Arc<AtomicBool>) -> Origin {
+    let is_healthy = is_healthy.clone();
+    Origin::start(move |request, stream| {
+        let status = match request.target() {
+            "/healthz" if !is_healthy.load(Ordering::Relaxed) => "503 Service Unavailable",
+            _ => "200 OK",
+        };
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nServer: crawlgate\r\nCrawlgate-Decision: pass\r\nContent-Length: 0\r\n\r\n"
+        );
+        stream.write_all(answer.as_bytes()).is_ok()
+    })
+}
+
+#[test]
+fn nobody_is_asked_while_the_health_check_fails() {
+    let is_healthy = Arc::new(AtomicBool::new(true));
+    let (service, origin) = (service_with_health(&is_healthy), Origin::plain());
+    let proxy = start(service.address, origin.address);
+    let wait_for = |state: Option<&str>| {
+        eventually("the state of crawlgate", || {
+            let passed = proxy.fetch_as(GPTBOT, "/page");
+            assert_eq!(passed.status, 200, "{}", proxy.log());
+            (passed.field("crawlgate") == state).then_some(())
+        });
+    };
+    let asked = || {
+        let received = service.all().into_iter();
+        received
+            .filter(|request| request.target() != "/healthz")
+            .count()
+    };
+    wait_for(None);
+    is_healthy.store(false, Ordering::Relaxed);
+    wait_for(Some("unavailable"));
+    let before = asked();
+    wait_for(Some("unavailable"));
+    assert_eq!(proxy.fetch_as(GPTBOT, "/robots.txt").status, 503);
+    assert_eq!(asked(), before);
+    is_healthy.store(true, Ordering::Relaxed);
+    wait_for(None);
+    assert_eq!(proxy.fetch_as(GPTBOT, "/robots.txt").status, 200);
 }

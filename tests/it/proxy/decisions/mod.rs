@@ -7,7 +7,9 @@ mod nginx;
 mod odd;
 mod suite;
 
-use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Http2, Origin, Response, Setup};
+use crate::proxy::support::{
+    BINGBOT, BROWSER, GPTBOT, Gate, HOST, Http2, Origin, Response, Setup, sum_of,
+};
 
 /// Rules, tags by type, signals, and a body for refusals.
 const POLICY: &str = r#"
@@ -352,6 +354,18 @@ fn answers_over_http_2_are_those_over_http_1() {
     }
     assert_eq!(http2.get(HOST, "/robots.txt", &[]).status, 200);
     assert_eq!(http2.get(HOST, "/decide/nginx", &[]).status, 403);
+}
+
+#[test]
+fn health_checks_get_200_and_are_not_counted() {
+    let gate = deciding();
+    assert_eq!(gate.get("crawlgate", "/healthz", "").status, 200);
+    assert_eq!(nginx(&gate, BROWSER, "/page").status, 200);
+    gate.wait_for_metric("crawlgate_requests_total", 1.0);
+    assert_eq!(
+        sum_of(&gate.metrics(), "crawlgate_requests_rejected_total"),
+        None
+    );
 }
 
 #[test]

@@ -885,7 +885,7 @@ fn moved_file_keeps_front_page_observations() {
     world.live.snapshot().sites()[0]
         .site
         .front_page
-        .record_tags(b"/", &noindex, Timestamp(5));
+        .record_tags(&noindex, Timestamp(5));
     assert!(!world.indexable());
     assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
     assert!(world.url().ends_with(MOVED));
@@ -1740,10 +1740,11 @@ fn address_of_the_origin_is_not_published() {
         false
     });
     for policy in ["", "purposes: { training: disallow }\n"] {
-        let mut setup = Setup::before(origin.address);
-        if !policy.is_empty() {
-            setup = setup.policy("site", policy);
-        }
+        let setup = Setup::before(origin.address);
+        let setup = match policy {
+            "" => setup.without_policy_directory(),
+            policy => setup.policy("site", policy),
+        };
         let gate = setup.start();
         let served = gate.get("shop.example", "/robots.txt", "");
         let text = served.text();

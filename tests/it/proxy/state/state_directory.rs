@@ -92,10 +92,10 @@ fn policy_waits_while_the_disk_is_full() {
     assert!(!robots_txt(&gate, BINGBOT).contains("/new/"));
     limit_files(&gate, "0");
     gate.write_policy("shop", &policy("/cart/, /new/"));
-    assert!(
-        !gate.command(&["reload"]).status.success(),
-        "the new policy is not in force"
-    );
+    let reload = gate.command(&["reload"]);
+    assert!(!reload.status.success(), "the new policy is not in force");
+    let text = String::from_utf8_lossy(&reload.stdout).into_owned();
+    assert!(!text.contains("replaced"), "{text}");
     assert!(!robots_txt(&gate, GPTBOT).contains("/new/"));
     assert!(!gate.log.text().contains("the new policy is in force"));
     assert_eq!(
@@ -219,6 +219,7 @@ fn foreign_state_directory_means_memory_only() {
     let gate = setup.start();
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
     assert_eq!(warnings(&gate), 1, "{}", status(&gate)["warnings"]);
+    assert!(!gate.log.text().contains("the state directory is "));
     assert_eq!(
         fs::read_dir(&state).map(Iterator::count).ok(),
         Some(0),

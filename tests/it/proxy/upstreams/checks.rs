@@ -50,6 +50,7 @@ fn gate(servers: &[SocketAddr]) -> Gate {
         urls.join(", ")
     );
     Setup::before(servers[0])
+        .without_policy_directory()
         .with_origins(&origins)
         .settings("threads: 1\nlogs: { events: events.log }")
         .start()

@@ -263,6 +263,13 @@ fn everything_is_where_the_unit_lets_it_be() {
     );
 }
 
+/// With systemd's default limit, a port that is busy for some seconds would end the attempts.
+#[test]
+fn a_start_that_fails_is_tried_again_without_end() {
+    assert_eq!(value("Restart"), "on-failure");
+    assert_eq!(value("StartLimitIntervalSec"), "0");
+}
+
 /// `[::]` has IPv4, too: beside `0.0.0.0` with the same port one of them could not be bound.
 #[test]
 fn the_listeners_of_the_service_leave_each_other_room() {
