@@ -869,9 +869,8 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
     let failed = case.run(&[&arguments[..], &["--fail-on", "violation"]].concat());
     assert_eq!(failed.status.code(), Some(1));
     let error = String::from_utf8_lossy(&failed.stderr);
-    for number in ["671", "662", "5", "4"] {
-        assert!(error.contains(number), "{number}: {error}");
-    }
+    // Those of a pretender do not count.
+    assert!(error.contains("9 requests"), "{error}");
 
     // Without lists everything is a claim.
     let report = case.json(&["--robots", "robots.txt", "access.log"]);

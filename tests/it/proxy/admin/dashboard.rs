@@ -140,7 +140,7 @@ fn history_survives_a_crash_and_links_to_the_policy() {
     // Enforcement alone blocks no unknown bot.
     assert_eq!(
         report["totals"],
-        json!({"requests": 35, "against_rules": 26, "not_counted": 0, "blocked": 0, "would_block": 25,
+        json!({"requests": 35, "against_rules": 26, "not_counted": 0, "blocked": 0, "license_demanded": 0, "would_block": 25,
             "unknown_bots_would_block": 1, "pretended": 0, "tools": 0}),
     );
     let site = &report["sites"][0];
@@ -353,7 +353,7 @@ fn impostors_do_not_count_against_the_crawler() {
     );
     assert_eq!(
         report["totals"],
-        json!({"requests": 10, "against_rules": 3, "not_counted": 0, "blocked": 0, "would_block": 3,
+        json!({"requests": 10, "against_rules": 3, "not_counted": 0, "blocked": 0, "license_demanded": 0, "would_block": 3,
             "unknown_bots_would_block": 0, "pretended": 4, "tools": 0}),
         "impostors are no crawlers"
     );
@@ -550,7 +550,7 @@ fn first_day_overview_accuses_no_crawler_and_has_an_end() {
     let report = read_json(&gate.command(&["report", "--json"]));
     assert_eq!(
         report["totals"],
-        json!({"requests": 4, "against_rules": 0, "not_counted": 3, "blocked": 0, "would_block": 3,
+        json!({"requests": 4, "against_rules": 0, "not_counted": 3, "blocked": 0, "license_demanded": 0, "would_block": 3,
             "unknown_bots_would_block": 0, "pretended": 0, "tools": 0}),
     );
     let [part] = &report["not_counted"].as_array().expect("parts")[..] else {
