@@ -210,6 +210,19 @@ impl RequestFinding {
         (!value.is_empty()).then(|| value.to_text())
     }
 
+    /// Whether robots.txt disallows the request: by the files of the case, or by its entry.
+    pub fn is_disallowed(&self) -> bool {
+        self.rejudged == "disallowed"
+            || self.field_text_or_empty(RecordField::Verdict) == "disallowed"
+    }
+
+    /// Whether the request lacked a licence, although robots.txt allows it, by its entry.
+    pub fn lacks_license(&self) -> bool {
+        let answers = [RecordField::Action, RecordField::Would];
+        let answers = answers.map(|field| self.field_text_or_empty(field));
+        !self.is_disallowed() && answers.contains(&"license".into())
+    }
+
     /// The text of a field; empty if it was not recorded.
     pub fn field_text_or_empty(&self, field: RecordField) -> Cow<'_, str> {
         self.request.text(field)

@@ -3,8 +3,7 @@
 //! (`summary`). Requests by unproven clients and by impostors have headings that say so. The template is `templates/case.html`.
 
 use super::summary::{
-    ClientBasis, case_summary, clients_text, format_time, hosts_text, lacks_license, requests_with,
-    site_source,
+    ClientBasis, case_summary, clients_text, format_time, hosts_text, requests_with, site_source,
 };
 use super::{CaseFindings, LogFindings, ProofFinding, RequestFinding};
 use crate::printable::join;
@@ -103,7 +102,7 @@ fn rule_text(request: &RequestFinding) -> String {
 /// robots.txt.
 fn kind_text(request: &RequestFinding) -> String {
     let kind = request.field_text_or_empty(RecordField::Kind);
-    if lacks_license(request) {
+    if request.lacks_license() {
         return format!("{kind}, without a licence");
     }
     match request.field_text_or_empty(RecordField::History).as_ref() {

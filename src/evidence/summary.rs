@@ -141,7 +141,7 @@ fn what_happened(case: &CaseFindings) -> String {
     } else {
         format!("From {begin} until {end}")
     };
-    let disallowed: Vec<_> = requests.iter().filter(|one| is_disallowed(one)).collect();
+    let disallowed: Vec<_> = requests.iter().filter(|one| one.is_disallowed()).collect();
     let mut more = rules_text(&disallowed);
     let pretended = format!(
         "came from clients that only pretended to be {}",
@@ -165,7 +165,7 @@ fn what_happened(case: &CaseFindings) -> String {
             separator = " and";
         }
     }
-    let unlicensed = requests.iter().filter(|one| lacks_license(one)).count();
+    let unlicensed = requests.iter().filter(|one| one.lacks_license()).count();
     let others = requests.len() - disallowed.len() - unlicensed;
     if others > 0 {
         more += &format!(
@@ -185,7 +185,7 @@ fn what_happened(case: &CaseFindings) -> String {
     }
     if unlicensed > 0 {
         what.push(format!(
-            "{} to {hosts} without the licence that the site asks for",
+            "{} to {hosts} without the licence that the site's policy asks for",
             plural_thousands(unlicensed, "request")
         ));
     }
@@ -197,13 +197,18 @@ fn what_happened(case: &CaseFindings) -> String {
     );
     let served = requests.iter().filter(|one| {
         let was_told = one.served_to.is_some() && one.served_to == text(one, RecordField::Client);
-        was_told && (is_disallowed(one) || lacks_license(one))
+        was_told && (one.is_disallowed() || one.lacks_license())
     });
     let served = served.count();
     if served > 0 {
-        let number = plural_thousands(disallowed.len() + unlicensed, "such request");
+        let kinds = if unlicensed > 0 {
+            "disallowed or without a licence"
+        } else {
+            "disallowed"
+        };
         sentences += &format!(
-            " {} of {number} came from an address or network that had been served this robots.txt before.",
+            " Of the {} {kinds}, {} came from an address or network that had been served this robots.txt before.",
+            plural_thousands(disallowed.len() + unlicensed, "request"),
             thousands(served)
         );
     }
@@ -221,21 +226,6 @@ fn rules_text(requests: &[&&RequestFinding]) -> String {
         1..=MAX_NAMED => format!(" ({})", join(rules, ", ")),
         more => format!(" ({} rules)", thousands(more)),
     }
-}
-
-/// Whether a request that robots.txt allows lacked a licence, by its entry.
-pub fn lacks_license(request: &RequestFinding) -> bool {
-    let answers = [RecordField::Action, RecordField::Would];
-    !is_disallowed(request)
-        && answers
-            .map(|field| request.field_text_or_empty(field))
-            .contains(&"license".into())
-}
-
-/// Whether robots.txt disallows a request: by the files of the case, or by its entry.
-fn is_disallowed(request: &RequestFinding) -> bool {
-    request.rejudged == "disallowed"
-        || request.field_text_or_empty(RecordField::Verdict) == "disallowed"
 }
 
 fn identity_sentences(case: &CaseFindings) -> String {
@@ -304,7 +294,7 @@ fn site_sentences(case: &CaseFindings) -> String {
         ),
     };
     let requests = case.logs.iter().flat_map(|log| &log.requests);
-    let not_judged = requests.filter(|one| one.rejudged == "not judged" && is_disallowed(one));
+    let not_judged = requests.filter(|one| one.rejudged == "not judged" && one.is_disallowed());
     let not_judged = not_judged.count();
     if not_judged > 0 {
         let count = plural_thousands(not_judged, "request");
@@ -392,7 +382,7 @@ mod tests {
             "(Disallow: /cart/)",
             "refused 2 of these",
             "refused 1 more",
-            "1 of 2 such requests came from an address or network",
+            "Of the 2 requests disallowed, 1 came from an address or network",
             "2026-11-28 10:00:10 UTC",
             "2026-11-28 10:00:12 UTC",
         ] {
@@ -412,7 +402,7 @@ mod tests {
         for part in [
             "1 request that the robots.txt of shop.example disallows",
             ", and 1 request to shop.example without the licence",
-            "2 of 2 such requests came",
+            "Of the 2 requests disallowed or without a licence, 2 came",
         ] {
             assert!(both.contains(part), "{part}: {both}");
         }

@@ -17,6 +17,8 @@ struct HeadlineText<'a> {
     has_unknown_bots: bool,
     /// The names of unknown bots.
     unknown_names: usize,
+    /// Requests in lines without a user agent.
+    no_user_agent: u64,
 }
 
 /// How many crawlers break the rules, and in how many requests.
@@ -28,6 +30,10 @@ pub fn headline_sentence(report: &Report) -> String {
         unverified: 0,
         has_unknown_bots: false,
         unknown_names: report.unknown_bots.len(),
+        no_user_agent: report
+            .log
+            .as_ref()
+            .map_or(0, |log| log.counts.no_user_agent),
     };
     for row in report.rows_in(ReportSection::BreaksRules) {
         match row.identity {

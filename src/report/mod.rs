@@ -82,7 +82,6 @@ pub struct Report {
     /// requests against the rules come first, then rows with the most requests.
     pub crawlers: Vec<CrawlerRow>,
     /// What to write into the policies so that those which break the rules are blocked.
-    #[serde(default)]
     pub to_block: Vec<BlockInstruction>,
     /// Names that unknown bots give themselves, with their requests.
     pub unknown_bots: Vec<TopEntry>,
@@ -133,7 +132,6 @@ pub struct ReportTotals {
     /// Requests by unknown bots that `purposes: { other: enforce }` would block.
     pub unknown_bots_would_block: u64,
     /// Requests that were answered with a demand for a licence.
-    #[serde(default)]
     pub license_demanded: u64,
     /// Requests by clients that only used the name of a crawler.
     pub pretended: u64,
@@ -277,7 +275,7 @@ impl Report {
     /// Whether the policies block a crawler on some sites only.
     fn has_blocked_in_part(&self) -> bool {
         let mut rows = self.rows_in(ReportSection::BreaksRules);
-        rows.any(|row| row.is_blocked == Some(false) && row.is_blocked_somewhere)
+        rows.any(|row| row.outcome_words() == "in part")
     }
 
     /// The commands that name the rules which verified or unverified search engines break.

@@ -141,13 +141,11 @@ pub struct CrawlerRow {
     #[serde(serialize_with = "rfc3339")]
     pub last: Option<Timestamp>,
     /// The sites whose rules it broke; empty for logs.
-    #[serde(default)]
     pub sites: Vec<String>,
     /// Whether its requests against the rules are blocked now, on all these sites; `None` where that
     /// is not known.
     pub is_blocked: Option<bool>,
     /// Whether they are blocked on some of these sites.
-    #[serde(default)]
     pub is_blocked_somewhere: bool,
     /// The latest request against the rules.
     pub example: Option<ViolationExample>,
@@ -161,7 +159,6 @@ pub struct CrawlerRow {
     /// The paths that it requested most, without the query; only for logs.
     pub paths: Vec<TopEntry>,
     /// The addresses that requests of a pretender came from most; only for logs.
-    #[serde(default)]
     pub addresses: Vec<TopEntry>,
     /// How to block it, where a policy can.
     pub to_block: Option<BlockInstruction>,
@@ -297,9 +294,12 @@ impl CrawlerRow {
     /// for logs.
     pub(super) fn explain_command(&self, config_option: &str) -> Option<String> {
         let example = self.example.as_ref()?;
-        // Of other clients, perhaps.
-        let is_doubtful = self.suspected > 0;
-        if self.purpose != Some(Purpose::Search) || example.site.is_empty() || is_doubtful {
+        // A single request is never too fast.
+        if example.rule.starts_with("Crawl-delay") {
+            return None;
+        }
+        // Suspected requests are perhaps of other clients.
+        if self.purpose != Some(Purpose::Search) || example.site.is_empty() || self.suspected > 0 {
             return None;
         }
         let (_, url) = example.request.split_once(' ')?;
@@ -359,7 +359,8 @@ impl CrawlerRow {
                 totals.against_rules += counts.broke_rules();
                 totals.blocked += counts.refused();
                 totals.license_demanded += counts.license_demanded();
-                if self.is_unknown_bots() {
+                // These are treated alike.
+                if self.is_unknown_bots() || self.purpose == Some(Purpose::Other) {
                     totals.unknown_bots_would_block += counts.would_refuse();
                 } else {
                     totals.would_block += counts.would_refuse();

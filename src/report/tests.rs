@@ -610,9 +610,6 @@ fn traffic_of_impostors_is_nobodys() {
     assert_eq!(traffic.takers[1].identity, Some(ClientIdentity::Verified));
     let sentence = traffic.taker_sentence(&traffic.takers[1]);
     assert_eq!(numbers_in(&sentence), [30, 2, 9, 1]);
-    traffic.takers[1].statuses = [20, 3, 10, 5, 0];
-    let sentence = traffic.taker_sentence(&traffic.takers[1]);
-    assert_eq!(numbers_in(&sentence), [30, 2, 9, 1, 3, 5, 4]);
     let visits = sent_visits(&[("google", 9), ("chatgpt", 16), ("gone", 5)]);
     traffic.set_visits(visits.clone(), report.pages_by_crawler());
     assert_eq!(traffic.services, visits);
@@ -734,6 +731,21 @@ fn traffic_of_history_counts_whole_days_of_visits() {
     assert_eq!((both.operators[0].pages, both.operators[0].visits), (47, 9));
     assert_eq!(both.services, sent_visits(&[("chatgpt", 9)]));
     assert_eq!(both.takers[0].pages, 37);
+}
+
+#[test]
+fn statuses_of_crawlers_that_take_most_are_shown() {
+    let mut report = report_with_bytes();
+    let mut traffic = Traffic::new(&report, 2_000);
+    traffic.takers[1].statuses = [20, 3, 10, 1_005, 0];
+    report.traffic = Some(traffic);
+    for page in [
+        render_html(&report).expect("HTML"),
+        render_markdown(&report).expect("Markdown"),
+    ] {
+        assert!(page.contains("; 3 redirected; 1,005 with 4xx"), "{page}");
+        assert!(!page.contains("with 5xx"), "{page}");
+    }
 }
 
 #[test]

@@ -75,7 +75,6 @@ pub struct Taker {
     /// Responses with the status 2xx or 304.
     pub pages: u64,
     /// Responses with the status 2xx, 3xx (without 304), 304, 4xx and 5xx, in this order.
-    #[serde(default)]
     pub statuses: [u64; 5],
     /// Bytes of the bodies that were sent.
     pub bytes: u64,
@@ -226,23 +225,15 @@ impl Traffic {
 
     /// What a crawler read and took of all bytes, in one sentence without its name.
     pub(super) fn taker_sentence(&self, taker: &Taker) -> String {
-        let mut sentence = format!("read {}", plural_thousands(taker.pages, "page"));
-        if self.bytes.all > 0 {
-            let size = byte_size(taker.bytes);
-            let share = percent(taker.bytes, self.bytes.all);
-            sentence += &format!(", {size}, {share} of all bytes");
+        let pages = plural_thousands(taker.pages, "page");
+        match self.bytes.all {
+            0 => format!("read {pages}"),
+            all => format!(
+                "read {pages}, {}, {} of all bytes",
+                byte_size(taker.bytes),
+                percent(taker.bytes, all)
+            ),
         }
-        let [_, redirected, _, missing, failed] = taker.statuses;
-        for (count, what) in [
-            (redirected, "redirected"),
-            (missing, "with 4xx"),
-            (failed, "with 5xx"),
-        ] {
-            if count > 0 {
-                sentence += &format!("; {} {what}", thousands(count));
-            }
-        }
-        sentence
     }
 }
 

@@ -61,7 +61,9 @@ pub enum SitemapError {
     Utf16,
     #[error("it is not UTF-8 from byte {at}")]
     NotUtf8 { at: usize },
-    #[error("it has a document type; crawlgate does not expand entities, so remove it")]
+    #[error(
+        "it has a document type, as an HTML page has. A sitemap needs none: remove it, or name the sitemap in place of the page"
+    )]
     DocumentType { at: usize },
     #[error("it is not well-formed XML: {reason}")]
     Xml { at: usize, reason: String },

@@ -72,7 +72,7 @@ pub enum DatabaseError {
     /// The open file has no name any more, or another file has its name. What is written would be
     /// lost when the process ends.
     #[error(
-        "{STATE_FILE} was deleted, moved or replaced while crawlgate used it. Put it back, or restart crawlgate"
+        "{STATE_FILE} was deleted, moved or replaced while crawlgate used it. Put it back: a restart begins another first day"
     )]
     Gone,
 }

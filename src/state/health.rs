@@ -59,7 +59,7 @@ impl fmt::Display for StoreHealth {
             StoreHealth::Failing { directory, since, error, .. } => write!(
                 f,
                 "cannot write the state directory {directory} since {since}: {error}; crawlgate keeps new data in \
-                 memory and tries again every second. Free space or fix the permissions before crawlgate stops."
+                 memory and tries again every second. Mend this before crawlgate stops."
             ),
         }
     }

@@ -2,6 +2,7 @@
 //! of nginx and Apache.
 
 use super::log_writer::LogWriter;
+use crate::finding::Finding;
 use crate::policy::site::split_host_port;
 use crate::record::{RecordField, RecordLine, RequestCopy, RequestRecord, Sink, truncate_field};
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
@@ -46,6 +47,11 @@ impl AccessLog {
 }
 
 impl Sink for AccessLog {
+    /// Lines are being lost.
+    fn problem(&self) -> Option<Finding> {
+        self.writer.problem()
+    }
+
     /// Formats the line of a request and hands it to the writer thread, without waiting for the
     /// disk. The line is dropped and counted if too many bytes wait already; nothing happens if the
     /// log is off.

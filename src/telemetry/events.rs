@@ -218,12 +218,7 @@ impl EventLog {
 impl Sink for EventLog {
     /// Lines are being lost.
     fn problem(&self) -> Option<Finding> {
-        let problem = self.0.log.problem()?;
-        let message = match self.dropped() {
-            0 => problem,
-            dropped => format!("{problem}; lost since the start: {dropped}"),
-        };
-        Some(Finding::new("event-log", message))
+        self.0.log.problem()
     }
 
     /// Records a request that was blocked or slowed down, or would be under enforcement, in the

@@ -5,6 +5,7 @@
 //! file.
 
 use super::log_file::{LogFile, LostLines};
+use crate::finding::Finding;
 use crate::locks::lock;
 use crate::printable::OutputStyle;
 use crate::settings::LogDestination;
@@ -194,16 +195,18 @@ impl LogWriter {
             .map_or(0, |shared| shared.dropped.load(Relaxed))
     }
 
-    /// Why lines are being lost.
-    pub fn problem(&self) -> Option<String> {
+    /// Why lines are being lost, and how many were.
+    pub fn problem(&self) -> Option<Finding> {
         let shared = self.shared()?;
         let queue = shared.lock_queue();
-        queue.problem.clone().or_else(|| {
-            queue
-                .waiting
-                .overflowed
-                .then(|| shared.slow_writer_message())
-        })
+        let overflowed = queue.waiting.overflowed;
+        let slow = overflowed.then(|| shared.slow_writer_message());
+        let reason = queue.problem.clone().or(slow)?;
+        let message = match self.dropped() {
+            0 => reason,
+            dropped => format!("{reason}; lost since the start: {dropped}"),
+        };
+        Some(Finding::new(shared.name, message))
     }
 
     /// Waits until all lines so far are written, for at most `limit`.

@@ -12,9 +12,9 @@ use crate::yaml::Diagnostic;
 use std::fmt::Display;
 
 /// The sentence that says how the doubt about a cache in front of crawlgate ends.
-pub const PERHAPS_CACHED_END: &str = "crawlgate must learn whether the proxy in front is a cache: \
-                                      the proxy is no cache if two crawlers fetch robots.txt \
-                                      through it within one \"max_age\". To end this now, write \
+pub const PERHAPS_CACHED_END: &str = "The proxy in front may be a cache that answers crawlers with an \
+                                      older robots.txt. crawlgate sees that it is none when two crawlers fetch \
+                                      robots.txt through it within one \"max_age\". To end this now, write \
                                       \"enforcement: { behind_cache: no }\" in the policy, or \
                                       \"yes\" if it is a cache";
 

@@ -29,8 +29,10 @@ use std::time::Duration;
 const MAX_RESPONSE_BYTES: u64 = 64 * 1024 * 1024;
 /// How long a client may take to send its request, or to receive the response.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A reload of thousands of sites takes seconds.
+/// How long a client waits for a response. A reload of thousands of sites takes seconds.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(120);
+/// The same for a status, which health checks ask for.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A request of a client.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,7 +63,6 @@ pub enum ControlRequest {
         /// A site; empty for all.
         site: String,
         /// The id of a crawler; empty for all.
-        #[serde(default)]
         crawler: String,
     },
     UpdateLists,
@@ -82,13 +83,11 @@ pub enum ControlResponse {
     Paused {
         until: Timestamp,
         /// Why the pause is not fully in force, or may be lost at a restart.
-        #[serde(default)]
         warnings: Vec<Finding>,
     },
     Resumed {
         sites: Vec<String>,
         /// Why the end of the pause is not fully in force, or may be lost at a restart.
-        #[serde(default)]
         warnings: Vec<Finding>,
     },
     Marks {
@@ -120,7 +119,7 @@ pub enum ControlError {
         if error.kind() == io::ErrorKind::PermissionDenied {
             "Run this command as the user of crawlgate, or as root"
         } else {
-            "Is it running? Name its settings file with --config, or its socket with --control"
+            "Is it running, and does it not hang? Name its settings file with --config, or its socket with --control"
         }
     )]
     NotRunning {
@@ -170,18 +169,26 @@ pub fn send_request(
     path: &Path,
     request: &ControlRequest,
 ) -> Result<ControlResponse, ControlError> {
-    let stream = UnixStream::connect(path).map_err(|error| ControlError::NotRunning {
+    let silent = |error| ControlError::NotRunning {
         path: path.display().to_string(),
         error,
-    })?;
-    exchange_messages(&stream, request).map_err(|error| ControlError::io(path, error))
+    };
+    let stream = UnixStream::connect(path).map_err(silent)?;
+    exchange_messages(&stream, request).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => silent(io::ErrorKind::TimedOut.into()),
+        _ => ControlError::io(path, error),
+    })
 }
 
 fn exchange_messages(
     mut stream: &UnixStream,
     request: &ControlRequest,
 ) -> io::Result<ControlResponse> {
-    stream.set_read_timeout(Some(SERVER_TIMEOUT))?;
+    let timeout = match request {
+        ControlRequest::Status => STATUS_TIMEOUT,
+        _ => SERVER_TIMEOUT,
+    };
+    stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let mut bytes = serde_json::to_vec(request)?;
     bytes.push(b'\n');

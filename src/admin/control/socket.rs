@@ -249,6 +249,12 @@ fn answer_client(
     unanswered: &ClientCounter,
 ) -> io::Result<()> {
     let line = read_request_line(stream)?;
+    // Nobody expects a command to take effect that they gave up.
+    stream.set_nonblocking(true)?;
+    if let Ok(0) = stream.read(&mut [0]) {
+        return Ok(());
+    }
+    stream.set_nonblocking(false)?;
     let _answering = unanswered.count_client();
     let response = line
         .ok_or(ControlRefusal::TooLong)

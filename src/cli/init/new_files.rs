@@ -65,7 +65,7 @@ impl NewFiles {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "init overwrites nothing, and these files exist: {}. Name another directory: crawlgate init DIR",
+            "init overwrites nothing, and these files exist: {}. Delete them, or name another directory: crawlgate init DIR",
             join(existing, ", ")
         )))
     }

@@ -121,7 +121,8 @@ for entry in map(json.loads, chain):
         continue
     named = data.get("proof_entry")
     target, crawler = value_of(entry, "target"), entry["chain"]["crawler"]
-    print(data["arrived"], crawler + ":", data["kind"] + ",", data.get("rule", "no rule") + ", status", data["status"])
+    lacks = " without a licence," if "license" in (data.get("action"), data.get("would")) else ""
+    print(data["arrived"], crawler + ":", data["kind"] + "," + lacks, data.get("rule", "no rule") + ", status", data["status"])
     print(data["arrived"], "identity:", proofs.get(named["sha256"], "the proof is older than the log") if named else data["identity"] + ", no proof")
     for version in [data["sha256"], *data["cached_sha256"]]:
         robots = open(f"robots/{version}.txt", "rb").read()
