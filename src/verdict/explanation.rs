@@ -158,7 +158,8 @@ pub struct ActionReport {
     /// The seconds of Retry-After.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
-    /// The action of `mode: enforce`, if `mode: observe` lets the request pass.
+    /// The action of `mode: enforce`, if `mode: observe` lets the request pass. Only in an
+    /// explanation: an [`EngineDecision`](crate::EngineDecision) has it beside its action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would: Option<Box<ActionReport>>,
 }

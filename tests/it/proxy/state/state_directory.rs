@@ -98,12 +98,11 @@ fn policy_waits_while_the_disk_is_full() {
     assert!(!text.contains("replaced"), "{text}");
     assert!(!robots_txt(&gate, GPTBOT).contains("/new/"));
     assert!(!gate.log.text().contains("the new policy is in force"));
-    assert_eq!(
-        warnings(&gate),
-        2,
-        "why, and what waits: {}",
-        status(&gate)["warnings"]
-    );
+    // Why, and what waits. The access log may be full, too.
+    let found = status(&gate)["warnings"].to_string();
+    for id in ["waits-for-state", "state-directory"] {
+        assert!(found.contains(&format!("\"{id}\"")), "{found}");
+    }
     // The next start will see a gap.
     gate.live_through(21);
     eventually("the new policy is in force", || {
