@@ -345,10 +345,8 @@ impl<'a> AuditWorker<'a> {
             self.count_url(record);
         }
         if claim == Claim::UnknownBot {
-            let name = self_given_name(user_agent)
-                .unwrap_or("(no name)")
-                .as_bytes();
-            self.tally.unknown_bots.add(name, true);
+            let name = self_given_name(user_agent).unwrap_or("(no name)");
+            self.tally.unknown_bots.add(name.as_bytes(), true);
         }
     }
 

@@ -1,6 +1,6 @@
-//! [`EdgeContext`]: what all listeners of the proxy share, or all of the decision service: the
-//! [`RequestPipeline`] that judges requests, the limits, the metrics, and what forwards or answers
-//! the requests.
+//! [`EdgeContext`]: what the listeners of the proxy share: the [`RequestPipeline`] that judges
+//! requests, the limits, the metrics, and the forwarder to the origins. The decision service has a
+//! context of its own, which answers in place of forwarding.
 
 use super::close_log::CloseLog;
 use super::forwarder::Forwarder;

@@ -1,7 +1,7 @@
-//! [`SlowClientTimer`] measures how long a forwarded request waits for its client. An origin may
-//! have a limit of concurrent requests (the setting `connections`). A request that has waited too
-//! long for its client gives up its place among them while visitors wait for one. Time in which
-//! crawlgate waits for the origin does not count.
+//! [`SlowClientTimer`] measures how long a forwarded request waits for its client. The setting
+//! `connections` limits the requests that an origin gets at once. If other requests wait for a
+//! place, a request that has waited too long for its client loses its place. It goes on without one,
+//! or is ended if too many already do. Time in which crawlgate waits for the origin does not count.
 
 use crate::upstreams::ReleasablePlace;
 use std::time::Duration;

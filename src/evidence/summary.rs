@@ -156,10 +156,10 @@ fn what_happened(case: &CaseFindings) -> String {
             "may have followed an older robots.txt",
         ),
     ] {
-        let such = disallowed
-            .iter()
-            .filter(|one| one.field_text_or_empty(field) == value);
-        let count = such.count();
+        let such = disallowed.iter();
+        let count = such
+            .filter(|one| one.field_text_or_empty(field) == value)
+            .count();
         if count > 0 {
             more += &format!("{separator} {} {what}", thousands(count));
             separator = " and";
@@ -174,10 +174,11 @@ fn what_happened(case: &CaseFindings) -> String {
         );
     }
     let observed = requests.iter();
-    let observed = observed.filter(|one| one.field_text(RecordField::Would).is_some());
-    let observed = observed.count();
+    let observed = observed
+        .filter(|one| one.field_text(RecordField::Would).is_some())
+        .count();
     let mut what = Vec::new();
-    if unlicensed == 0 || unlicensed < requests.len() {
+    if unlicensed < requests.len() {
         what.push(format!(
             "{} that the robots.txt of {hosts} disallows{more}",
             plural_thousands(disallowed.len(), "request")
@@ -189,30 +190,40 @@ fn what_happened(case: &CaseFindings) -> String {
             plural_thousands(unlicensed, "request")
         ));
     }
-    let mut sentences = format!(
+    let sentences = format!(
         "{when}, {clients} sent {}. The site refused {} of these requests. Under enforcement it would have refused {} more.",
         join(what, ", and "),
         thousands(requests.len() - observed),
         thousands(observed)
     );
-    let served = requests.iter().filter(|one| {
-        let was_told = one.served_to.is_some() && one.served_to == text(one, RecordField::Client);
-        was_told && (one.is_disallowed() || one.lacks_license())
-    });
-    let served = served.count();
-    if served > 0 {
-        let kinds = if unlicensed > 0 {
-            "disallowed or without a licence"
-        } else {
-            "disallowed"
-        };
-        sentences += &format!(
-            " Of the {} {kinds}, {} came from an address or network that had been served this robots.txt before.",
-            plural_thousands(disallowed.len() + unlicensed, "request"),
-            thousands(served)
-        );
+    sentences + &served_sentence(&requests)
+}
+
+/// How many of the requests against the policy came from a client that had been served robots.txt;
+/// empty if none did.
+fn served_sentence(requests: &[&RequestFinding]) -> String {
+    let mut kinds = "disallowed";
+    let mut against = 0;
+    let mut served = 0;
+    for one in requests {
+        if one.lacks_license() {
+            kinds = "disallowed or without a licence";
+        } else if !one.is_disallowed() {
+            continue;
+        }
+        against += 1;
+        if one.served_to.is_some() && one.served_to == text(one, RecordField::Client) {
+            served += 1;
+        }
     }
-    sentences
+    if served == 0 {
+        return String::new();
+    }
+    format!(
+        " Of the {} {kinds}, {} came from an address or network that had been served this robots.txt before.",
+        plural_thousands(against, "request"),
+        thousands(served)
+    )
 }
 
 /// The rules of these requests in brackets, or their number.

@@ -1,5 +1,6 @@
-//! [`add_tags`] writes the X-Robots-Tag lines of a response. The policy has lines of its own, and
-//! says whether they are added to the origin's lines, merged with them, or replace them.
+//! [`add_tags`] writes the X-Robots-Tag lines of a response. The policy has lines of its own. It
+//! says what happens to the lines of the origin: they stay beside the policy's, they become one line
+//! with the policy's, or they are replaced.
 
 use super::head::EditableHead;
 use crate::heads::{X_ROBOTS_TAG, join_lines};

@@ -1,7 +1,7 @@
-//! [`DefaultSite`]: a site that crawlgate uses while nobody has written a policy. Each origin in
-//! the settings that serves robots.txt has one; without such an origin, a single site covers every
-//! host. A default site passes on the origin's robots.txt, and crawlgate observes which crawlers
-//! break it.
+//! [`DefaultSite`]: a site that crawlgate uses while nobody has written a policy. It passes on the
+//! robots.txt of its origin, and crawlgate observes which crawlers break it. Each origin in the
+//! settings whose server answers with a robots.txt has such a site. If none does, a single site
+//! covers every host.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};

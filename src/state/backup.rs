@@ -1,6 +1,7 @@
 //! [`back_up`] copies the state database of a directory into one file, also while crawlgate runs
-//! there. The copy is marked as incomplete, because it lacks what is published later. A crawlgate
-//! that starts from the copy therefore observes every host anew before it counts violations.
+//! there. The copy is marked as incomplete: the running crawlgate may publish another robots.txt
+//! later, and the copy does not have it. A crawlgate that starts from the copy therefore counts no
+//! violation on a host before it has observed that host anew.
 
 use super::database::{STATE_FILE, has_write_ahead_log, open_following, open_for_reading};
 use crate::files::parent_directory;

@@ -1,8 +1,9 @@
 //! [`EventLog`] records an event for each request that is blocked or slowed down, or would be if
-//! the policy were enforced. Events are written to a log as JSON lines (if the settings name one);
-//! the latest [`EventLog::MAX_RECENT`] are kept for the API, and samples for the dashboard. A
-//! request without a licence is in the log alone, a pause makes no event. At high rates, only one event a second is recorded for each
-//! crawler on each site, and the next event says how many were left out.
+//! the policy were enforced. Events are written to a log as JSON lines (if the settings name one).
+//! The latest [`EventLog::MAX_RECENT`] are kept for the API. The history for the dashboard gets some
+//! of them as examples. Two other cases: a request without a licence that the policy asks for is
+//! written to the log only, and a pause makes no event. At high rates, only one event a second is
+//! recorded for each crawler on each site, and the next event says how many were left out.
 
 use super::log_writer::LogWriter;
 use crate::bounded::PrehashedKeys;

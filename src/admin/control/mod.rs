@@ -27,12 +27,11 @@ use std::time::Duration;
 
 /// A response may have the findings of all sites.
 const MAX_RESPONSE_BYTES: u64 = 64 * 1024 * 1024;
-/// How long a client may take to send its request, or to receive the response.
+/// How long a client may take to send its request, or to receive the response, and how long it waits
+/// for a status, which health checks ask for.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client waits for a response. A reload of thousands of sites takes seconds.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(120);
-/// The same for a status, which health checks ask for.
-const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A request of a client.
 #[derive(Debug, Serialize, Deserialize)]
@@ -185,7 +184,7 @@ fn exchange_messages(
     request: &ControlRequest,
 ) -> io::Result<ControlResponse> {
     let timeout = match request {
-        ControlRequest::Status => STATUS_TIMEOUT,
+        ControlRequest::Status => CLIENT_TIMEOUT,
         _ => SERVER_TIMEOUT,
     };
     stream.set_read_timeout(Some(timeout))?;

@@ -1,6 +1,7 @@
-//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. [`RuleSource`] says
-//! where one of its rules comes from: the policy, or the origin's own robots.txt. [`DroppedAllow`]
-//! is a rule of the origin that the merge left out, and [`PreviousRobotsTxt`] what the site served
+//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. Its rules are those
+//! of the policy, or those of the policy and of the origin's own robots.txt, merged. [`RuleSource`]
+//! says which of the two has a rule. [`DroppedAllow`] is an Allow of the origin that the merged file
+//! lacks, because the policy disallows what it opens. [`PreviousRobotsTxt`] is what the site served
 //! before crawlgate.
 
 use super::RobotsVersion;

@@ -1,7 +1,8 @@
 //! [`Upgrades`]: the server's part in an upgrade, in which the next process takes over. It starts
 //! an upgrade for `crawlgate upgrade`, and passes listeners and state to the next process step by
-//! step. If the server itself took over from another process, [`Upgrades::follow_predecessor`]
-//! follows that process to its end. The messages between the processes are in `upgrade`.
+//! step. If the server itself took over from another process,
+//! [`Upgrades::follow_predecessor`] waits until that process has ended. The messages between the
+//! processes are in `upgrade`.
 
 mod predecessor;
 
