@@ -177,8 +177,8 @@ impl Engine {
         &self.site().robots_txt.body
     }
 
-    /// When the policy next changes by its own dates: rules are retired, or a pause ends. The
-    /// beginning of a pause needs no new policy. Load the policy again then, with [`EngineBuilder::evaluated_at`].
+    /// When the policy next changes by its own dates: rules are retired, or a pause ends. Load the
+    /// policy again then, with [`EngineBuilder::evaluated_at`]. A pause begins without that.
     pub fn next_switch(&self) -> Option<Timestamp> {
         self.snapshot.next_switch()
     }

@@ -272,6 +272,30 @@ fn control_socket_serves_owner_alone() {
 }
 
 #[test]
+fn command_that_was_given_up_does_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let operations = test_operations(directory.path());
+    let path = directory.path().join("control.sock");
+    let socket = Arc::new(ControlSocket::bind(&path).expect("bound"));
+    let pause = ControlRequest::Pause(PauseRequest::default());
+    let mut line = serde_json::to_vec(&pause).expect("JSON");
+    line.push(b'\n');
+    // The process hangs: nothing is accepted until the client has gone.
+    let mut stream = UnixStream::connect(&path).expect("connected");
+    stream.write_all(&line).expect("sent");
+    drop(stream);
+    let commands = control_commands(operations);
+    socket.serve(commands).expect("served");
+    for _ in 0..50 {
+        let answer = send_request(&path, &ControlRequest::Status).expect("answered");
+        let ControlResponse::Status(status) = answer else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(status.policies.sites[0].paused_until, None);
+    }
+}
+
+#[test]
 fn abandoned_socket_is_replaced() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");

@@ -116,8 +116,9 @@ impl GateRequest {
         (call, answer)
     }
 
-    /// Prepares the request for the application: adds its id and its [`CrawlerRequest`], removes conditions that would hide a
-    /// new tag from a crawler, and requests pages without coding, so that they can be rewritten.
+    /// Prepares the request for the application: adds its id and its [`CrawlerRequest`], removes
+    /// conditions that would hide a new tag from a crawler, and requests pages without coding, so
+    /// that they can be rewritten.
     pub fn prepare_request(&mut self, head: &mut Parts) {
         if let Some(ticket) = &self.ticket {
             if let Some((_, entry)) = ticket.judged() {

@@ -455,6 +455,35 @@ fn directory_without_a_policy_is_named() {
 }
 
 #[test]
+fn broken_response_is_an_error_of_the_application() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("site.yaml"), TAGGED).expect("a policy");
+    let log = directory.path().join("access.jsonl");
+    let gate = GateLayer::builder(directory.path()).access_log(&log);
+    let gate = gate.open().expect("a gate");
+    let mut service = gate.layer(FnService(|request: Request<()>| {
+        if request.uri().path() == "/none" {
+            return Err("broken");
+        }
+        Ok(Response::new(
+            Pieces::from_texts(&["page"]).then(Err("broken")),
+        ))
+    }));
+    for path in ["/none", "/half"] {
+        if let Ok(response) = poll_ready_future(service.call(request(path, BROWSER))) {
+            drop(body_frames(response.into_body()));
+        }
+    }
+    drop((service, gate));
+    let lines = fs::read_to_string(&log).expect("the log");
+    assert_eq!(
+        lines.matches("\"error\":\"application_error\"").count(),
+        2,
+        "{lines}"
+    );
+}
+
+#[test]
 fn clock_file_shifts_the_time_of_a_gate() {
     const HOUR: Duration = Duration::from_secs(3_600);
     let directory = tempfile::tempdir().expect("a temporary directory");

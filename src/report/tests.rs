@@ -148,6 +148,67 @@ fn requests_without_licence_are_apart_from_violations() {
 }
 
 #[test]
+fn blocking_by_robots_txt_has_unknown_bots_too() {
+    let rows = || {
+        vec![
+            crawler_row(
+                "other",
+                ClientIdentity::Unverified,
+                &[(Kind::Violation, WouldBlock, 16)],
+            ),
+            // Its purpose is not known either.
+            crawler_row(
+                "googleother",
+                ClientIdentity::Unverified,
+                &[(Kind::Violation, WouldBlock, 4)],
+            ),
+        ]
+    };
+    let mut log = report(rows());
+    log.source = ReportSource::Logs;
+    log.log = Some(LogFacts::default());
+    assert_eq!(numbers_in(&log.finish(NOW).enforcement), [20]);
+    let live = report(rows());
+    assert_eq!(live.totals.would_block, 0);
+    assert_eq!(numbers_in(&live.enforcement), [20]);
+}
+
+#[test]
+fn log_without_user_agents_is_no_good_news() {
+    let mut log = Report {
+        source: ReportSource::Logs,
+        log: Some(LogFacts::default()),
+        ..Report::default()
+    };
+    if let Some(facts) = &mut log.log {
+        facts.counts.no_user_agent = 500;
+    }
+    assert_eq!(numbers_in(&log.finish(NOW).headline), [500]);
+}
+
+#[test]
+fn rule_is_explained_only_where_one_request_shows_it() {
+    let with_rule = |rule: &str, suspected| {
+        let mut row = crawler_row(
+            "bingbot",
+            ClientIdentity::Unverified,
+            &[(Kind::Violation, WouldBlock, 9)],
+        );
+        row.suspected = suspected;
+        row.example = Some(ViolationExample {
+            site: "shop".to_owned(),
+            request: "GET shop.example/cart/".to_owned(),
+            rule: rule.to_owned(),
+            ..ViolationExample::default()
+        });
+        row.explain_command("").is_some()
+    };
+    assert!(with_rule("Disallow: /cart/", 0));
+    assert!(!with_rule("Disallow: /cart/", 1));
+    assert!(!with_rule("Crawl-delay: 2", 0));
+}
+
+#[test]
 fn rows_sort_by_section_identity_violations() {
     let rows: Vec<(ReportSection, String)> = mixed_report()
         .crawlers

@@ -165,7 +165,8 @@ fn service_with_health(is_healthy: &Arc<AtomicBool>) -> Origin {
 #[test]
 fn nobody_is_asked_while_the_health_check_fails() {
     let is_healthy = Arc::new(AtomicBool::new(true));
-    let (service, origin) = (service_with_health(&is_healthy), Origin::plain());
+    let service = service_with_health(&is_healthy);
+    let origin = Origin::plain();
     let proxy = start(service.address, origin.address);
     let wait_for = |state: Option<&str>| {
         eventually("the state of crawlgate", || {
