@@ -265,7 +265,8 @@ impl Report {
             .filter(|row| row.suspected < row.counts.requests())
     }
 
-    /// The rows of crawlers that lack a licence, and what happened to their requests.
+    /// The crawlers that lack a licence, with their requests and what happened to these; empty if
+    /// none does.
     fn license_sentence(&self) -> String {
         let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
         let parts = rows.filter_map(CrawlerRow::license_words).collect();
