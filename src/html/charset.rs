@@ -1,5 +1,5 @@
-//! Character encodings of HTML pages. Only pages in an encoding that is compatible with ASCII can
-//! be rewritten (not in UTF-16, for example).
+//! Decides by the character encoding of an HTML page whether crawlgate can rewrite the page. The
+//! encoding must be compatible with ASCII (UTF-16 is not, for example).
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use lol_html::AsciiCompatibleEncoding;

@@ -2,11 +2,11 @@
 //! head of a page, and merges the policy's directives into them. Directives that no meta has are
 //! written as new metas where the head ends.
 //!
-//! Browsers end the head at `</head>`, `<body>`, `</html>`, or the first element or text of the
-//! body (HTML standard, section 13.2.6.4.4), and so does this module. A `<noscript>` does not end
-//! it, as in browsers with scripts. If the input ends within the head, nothing is written: the end
-//! may be in the middle of a tag. Neither is anything written without a doctype or an element that
-//! only a whole document has, because scripts also fetch fragments and bare values as text/html.
+//! As in browsers, the head ends at `</head>`, `<body>`, `</html>`, or the first element or text of
+//! the body (HTML standard, section 13.2.6.4.4). A `<noscript>` does not end it, as in browsers
+//! with scripts. If the input ends within the head, perhaps in the middle of a tag, nothing is
+//! written. Nothing is written either without a doctype or an element that only a whole document
+//! has: the input may be a fragment or a bare value that a script fetches as text/html.
 //!
 //! The HTML parser does not report end tags that close nothing. So a stray `</br>`, `</body>` or
 //! `</html>` does not end the head here, although it does in browsers.

@@ -1,8 +1,9 @@
 //! Robots directives such as `noindex` as HTML elements (`<meta name="robots">`). [`select_metas`]
-//! selects the directives that become metas, [`meta_element`] writes a meta, and [`parse_content`]
-//! reads the content of one.
+//! selects the directives that become metas, [`meta_element`] writes a meta, [`parse_content`] reads
+//! the content of one, and [`read_metas`] those of a whole page.
 
 use crate::indexing::{Directive, Directives, RobotsTags, TagScope, parse_lines};
+use lol_html::{RewriteStrSettings, element, rewrite_str};
 
 /// Names that metas have which are not for one bot (HTML standard, section 4.2.5.1, and some more
 /// that browsers know). A meta for a bot with such a name would change how the page is shown.
@@ -114,4 +115,26 @@ pub(super) fn parse_content(content: &str) -> Option<Directives> {
         directives.extend(own);
     }
     Some(directives)
+}
+
+/// The directives of all metas of a page, also of those in its body: Google obeys them, too. The
+/// page may be cut off.
+pub fn read_metas(page: &[u8]) -> RobotsTags {
+    let mut tags = RobotsTags::default();
+    let read_meta = element!("meta[name][content]", |meta| {
+        let name = meta.get_attribute("name").unwrap_or_default();
+        let content = meta.get_attribute("content").unwrap_or_default();
+        if let Some(scope) = parse_scope(&name)
+            && let Some(directives) = parse_content(&content)
+        {
+            tags.add(scope, &directives);
+        }
+        Ok(())
+    });
+    let settings = RewriteStrSettings::new()
+        .append_element_content_handler(read_meta)
+        .with_strict(false);
+    // Only the metas are wanted: those before an error count.
+    let _ = rewrite_str(&String::from_utf8_lossy(page), settings);
+    tags
 }

@@ -3,8 +3,8 @@
 //! name="robots">`). It takes the page in pieces of any size, uses bounded memory, and leaves
 //! everything else byte for byte as it was.
 //!
-//! A page that cannot be read (its encoding, a tag larger than the memory) passes unchanged: the
-//! field still has the directives.
+//! A page that cannot be read, because of its encoding or a tag that is too large, passes
+//! unchanged. Its X-Robots-Tag field still has the directives.
 
 mod charset;
 mod head;
@@ -12,6 +12,7 @@ mod metas;
 mod page;
 
 pub use charset::is_readable;
+pub use metas::read_metas;
 pub use page::{PageRewriter, RewriteResult};
 
 #[cfg(test)]

@@ -1,26 +1,37 @@
 //! [`parse_clf_line`] parses a line of an access log in the Common or Combined format of Apache and
-//! nginx, with or without a leading virtual host or X-Forwarded-For. Lines of Traefik and of most
-//! extended formats are parsed, too: columns after the user agent are ignored. A quoted column right
-//! after the user agent is accepted only if it holds addresses, because otherwise that column could
-//! be the user agent.
+//! nginx, with or without a leading virtual host or X-Forwarded-For. More columns may follow the
+//! user agent, as in the format of Traefik. They are ignored, with one exception: quoted columns
+//! directly after the user agent must be `-` or a list of addresses (X-Forwarded-For). Any other
+//! text there is an error: if the format has an additional column, this text is the real user
+//! agent.
 
 use super::client::{is_client_list, is_ipv4, is_socket_address, split_column};
+use super::columns::Quoted;
 use super::{
-    FieldBytes, LineResult, LogRecord, RequestLine, UnreadableReason, fields, non_empty, request,
-    timestamps, unescape,
+    LineResult, LogRecord, RequestLine, UnreadableReason, fields, non_empty, request, timestamps,
 };
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr_iter};
 
 pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
     let (head, time, rest) = split_at_time(line).ok_or(UnreadableReason::OtherFormat)?;
     let time = timestamps::parse_clf_time(time).ok_or(UnreadableReason::BadTime)?;
     let columns = LeadingColumns::parse(head)?;
-    let request = Quoted::split(rest).ok_or(UnreadableReason::CutOff)?;
-    let (status, rest) = split_word(request.rest).ok_or(UnreadableReason::CutOff)?;
-    let (bytes, rest) = split_word(rest).ok_or(UnreadableReason::CutOff)?;
-    let status = fields::check_status(fields::parse_number(status)?)?;
+    let request = Quoted::split(rest)?;
+    let (status, rest) = split_word(request.rest)?;
+    let (bytes, rest) = split_word(rest)?;
+    let status = fields::parse_status(status)?;
     let bytes = fields::parse_number(bytes)?;
-    let (referer, user_agent, rest) = split_referer_and_agent(rest.trim_ascii_start())?;
+    let mut rest = rest.trim_ascii_start();
+    let mut referer = None;
+    let mut user_agent = None;
+    // The Common format ends here.
+    if !rest.is_empty() {
+        let column = Quoted::split(rest)?;
+        referer = Some(column.text);
+        let column = Quoted::split(column.rest.trim_ascii_start())?;
+        user_agent = Some(fields::check_user_agent(column.unescape())?);
+        rest = column.rest;
+    }
     let forwarded = columns.forwarded.or(find_forwarded_for(rest)?);
     let request = request.unescape();
     let record = LogRecord {
@@ -50,27 +61,6 @@ fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     })
 }
 
-/// The columns of the referer and the user agent, and the rest of the line.
-type RefererAndAgent<'a> = (Option<&'a [u8]>, Option<FieldBytes<'a>>, &'a [u8]);
-
-/// Splits off the columns of the referer and the user agent. Both are `None` in the Common format,
-/// which ends before them.
-///
-/// # Errors
-/// The next column is not quoted, or the line ends within it.
-fn split_referer_and_agent(rest: &[u8]) -> Result<RefererAndAgent<'_>, UnreadableReason> {
-    if rest.is_empty() {
-        return Ok((None, None, rest));
-    }
-    if !rest.starts_with(b"\"") {
-        return Err(UnreadableReason::OtherFormat);
-    }
-    let referer = Quoted::split(rest).ok_or(UnreadableReason::CutOff)?;
-    let quoted = Quoted::split(referer.rest.trim_ascii_start()).ok_or(UnreadableReason::CutOff)?;
-    let user_agent = fields::check_user_agent(quoted.unescape())?;
-    Ok((Some(referer.text), Some(user_agent), quoted.rest))
-}
-
 /// Finds X-Forwarded-For, which the format `main` of nginx's packages has after the user agent: the
 /// first quoted column with addresses. Stops at the first column without quotes.
 ///
@@ -83,9 +73,9 @@ fn find_forwarded_for(mut rest: &[u8]) -> Result<Option<&[u8]>, UnreadableReason
         if !rest.starts_with(b"\"") {
             return Ok(forwarded);
         }
-        let column = Quoted::split(rest).ok_or(UnreadableReason::CutOff)?;
+        let column = Quoted::split(rest)?;
         if is_client_list(column.text) {
-            forwarded = forwarded.or(Some(column.text));
+            forwarded.get_or_insert(column.text);
         } else if column.text != b"-" {
             return Err(UnreadableReason::OtherFormat);
         }
@@ -93,47 +83,16 @@ fn find_forwarded_for(mut rest: &[u8]) -> Result<Option<&[u8]>, UnreadableReason
     }
 }
 
-/// A quoted text, and the rest of the line.
-struct Quoted<'a> {
-    text: &'a [u8],
-    has_backslash: bool,
-    rest: &'a [u8],
-}
-
-impl<'a> Quoted<'a> {
-    /// Splits a text that begins with a quote. `None` if a quote is missing. A backslash escapes the
-    /// byte after it, as nginx and Apache write it.
-    fn split(text: &'a [u8]) -> Option<Quoted<'a>> {
-        let text = text.strip_prefix(b"\"")?;
-        let mut from = 0;
-        loop {
-            let place = from + memchr2(b'"', b'\\', text.get(from..)?)?;
-            if text[place] == b'"' {
-                return Some(Quoted {
-                    text: &text[..place],
-                    has_backslash: from > 0,
-                    rest: &text[place + 1..],
-                });
-            }
-            from = place + 2;
-        }
+/// Splits off the word after a blank.
+///
+/// # Errors
+/// There is none.
+fn split_word(text: &[u8]) -> Result<(&[u8], &[u8]), UnreadableReason> {
+    let text = text.strip_prefix(b" ").unwrap_or_default();
+    match text.split_at(memchr(b' ', text).unwrap_or(text.len())) {
+        (b"", _) => Err(UnreadableReason::CutOff),
+        parts => Ok(parts),
     }
-
-    /// The text without escapes.
-    fn unescape(&self) -> FieldBytes<'a> {
-        if self.has_backslash {
-            unescape(self.text)
-        } else {
-            self.text.into()
-        }
-    }
-}
-
-/// Splits off the word after a blank. `None` if there is none.
-fn split_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let text = text.strip_prefix(b" ")?;
-    let (word, rest) = text.split_at(memchr(b' ', text).unwrap_or(text.len()));
-    (!word.is_empty()).then_some((word, rest))
 }
 
 /// The columns before the time.
@@ -182,7 +141,7 @@ impl<'a> LeadingColumns<'a> {
         } else {
             check_virtual_host(first)?
         };
-        let client = fields::check_client(client)?;
+        let client = fields::check_client(client)?.then_some(client);
         // After a name in place of an address, only `-` is certain to be the identity.
         if client.is_none() && identity != b"-" {
             return Err(UnreadableReason::BadColumns);
@@ -199,9 +158,10 @@ impl<'a> LeadingColumns<'a> {
 /// Checks a host, and returns it if it has a dot or a colon or is `localhost`. `None` for a single
 /// label: it is the name of a machine, which a log collector wrote.
 fn check_virtual_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
-    Ok(fields::check_host(field)?.filter(|host| {
-        host.iter().any(|byte| b".:".contains(byte)) || host.eq_ignore_ascii_case(b"localhost")
-    }))
+    let is_qualified = field.iter().any(|byte| b".:".contains(byte));
+    let is_virtual =
+        fields::check_host(field)? && (is_qualified || field.eq_ignore_ascii_case(b"localhost"));
+    Ok(is_virtual.then_some(field))
 }
 
 /// Checks the identity (RFC 1413), which is nearly always `-`, and the user. Both may be missing.

@@ -10,35 +10,28 @@ use std::net::{IpAddr, SocketAddr};
 impl LogRecord<'_> {
     /// The address of the client. Addresses are read from the right, first in the client's column,
     /// then in X-Forwarded-For, until one is not a trusted proxy's. If all are, it is the last one
-    /// read. `None` where the client is not certain: with several addresses and no trusted proxies,
+    /// read. `None` where the client is not certain: with different addresses and no trusted proxies,
     /// or where an entry has no address.
     pub fn client_address(&self, trusted: &[IpNet]) -> Option<IpAddr> {
-        let column = self.client.as_deref()?;
-        let forwarded = self.x_forwarded_for.as_deref();
-        if trusted.is_empty() {
-            let client = parse_log_address(column)?;
-            let is_alone = forwarded.is_none_or(|list| {
-                addresses_from_right(list).all(|entry| parse_log_address(entry) == Some(client))
-            });
-            return is_alone.then_some(client);
-        }
+        let lists = [
+            Some(self.client.as_deref()?),
+            self.x_forwarded_for.as_deref(),
+        ];
+        let lists = lists.into_iter().flatten();
         let mut client = None;
-        for entry in
-            addresses_from_right(column).chain(forwarded.into_iter().flat_map(addresses_from_right))
-        {
+        for entry in lists.flat_map(|list| list.rsplit(|byte| *byte == b',')) {
             let address = parse_log_address(entry)?;
-            client = Some(address);
-            if !trusted.iter().any(|network| network.contains(&address)) {
-                break;
+            if trusted.is_empty() {
+                if client.is_some_and(|known| known != address) {
+                    return None;
+                }
+            } else if !trusted.iter().any(|network| network.contains(&address)) {
+                return Some(address);
             }
+            client = Some(address);
         }
         client
     }
-}
-
-/// The entries of a comma-separated list, the last first.
-fn addresses_from_right(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.rsplit(|byte| *byte == b',')
 }
 
 /// Parses an address as logs write it, with or without port, brackets, quotes and blanks.

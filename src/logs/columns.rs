@@ -1,7 +1,7 @@
-//! [`ColumnCursor`]: takes the columns of a line one by one, for formats whose columns are separated
-//! by single blanks and may stand in quotes or brackets.
+//! [`ColumnCursor`] takes the columns of a log line one by one. It is for formats whose columns are
+//! separated by single blanks and may stand in quotes or brackets.
 
-use super::UnreadableReason;
+use super::{FieldBytes, UnreadableReason, unescape};
 use memchr::{memchr, memchr2};
 
 /// The rest of a line.
@@ -17,7 +17,9 @@ impl<'a> ColumnCursor<'a> {
         if end == 0 {
             return Err(UnreadableReason::CutOff);
         }
-        self.take(0, end, end)
+        let (word, rest) = self.0.split_at(end);
+        self.skip_to(rest)?;
+        Ok(word)
     }
 
     /// Takes several columns without quotes, and returns the last one.
@@ -31,21 +33,14 @@ impl<'a> ColumnCursor<'a> {
         self.word()
     }
 
-    /// Takes a column in double quotes, in which a backslash escapes the byte after it.
+    /// Takes a column in double quotes, and returns it without escapes.
     ///
     /// # Errors
     /// It is not in quotes, or the line ends before the second one.
-    pub fn escaped(&mut self) -> Result<&'a [u8], UnreadableReason> {
-        self.check_begin(b'"')?;
-        let mut from = 1;
-        loop {
-            let rest = self.0.get(from..).unwrap_or_default();
-            let place = from + memchr2(b'"', b'\\', rest).ok_or(UnreadableReason::CutOff)?;
-            if self.0[place] == b'"' {
-                return self.take(1, place, place + 1);
-            }
-            from = place + 2;
-        }
+    pub fn escaped(&mut self) -> Result<FieldBytes<'a>, UnreadableReason> {
+        let column = Quoted::split(self.0)?;
+        self.skip_to(column.rest)?;
+        Ok(column.unescape())
     }
 
     /// Takes a column between `open` and the first `close`.
@@ -53,9 +48,10 @@ impl<'a> ColumnCursor<'a> {
     /// # Errors
     /// It does not begin with `open`, or the line ends before `close`.
     pub fn between(&mut self, open: u8, close: u8) -> Result<&'a [u8], UnreadableReason> {
-        self.check_begin(open)?;
-        let end = memchr(close, &self.0[1..]).ok_or(UnreadableReason::CutOff)? + 1;
-        self.take(1, end, end + 1)
+        let text = strip_first(self.0, open)?;
+        let end = memchr(close, text).ok_or(UnreadableReason::CutOff)?;
+        self.skip_to(&text[end + 1..])?;
+        Ok(&text[..end])
     }
 
     /// Takes a column between double quotes that has no escapes.
@@ -66,30 +62,67 @@ impl<'a> ColumnCursor<'a> {
         self.between(b'"', b'"')
     }
 
-    fn check_begin(&self, open: u8) -> Result<(), UnreadableReason> {
-        match self.0.first() {
-            Some(first) if *first == open => Ok(()),
-            Some(_) => Err(UnreadableReason::OtherFormat),
-            None => Err(UnreadableReason::CutOff),
-        }
-    }
-
-    /// Returns the bytes from `start` to `end`, and goes on behind `behind` and the blank there.
+    /// Goes on behind a column, after the blank there.
     ///
     /// # Errors
     /// Another byte than a blank follows, so the column has ended too early.
-    fn take(
-        &mut self,
-        start: usize,
-        end: usize,
-        behind: usize,
-    ) -> Result<&'a [u8], UnreadableReason> {
-        let column = &self.0[start..end];
-        self.0 = match self.0.get(behind) {
-            Some(b' ') => &self.0[behind + 1..],
-            Some(_) => return Err(UnreadableReason::OtherFormat),
-            None => &[],
+    fn skip_to(&mut self, rest: &'a [u8]) -> Result<(), UnreadableReason> {
+        self.0 = match rest {
+            [] | [b' ', ..] => rest.get(1..).unwrap_or_default(),
+            _ => return Err(UnreadableReason::OtherFormat),
         };
-        Ok(column)
+        Ok(())
+    }
+}
+
+/// A quoted text, and the rest of the line.
+pub struct Quoted<'a> {
+    pub text: &'a [u8],
+    has_backslash: bool,
+    pub rest: &'a [u8],
+}
+
+impl<'a> Quoted<'a> {
+    /// Splits a text that begins with a quote. A backslash escapes the byte after it, as nginx and
+    /// Apache write it.
+    ///
+    /// # Errors
+    /// It does not begin with a quote, or ends before the second one.
+    pub fn split(text: &'a [u8]) -> Result<Quoted<'a>, UnreadableReason> {
+        let text = strip_first(text, b'"')?;
+        let mut from = 0;
+        loop {
+            let rest = text.get(from..).unwrap_or_default();
+            let place = from + memchr2(b'"', b'\\', rest).ok_or(UnreadableReason::CutOff)?;
+            if text[place] == b'"' {
+                return Ok(Quoted {
+                    text: &text[..place],
+                    has_backslash: from > 0,
+                    rest: &text[place + 1..],
+                });
+            }
+            from = place + 2;
+        }
+    }
+
+    /// The text without escapes.
+    pub fn unescape(&self) -> FieldBytes<'a> {
+        if self.has_backslash {
+            unescape(self.text)
+        } else {
+            self.text.into()
+        }
+    }
+}
+
+/// The text after its first byte.
+///
+/// # Errors
+/// It is empty, or begins with another byte.
+fn strip_first(text: &[u8], open: u8) -> Result<&[u8], UnreadableReason> {
+    match text.split_first() {
+        Some((first, rest)) if *first == open => Ok(rest),
+        Some(_) => Err(UnreadableReason::OtherFormat),
+        None => Err(UnreadableReason::CutOff),
     }
 }

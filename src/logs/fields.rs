@@ -72,12 +72,12 @@ pub fn field_for_key(key: &str) -> Option<(LogField, usize)> {
     FIELDS.get(&key.to_ascii_lowercase()).copied()
 }
 
-/// Checks a host, which may have a port, and returns it with the port. `None` for `-`, nginx's `_`,
-/// and an empty field.
+/// Whether a column has a host, which may have a port. It has none with `-`, nginx's `_`, or if it is
+/// empty.
 ///
 /// # Errors
 /// It is neither a name with a letter nor an address.
-pub fn check_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
+pub fn check_host(field: &[u8]) -> Result<bool, UnreadableReason> {
     let colon = field.iter().rposition(|byte| *byte == b':');
     let name = match colon {
         Some(colon)
@@ -88,16 +88,10 @@ pub fn check_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
         _ => field,
     };
     match name {
-        b"" | b"-" | b"_" => Ok(None),
-        _ if name.len() <= MAX_HOST
-            && name
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
-            && name.iter().any(u8::is_ascii_alphabetic) =>
-        {
-            Ok(Some(field))
+        b"" | b"-" | b"_" => Ok(false),
+        _ if is_host_name(name) || client::is_address(name) || client::is_address(field) => {
+            Ok(true)
         }
-        _ if client::is_address(name) || client::is_address(field) => Ok(Some(field)),
         _ => Err(UnreadableReason::BadHost),
     }
 }
@@ -105,35 +99,41 @@ pub fn check_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
 /// Bytes of a name in the DNS (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
 
-/// Checks the client's column, and returns it if it is an address or a list of addresses. `None`
-/// for a host name, `-`, or `unix:`.
+fn is_host_name(name: &[u8]) -> bool {
+    let mut bytes = name.iter();
+    name.len() <= MAX_HOST
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
+        && name.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Whether the client's column has an address or a list of addresses. It has none with a host name,
+/// `-`, or `unix:`, which nginx writes for a client of a Unix socket.
 ///
 /// # Errors
 /// It is none of these.
-pub fn check_client(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
+pub fn check_client(field: &[u8]) -> Result<bool, UnreadableReason> {
     if client::is_client_list(field) {
-        return Ok(Some(field));
+        return Ok(true);
     }
-    // nginx writes `unix:` for a client of a Unix socket.
-    if field == b"unix:" {
-        return Ok(None);
+    if field != b"unix:" {
+        check_host(field).map_err(|_| UnreadableReason::BadClient)?;
     }
-    check_host(field)
-        .map(|_| None)
-        .map_err(|_| UnreadableReason::BadClient)
+    Ok(false)
 }
 
+/// Parses a status; `None` for `-`.
+///
 /// # Errors
-/// The number has more than three digits.
-pub fn check_status(number: Option<u64>) -> Result<Option<u16>, UnreadableReason> {
-    match number {
+/// The field is no number, or has more than three digits.
+pub fn parse_status(field: &[u8]) -> Result<Option<u16>, UnreadableReason> {
+    match parse_number(field)? {
         Some(status @ 0..=999) => Ok(Some(status as u16)),
         Some(_) => Err(UnreadableReason::BadNumber),
         None => Ok(None),
     }
 }
 
-/// Parses a status or a number of bytes; `None` for `-`. Saturates.
+/// Parses a number of bytes; `None` for `-`. Saturates.
 ///
 /// # Errors
 /// The field is empty, or has another byte than digits.
@@ -183,7 +183,7 @@ pub fn check_user_agent(field: FieldBytes<'_>) -> Result<FieldBytes<'_>, Unreada
 fn is_number_time_or_address(field: &[u8]) -> bool {
     let text = std::str::from_utf8(field).unwrap_or_default();
     text.parse::<f64>().is_ok()
-        || timestamps::parse_any_time(text).is_some()
+        || timestamps::parse_any_time(field).is_some()
         || client::is_client_list(field)
 }
 

@@ -4,11 +4,8 @@
 //! not contain that literal. Each value is checked against its variable, so that a line of another
 //! format is not misread.
 
-use super::client::is_address;
-use super::{
-    FIELD_COUNT, LineResult, LogField, LogRecord, RequestLine, UnreadableReason, dash_to_empty,
-    fields, non_empty, request, timestamps, unescape,
-};
+use super::values::FieldValues;
+use super::{LineResult, LogField, UnreadableReason, fields, unescape};
 use memchr::memmem;
 
 /// A parsed log format.
@@ -89,72 +86,23 @@ impl LogFormatString {
         let mut rest = line
             .strip_prefix(&*self.start)
             .ok_or(UnreadableReason::OtherFormat)?;
-        let mut found = FieldValues::default();
+        let mut values = FieldValues::default();
         for (variable, literal) in &self.variables {
             let end = match literal.needle() {
                 [] => rest.len(),
                 _ => literal.find(rest).ok_or(UnreadableReason::OtherFormat)?,
             };
-            let value = &mut found[*variable as usize];
             // Of several hosts the first counts.
-            if *variable != LogField::Host || value.is_none() {
-                *value = Some(&rest[..end]);
+            if *variable != LogField::Host || values.get(LogField::Host).is_none() {
+                values.set(*variable, unescape(&rest[..end]));
             }
             rest = &rest[end + literal.needle().len()..];
         }
         // Only a line of another format has more.
         if rest.is_empty() {
-            line_from_values(&found)
+            values.into_checked_line()
         } else {
             Err(UnreadableReason::OtherFormat)
         }
     }
-}
-
-/// The value of each field, by [`LogField`].
-type FieldValues<'a> = [Option<&'a [u8]>; FIELD_COUNT];
-
-/// Makes a line of its values. The request line counts before separate variables for target, method
-/// and query.
-fn line_from_values<'a>(found: &FieldValues<'a>) -> LineResult<'a> {
-    let raw = |variable: LogField| found[variable as usize];
-    let text = |variable| raw(variable).map(unescape);
-    let time = raw(LogField::Time).and_then(timestamps::parse_utf8_time);
-    let time = time.ok_or(UnreadableReason::BadTime)?;
-    let host = raw(LogField::Host).map_or(Ok(None), fields::check_host)?;
-    let client = raw(LogField::Client).map_or(Ok(None), fields::check_client)?;
-    // Host and client are swapped.
-    if host.is_some_and(is_address)
-        && client.is_none()
-        && raw(LogField::Client).is_some_and(|client| client != b"-")
-    {
-        return Err(UnreadableReason::BadClient);
-    }
-    let status =
-        fields::check_status(raw(LogField::Status).map_or(Ok(None), fields::parse_number)?)?;
-    let bytes = raw(LogField::Bytes).map_or(Ok(None), fields::parse_number)?;
-    let user_agent = text(LogField::UserAgent)
-        .map(fields::check_user_agent)
-        .transpose()?;
-    let line = text(LogField::Request).unwrap_or_default();
-    let parsed = RequestLine::parse(&line).or_else(|| {
-        let target = text(LogField::Target).or_else(|| text(LogField::Path))?;
-        let method = raw(LogField::Method).unwrap_or_default().into();
-        let query = text(LogField::Arguments)
-            .map(dash_to_empty)
-            .unwrap_or_default();
-        Some(RequestLine::from_target(method, target)?.with_query(&query))
-    });
-    let record = LogRecord {
-        host: host.map(Into::into),
-        client: client.map(Into::into),
-        x_forwarded_for: non_empty(raw(LogField::Forwarded).map(Into::into)),
-        time,
-        bytes: bytes.unwrap_or(0),
-        content_type: non_empty(text(LogField::ContentType)),
-        referer: non_empty(raw(LogField::Referer).map(Into::into)),
-        user_agent,
-        ..LogRecord::default()
-    };
-    request::into_line(parsed, &line, status, record)
 }

@@ -1,13 +1,14 @@
-//! Parses JSON lines of access logs. [`parse_any_line`] is for crawlgate, Caddy, Traefik, and nginx's
-//! `log_format` with usual names ([`field_for_key`]): if a line has several keys for one field, the
-//! one with the lowest rank counts, and values inside `request` and `headers` (Caddy) replace the
-//! line's own. [`parse_known_line`] is for services with keys of their own, and a [`KeyMap`] gives
-//! the keys of any other line.
+//! Parses access logs with a JSON object in each line. [`parse_any_line`] reads the usual keys
+//! ([`field_for_key`]): those of crawlgate, Caddy, Traefik, and nginx with its usual names. If
+//! several keys of a line stand for one field, the one that [`field_for_key`] ranks best counts.
+//! Values inside Caddy's `request` and `headers` replace those of the line itself.
+//! [`parse_known_line`] reads the lines of services with keys of their own, and a [`KeyMap`] gives
+//! the keys of any other log.
 
 use super::fields::field_for_key;
+use super::values::{FIELD_COUNT, FieldValues};
 use super::{
-    FIELD_COUNT, FieldBytes, LineResult, LogField, LogLine, LogRecord, RequestLine,
-    UnreadableReason, dash_to_empty, fields, non_empty, request, timestamps,
+    FieldBytes, LineResult, LogField, LogLine, LogRecord, UnreadableReason, fields, request,
 };
 use serde_json::{Map, Value};
 
@@ -24,21 +25,20 @@ pub fn parse_object(line: &[u8]) -> Result<Map<String, Value>, UnreadableReason>
 
 /// Reads an object by the usual names.
 pub fn parse_any_line(object: Map<String, Value>) -> LineResult<'static> {
-    FieldSlots::from_object(object).into_line()
+    into_line(values_of_usual_keys(object))
 }
 
 /// Reads an object by the keys of a service. An entry without a target is a connection without a
 /// request.
 pub fn parse_known_line(object: &Map<String, Value>, keys: &KeyMap) -> LineResult<'static> {
-    let mut slots = FieldSlots::default();
+    let mut values = FieldValues::default();
     for (field, paths) in &keys.0 {
-        slots.set_from_path(*field, object, paths);
+        set_from_path(&mut values, *field, object, paths);
     }
-    if slots.0[LogField::Target as usize].is_none() {
-        let status = fields::check_status(slots.take_number(LogField::Status)?)?;
-        return request::classify_bad_request(b"", status);
+    if values.get(LogField::Target).is_none() {
+        return request::classify_bad_request(b"", values.status()?);
     }
-    slots.into_line()
+    into_line(values)
 }
 
 /// The keys of some fields, as `--map` gives them: `user_agent=ua,path=http.url`. Alternatives are
@@ -112,9 +112,9 @@ impl KeyMap {
     /// Parses a line. Fields without a key here are searched under their usual names.
     pub(super) fn parse_line(&self, line: &[u8]) -> LineResult<'static> {
         let object = parse_object(line)?;
-        let mut slots = FieldSlots::from_object(object.clone());
-        let is_request = |field| [LogField::Request, LogField::Target].contains(field);
-        if self.0.iter().any(|(field, _)| is_request(field)) {
+        let mut values = values_of_usual_keys(object.clone());
+        let mut fields = self.0.iter().map(|(field, _)| field);
+        if fields.any(|field| matches!(field, LogField::Request | LogField::Target)) {
             // The usual names of a request do not count beside a mapped one.
             for field in [
                 LogField::Request,
@@ -122,29 +122,23 @@ impl KeyMap {
                 LogField::Path,
                 LogField::Arguments,
             ] {
-                slots.0[field as usize] = None;
+                values.take(field);
             }
         }
+        let mut is_missing = false;
         for (field, path) in &self.0 {
-            slots.0[*field as usize] = None;
-            slots.set_from_path(*field, &object, path);
+            values.take(*field);
+            // Without the others a line is readable.
+            is_missing |= !set_from_path(&mut values, *field, &object, path)
+                && matches!(
+                    field,
+                    LogField::Time | LogField::Request | LogField::Target | LogField::UserAgent
+                );
         }
-        // Without the others a line is readable.
-        let needed = [
-            LogField::Time,
-            LogField::Request,
-            LogField::Target,
-            LogField::UserAgent,
-        ];
-        let mut keys = self.0.iter().filter(|(field, _)| needed.contains(field));
-        let is_missing = keys.any(|(_, path)| value_at(&object, path).is_none());
-        slots.into_line().map_err(|reason| {
-            if is_missing {
-                UnreadableReason::MissingKey
-            } else {
-                reason
-            }
-        })
+        match into_line(values) {
+            Err(_) if is_missing => Err(UnreadableReason::MissingKey),
+            parsed => parsed,
+        }
     }
 }
 
@@ -156,190 +150,117 @@ fn value_at<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value>
     })
 }
 
-/// The best value of each field, with its rank.
-#[derive(Default)]
-struct FieldSlots([Option<(usize, Value)>; FIELD_COUNT]);
-
-impl FieldSlots {
-    /// Collects the values of a line. Unknown keys and values without text are left out.
-    fn from_object(object: Map<String, Value>) -> FieldSlots {
-        let mut slots = FieldSlots::default();
-        let mut inner = Vec::new();
-        for (key, value) in object {
-            let Some((field, rank)) = field_for_key(&key) else {
-                continue;
-            };
-            match (field, value) {
-                // Caddy's `request` and its `headers` are objects.
-                (LogField::Request | LogField::Headers, Value::Object(object)) => {
-                    inner.push((field, object))
-                }
-                (LogField::Headers, _) => {}
-                // A null user agent means that the request had none.
-                (LogField::UserAgent, value) if value_text(&value).is_none() => {
-                    slots.mark_headers_present()
-                }
-                (field, value) => {
-                    let slot = &mut slots.0[field as usize];
-                    let is_better = slot.as_ref().is_none_or(|(known, _)| rank < *known);
-                    if is_better && value_text(&value).is_some() {
-                        *slot = Some((rank, value));
-                    }
-                }
-            }
-        }
-        for (field, object) in inner {
-            for (own, theirs) in slots.0.iter_mut().zip(FieldSlots::from_object(object).0) {
-                // The inner objects describe the request more exactly than the line's own keys.
-                *own = theirs.or(own.take());
-            }
-            if field == LogField::Headers {
-                slots.mark_headers_present();
-            }
-        }
-        slots
-    }
-
-    /// Records that the line has the fields of the request's head. Then a missing user agent means
-    /// that the request had none.
-    fn mark_headers_present(&mut self) {
-        self.0[LogField::Headers as usize] = Some((0, Value::Null));
-    }
-
-    /// Takes the value of a field from the first of several paths, separated by bars, that has one.
-    fn set_from_path(&mut self, field: LogField, object: &Map<String, Value>, paths: &str) {
-        let mut values = paths.split('|').filter_map(|path| value_at(object, path));
-        match (field, values.next()) {
-            (_, None) => {}
-            (LogField::UserAgent, Some(value)) if value_text(value).is_none() => {
-                self.mark_headers_present();
-            }
-            (field, Some(value)) => {
-                self.0[field as usize] = value_text(value).map(|_| (0, value.clone()));
-            }
-        }
-    }
-
-    fn take_text(&mut self, field: LogField) -> Option<String> {
-        self.0[field as usize]
-            .take()
-            .and_then(|(_, value)| value_text(&value))
-    }
-
-    fn take_bytes(&mut self, field: LogField) -> Option<FieldBytes<'static>> {
-        self.take_text(field).map(|text| text.into_bytes().into())
-    }
-
-    /// # Errors
-    /// The value is no number.
-    fn take_number(&mut self, field: LogField) -> Result<Option<u64>, UnreadableReason> {
-        self.take_text(field)
-            .map_or(Ok(None), |text| fields::parse_number(text.as_bytes()))
-    }
-
-    /// Makes a line of its values. A request must have a time, and a user agent or the object that
-    /// would have one.
-    ///
-    /// # Errors
-    /// The line cannot be read for certain.
-    fn into_line(mut self) -> LineResult<'static> {
-        // Caddy also writes requests into lines about errors and handlers.
-        let logger = self.take_bytes(LogField::Logger).unwrap_or_default();
-        if logger.starts_with(b"http.") && !logger.starts_with(b"http.log.access") {
-            return Ok(LogLine::ServerMessage);
-        }
-        let line = self.take_bytes(LogField::Request);
-        let path = self.take_bytes(LogField::Path);
-        let url = self.take_bytes(LogField::Target).or(path);
-        if line.is_none() && url.is_none() {
-            return if self.is_server_message() {
-                Ok(LogLine::ServerMessage)
-            } else {
-                Err(UnreadableReason::BadRequest)
-            };
-        }
-        let time = self
-            .take_text(LogField::Time)
-            .and_then(|time| timestamps::parse_any_time(&time))
-            .ok_or(UnreadableReason::BadTime)?;
-        let status = fields::check_status(self.take_number(LogField::Status)?)?;
-        let bytes = self.take_number(LogField::Bytes)?.unwrap_or(0);
-        let line = line.unwrap_or_default();
-        let Some(parsed) = self.request_line(&line, url) else {
-            return request::classify_bad_request(&line, status);
+/// The best value of each field. Unknown keys and values without text are left out.
+fn values_of_usual_keys(object: Map<String, Value>) -> FieldValues<'static> {
+    let mut values = FieldValues::default();
+    let mut ranks = [usize::MAX; FIELD_COUNT];
+    let mut inner = Vec::new();
+    for (key, value) in object {
+        let Some((field, rank)) = field_for_key(&key) else {
+            continue;
         };
-        let user_agent = match self.take_bytes(LogField::UserAgent) {
-            Some(user_agent) => fields::check_user_agent(user_agent)?,
-            None if self.0[LogField::Headers as usize].is_some() => FieldBytes::default(),
-            None => return Err(UnreadableReason::NoUserAgent),
-        };
-        let record = LogRecord {
-            host: non_empty(self.take_bytes(LogField::Host)).filter(|host| **host != *b"_"),
-            client: non_empty(self.take_bytes(LogField::Client)),
-            x_forwarded_for: non_empty(self.take_bytes(LogField::Forwarded)),
-            time,
-            bytes,
-            content_type: non_empty(self.take_bytes(LogField::ContentType)),
-            referer: non_empty(self.take_bytes(LogField::Referer)),
-            user_agent: Some(user_agent),
-            ..LogRecord::default()
-        };
-        request::into_line(Some(parsed), &line, status, record)
-    }
-
-    /// Whether a line without a request is a message of a server: it has a level or a text for
-    /// people. It must not have any field of a request, because the access logs of some applications
-    /// have a level.
-    fn is_server_message(&self) -> bool {
-        let of_requests = [
-            LogField::Method,
-            LogField::Status,
-            LogField::Client,
-            LogField::UserAgent,
-            LogField::Headers,
-        ];
-        let is_of_request = of_requests
-            .iter()
-            .any(|field| self.0[*field as usize].is_some());
-        !is_of_request
-            && matches!(
-                self.0[LogField::Message as usize],
-                Some((_, Value::String(_)))
-            )
-    }
-
-    /// The request: from the request line if it has a method, else from `url` (or the line) and the
-    /// separate fields for method and query. The request line goes first, because nginx may have
-    /// rewritten `uri`.
-    fn request_line(
-        &mut self,
-        line: &FieldBytes<'static>,
-        url: Option<FieldBytes<'static>>,
-    ) -> Option<RequestLine<'static>> {
-        let by_line = RequestLine::parse(line);
-        if by_line
-            .as_ref()
-            .is_some_and(|parsed| !parsed.method.is_empty())
-        {
-            return by_line;
+        match (field, value) {
+            // Caddy's `request` and its `headers` are objects.
+            (LogField::Request | LogField::Headers, Value::Object(object)) => {
+                inner.push((field, object));
+            }
+            (LogField::Headers, _) => {}
+            (field, value) => match value_text(value) {
+                None if field == LogField::UserAgent => mark_headers_present(&mut values),
+                Some(text) if rank < ranks[field as usize] => {
+                    ranks[field as usize] = rank;
+                    values.set(field, text.into_bytes());
+                }
+                _ => {}
+            },
         }
-        let method = self.take_bytes(LogField::Method).unwrap_or_default();
-        let query = self
-            .take_bytes(LogField::Arguments)
-            .map(dash_to_empty)
-            .unwrap_or_default();
-        Some(
-            RequestLine::from_target(method, url.unwrap_or_else(|| line.clone()))?
-                .with_query(&query),
-        )
+    }
+    for (field, object) in inner {
+        // The inner objects describe the request more exactly than the line's own keys.
+        values.update(values_of_usual_keys(object));
+        if field == LogField::Headers {
+            mark_headers_present(&mut values);
+        }
+    }
+    values
+}
+
+/// Records that the line has the fields of the request's head, or a user agent that is null. Then a
+/// missing user agent means that the request had none.
+fn mark_headers_present(values: &mut FieldValues<'_>) {
+    values.set(LogField::Headers, FieldBytes::default());
+}
+
+/// Sets a field to the first value at several paths, separated by bars. Returns whether there is
+/// one.
+fn set_from_path(
+    values: &mut FieldValues<'_>,
+    field: LogField,
+    object: &Map<String, Value>,
+    paths: &str,
+) -> bool {
+    let value = paths.split('|').find_map(|path| value_at(object, path));
+    match value.cloned().map(value_text) {
+        Some(Some(text)) => values.set(field, text.into_bytes()),
+        Some(None) if field == LogField::UserAgent => mark_headers_present(values),
+        _ => {}
+    }
+    value.is_some()
+}
+
+/// Makes a line of the values of an object. A request must have a user agent, or the object that
+/// would have one.
+///
+/// # Errors
+/// The line cannot be read for certain.
+fn into_line(mut values: FieldValues<'static>) -> LineResult<'static> {
+    // Caddy also writes requests into lines about errors and handlers.
+    let logger = values.get(LogField::Logger).unwrap_or_default();
+    if logger.starts_with(b"http.") && !logger.starts_with(b"http.log.access") {
+        return Ok(LogLine::ServerMessage);
+    }
+    let has_any = |fields: &[LogField]| fields.iter().any(|field| values.get(*field).is_some());
+    if !has_any(&[LogField::Request, LogField::Target, LogField::Path]) {
+        // The access logs of some applications have a level, which may be a number.
+        let message = values.get(LogField::Message);
+        let is_message = message.is_some_and(|text| fields::parse_number(text).is_err());
+        return if is_message && !has_any(&REQUEST_FIELDS) {
+            Ok(LogLine::ServerMessage)
+        } else {
+            Err(UnreadableReason::BadRequest)
+        };
+    }
+    if let Some(request) = values.get(LogField::Request)
+        && !has_any(&[LogField::Target, LogField::Path])
+    {
+        // It may be a URL or a path alone.
+        values.set(LogField::Target, request.to_vec());
+    }
+    if values.get(LogField::UserAgent).is_none() && values.get(LogField::Headers).is_some() {
+        values.set(LogField::UserAgent, FieldBytes::default());
+    }
+    match values.into_line()? {
+        LogLine::Request(LogRecord {
+            user_agent: None, ..
+        }) => Err(UnreadableReason::NoUserAgent),
+        line => Ok(line),
     }
 }
 
+/// A line with one of these is no message of a server.
+const REQUEST_FIELDS: [LogField; 5] = [
+    LogField::Method,
+    LogField::Status,
+    LogField::Client,
+    LogField::UserAgent,
+    LogField::Headers,
+];
+
 /// A value as text; `None` for null, a boolean, an object or an empty list. Caddy writes the lines
 /// of a header field as a list: together they are one value (RFC 9110 section 5.3).
-fn value_text(value: &Value) -> Option<String> {
+fn value_text(value: Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()),
+        Value::String(text) => Some(text),
         Value::Number(number) => Some(number.to_string()),
         Value::Array(lines) => {
             let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();

@@ -1,9 +1,10 @@
-//! Parses access logs of web servers for `audit` and `diff`. [`LineFormat`] parses a line into a
-//! [`LogLine`]; [`LogRecord`] is one request. It detects the formats of [`KnownFormat`].
-//! [`LogFormatString`] is any other format of text, described as for nginx's `log_format`, and
-//! [`KeyMap`] any other JSON. A doubtful line is an error ([`UnreadableReason`]) and never a guess,
-//! because a wrong guess may accuse a crawler. A [`LineReader`] reads the lines of one log, whose
-//! columns a line before them may name ([`ColumnHeader`]).
+//! Parses access logs of web servers for the commands `audit` and `diff`. [`LineFormat`] parses a
+//! line into a [`LogLine`], and [`LogRecord`] is one request of a log. The known formats are
+//! detected ([`KnownFormat`]). The user can describe others: a text format as for nginx's
+//! `log_format` ([`LogFormatString`]), or the keys of JSON lines ([`KeyMap`]). A [`LineReader`]
+//! reads the lines of one log; in some formats a header line names the columns of the lines after
+//! it ([`ColumnHeader`]). A doubtful line is an error ([`UnreadableReason`]) and never a guess,
+//! because a wrong guess may accuse a crawler.
 
 mod alb;
 mod clf;
@@ -19,6 +20,7 @@ mod messages;
 mod prefixes;
 mod request;
 mod timestamps;
+mod values;
 mod w3c;
 
 pub use format::LogFormatString;
@@ -102,47 +104,34 @@ fn to_owned_field(field: FieldBytes<'_>) -> FieldBytes<'static> {
 }
 
 /// Why a line cannot be parsed for certain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum UnreadableReason {
     /// It is of no known format, or not of the given one.
-    #[error("of another format")]
     OtherFormat,
     /// It ends too early.
-    #[error("incomplete")]
     CutOff,
     /// It has no time, or one without a time of day.
-    #[error("no valid time")]
     BadTime,
     /// The columns before the time are not host, client, identity and user.
-    #[error("unexpected columns before the time")]
     BadColumns,
     /// The column of the host has no host.
-    #[error("no host in the column of the host")]
     BadHost,
     /// The column of the client has no address.
-    #[error("no address in the column of the client")]
     BadClient,
     /// The column of the request has none, and the server did not reject it.
-    #[error("no request in it")]
     BadRequest,
     /// The status or the number of bytes is no number.
-    #[error("no number in the column of the status or the bytes")]
     BadNumber,
     /// The column of the user agent has a number, an address or a URL.
-    #[error("a number, an address or a URL in the column of the user agent")]
     BadUserAgent,
     /// No known key has the user agent.
-    #[error("no known key for the user agent")]
     NoUserAgent,
     /// A key of `--map` is not in the line.
-    #[error("a key of --map is not in the line")]
     MissingKey,
     /// No `#Fields:` line came before it.
-    #[error("no \"#Fields:\" line above it")]
     NoHeader,
     /// Every second byte is zero.
-    #[error("in UTF-16; convert the log to UTF-8")]
     Utf16,
 }
 
@@ -188,7 +177,12 @@ impl LineFormat {
 
     /// Parses a line that comes below `header`.
     fn parse_below<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
-        let mut parsed = self.parse_unprefixed(line, header);
+        let mut parsed = match self {
+            LineFormat::Detect => known::parse_detected(line, header),
+            LineFormat::FormatString(pattern) => pattern.parse_line(line),
+            LineFormat::Known(format) => format.parse_line(line, header),
+            LineFormat::Mapped(keys) => keys.parse_line(line),
+        };
         if !matches!(parsed, Ok(LogLine::Request(_) | LogLine::NoRequest)) {
             parsed = self.parse_after_prefix(line, parsed);
         }
@@ -213,24 +207,6 @@ impl LineFormat {
             parsed => parsed,
         }
     }
-
-    fn parse_unprefixed<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
-        match self {
-            LineFormat::Detect => known::parse_detected(line, header),
-            LineFormat::FormatString(pattern) => pattern.parse_line(line),
-            LineFormat::Known(format) => format.parse_line(line, header),
-            LineFormat::Mapped(keys) => keys.parse_line(line),
-        }
-    }
-
-    /// Whether the log may have a header.
-    fn has_header(&self) -> bool {
-        match self {
-            LineFormat::Detect => true,
-            LineFormat::Known(format) => format.has_header(),
-            LineFormat::FormatString(_) | LineFormat::Mapped(_) => false,
-        }
-    }
 }
 
 /// Parses the lines of one log in their order.
@@ -252,7 +228,11 @@ impl<'f> LineReader<'f> {
     /// The line cannot be parsed for certain.
     pub fn parse<'a>(&mut self, line: &'a [u8]) -> LineResult<'a> {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        if line.starts_with(b"#") && self.format.has_header() && self.header.read_directive(line) {
+        let may_have_header = matches!(
+            self.format,
+            LineFormat::Detect | LineFormat::Known(KnownFormat::Columns)
+        );
+        if line.starts_with(b"#") && may_have_header && self.header.read_directive(line) {
             return Ok(LogLine::ServerMessage);
         }
         self.format.parse_below(line, &self.header)
@@ -297,8 +277,6 @@ enum LogField {
     Other,
 }
 
-const FIELD_COUNT: usize = LogField::Other as usize + 1;
-
 /// Logs write `-` for an empty field.
 fn dash_to_empty(field: FieldBytes<'_>) -> FieldBytes<'_> {
     if *field == *b"-" {
@@ -326,53 +304,47 @@ fn slice_field<'a>(field: &FieldBytes<'a>, range: Range<usize>) -> FieldBytes<'a
 
 /// Decodes escapes: `\xHH` and `\"` of nginx and Apache, and Apache's `\n`, `\t` and the like.
 fn unescape(field: &[u8]) -> FieldBytes<'_> {
-    let Some(first) = memchr::memchr(b'\\', field) else {
-        return Cow::Borrowed(field);
-    };
-    let mut out = field[..first].to_vec();
-    let mut rest = &field[first..];
-    while let Some((&byte, after)) = rest.split_first() {
-        let (written, after) = match (byte, after) {
-            (b'\\', [b'x', high, low, after @ ..]) => match (hex_digit(*high), hex_digit(*low)) {
-                (Some(high), Some(low)) => (high << 4 | low, after),
-                _ => (byte, &rest[1..]),
-            },
-            (b'\\', [b'n', after @ ..]) => (b'\n', after),
-            (b'\\', [b't', after @ ..]) => (b'\t', after),
-            (b'\\', [b'r', after @ ..]) => (b'\r', after),
-            (b'\\', [sign @ (b'"' | b'\\' | b'/'), after @ ..]) => (*sign, after),
-            _ => (byte, after),
-        };
-        out.push(written);
-        rest = after;
-    }
-    Cow::Owned(out)
+    decode(field, b'\\', |after| match after {
+        [b'x', digits @ ..] => Some((hex_byte(digits)?, 3)),
+        [b'n', ..] => Some((b'\n', 1)),
+        [b't', ..] => Some((b'\t', 1)),
+        [b'r', ..] => Some((b'\r', 1)),
+        [sign @ (b'"' | b'\\' | b'/'), ..] => Some((*sign, 1)),
+        _ => None,
+    })
 }
 
 /// Decodes a sign with two hexadecimal digits after it, like `%20`, once.
 fn decode_hex(field: &[u8], sign: u8) -> FieldBytes<'_> {
+    decode(field, sign, |after| Some((hex_byte(after)?, 2)))
+}
+
+/// Decodes what `sign` begins. `decode_after` gets the text after a sign, and returns the byte that
+/// is meant and the length of its code; `None` for a sign that is meant itself.
+fn decode(
+    field: &[u8],
+    sign: u8,
+    decode_after: impl Fn(&[u8]) -> Option<(u8, usize)>,
+) -> FieldBytes<'_> {
     let Some(first) = memchr::memchr(sign, field) else {
         return Cow::Borrowed(field);
     };
     let mut out = field[..first].to_vec();
     let mut rest = &field[first..];
     while let Some((&byte, after)) = rest.split_first() {
-        let code = match after {
-            [high, low, ..] if byte == sign => hex_digit(*high).zip(hex_digit(*low)),
-            _ => None,
-        };
-        let (written, after) = match code {
-            Some((high, low)) => (high << 4 | low, &after[2..]),
-            None => (byte, after),
-        };
+        let decoded = decode_after(after).filter(|_| byte == sign);
+        let (written, length) = decoded.unwrap_or((byte, 0));
         out.push(written);
-        rest = after;
+        rest = &after[length..];
     }
     Cow::Owned(out)
 }
 
-fn hex_digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
+/// The byte that two hexadecimal digits at the beginning of a text stand for.
+fn hex_byte(text: &[u8]) -> Option<u8> {
+    let digits = text.first_chunk::<2>()?;
+    let [high, low] = digits.map(|digit| char::from(digit).to_digit(16));
+    Some((high? << 4 | low?) as u8)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The formats of services and load balancers. Each begins with a line of the shape that the page
-//! named there shows, with other values in its fields.
+//! Tests of the log formats of cloud services and load balancers. The sample lines have the form
+//! that the service's documentation shows, with other values; the comment on each names the page.
 
 use super::{
     ColumnHeader, KeyMap, KnownFormat, LineFormat, LineReader, LogFormatString, LogLine, LogRecord,

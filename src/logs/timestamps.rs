@@ -1,77 +1,61 @@
 //! Parses the times of access logs, to the second. [`parse_clf_time`] is for the Common and
-//! Combined formats; [`parse_any_time`] and [`from_epoch_number`] are for JSON.
+//! Combined formats; [`parse_any_time`] is for JSON.
 
 use crate::time::Timestamp;
 use chrono::{NaiveDate, NaiveDateTime};
+use smallvec::SmallVec;
 
 /// The length of `10/Oct/2000:13:55:36 -0700`.
 pub const CLF_LENGTH: usize = 26;
 
 /// The months as logs write them.
-const MONTHS: [&[u8; 3]; 12] = [
-    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
-];
+const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
-/// Parses `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it.
+/// Parses `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it. May show a leap
+/// second.
 pub fn parse_clf_time(text: &[u8]) -> Option<Timestamp> {
     let text: &[u8; CLF_LENGTH] = text.try_into().ok()?;
-    if [text[2], text[6], text[11], text[20]] != *b"//: " {
+    if [2, 6, 11, 14, 17, 20].map(|place| text[place]) != *b"//::: " {
         return None;
     }
-    let month = 1 + MONTHS.iter().position(|month| **month == text[3..6])? as u32;
-    let local = unix_seconds(
-        [
-            parse_digits(&text[7..11])?,
-            month,
-            parse_digits(&text[..2])?,
-        ],
-        &text[12..20],
+    let (months, _) = MONTHS.as_chunks::<3>();
+    let month = 1 + months.iter().position(|month| *month == text[3..6])? as u32;
+    let year = parse_digits(&text[7..11])? as i32;
+    let day = NaiveDate::from_ymd_opt(year, month, parse_digits(&text[..2])?)?;
+    let minute = day.and_hms_opt(
+        parse_digits(&text[12..14])?,
+        parse_digits(&text[15..17])?,
+        0,
     )?;
+    let second = parse_digits(&text[18..20]).filter(|second| *second <= 60)?;
+    let local = minute.and_utc().timestamp() + i64::from(second);
     let zone = i64::from(parse_digits(&text[22..24])? * 3_600 + parse_digits(&text[24..26])? * 60);
-    match text[21] {
-        b'+' => Timestamp(local - zone).within_rfc3339(),
-        b'-' => Timestamp(local + zone).within_rfc3339(),
-        _ => None,
-    }
-}
-
-/// Parses `10/Oct/2000:13:55:36`, which has no zone, as UTC.
-pub fn parse_clf_utc(text: &[u8]) -> Option<Timestamp> {
-    parse_clf_time(&[text, b" +0000"].concat())
+    let time = match text[21] {
+        b'+' => local - zone,
+        b'-' => local + zone,
+        _ => return None,
+    };
+    Timestamp(time).within_rfc3339()
 }
 
 /// Parses a day like `2000-10-10` and a clock like `13:55:36` or `13:55:36.123` in UTC.
 pub fn parse_utc(day: &[u8], clock: &[u8]) -> Option<Timestamp> {
-    if !matches_shape(day, b"0000-00-00") {
-        return None;
-    }
-    let (clock, fraction) = clock.split_at_checked(b"00:00:00".len())?;
-    if !fraction.is_empty() && !fraction.starts_with(b".") {
-        return None;
-    }
-    let date = [
-        parse_digits(&day[..4])?,
-        parse_digits(&day[5..7])?,
-        parse_digits(&day[8..])?,
-    ];
-    Timestamp(unix_seconds(date, clock)?).within_rfc3339()
-}
-
-/// Parses a time as [`parse_any_time`] does. `None` also for a text that is not UTF-8.
-pub fn parse_utf8_time(text: &[u8]) -> Option<Timestamp> {
-    parse_any_time(std::str::from_utf8(text).ok()?)
+    let parts = [day, b"T", clock, b"Z"].into_iter().flatten();
+    let text: SmallVec<[u8; 32]> = parts.copied().collect();
+    Timestamp::parse(std::str::from_utf8(&text).ok()?)
 }
 
 /// Parses a time in any form that JSON logs use: RFC 3339, that of [`parse_clf_time`], Caddy's
 /// `2006/01/02 15:04:05` (taken for UTC), or a number. Square brackets around it are ignored. A day
 /// without a time of day gives `None`.
-pub fn parse_any_time(text: &str) -> Option<Timestamp> {
+pub fn parse_any_time(text: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(text).ok()?;
     let text = text.trim_matches(['[', ']']);
     // Nanoseconds have more digits than a floating point number.
-    if let Ok(number) = text.parse::<i64>() {
-        return from_epoch_integer(number);
-    }
-    if let Ok(number) = text.parse() {
+    let number = text
+        .parse::<i64>()
+        .or_else(|_| text.parse::<f64>().map(|number| number as i64));
+    if let Ok(number) = number {
         return from_epoch_number(number);
     }
     // Without a zone, UTC is the only guess that is the same everywhere.
@@ -87,36 +71,17 @@ pub fn parse_any_time(text: &str) -> Option<Timestamp> {
 
 /// Converts seconds, milliseconds, microseconds or nanoseconds since 1970: the unit that gives a
 /// year from 2001 to 2100. `None` if no unit does; then the number is a duration, a year or a date.
-pub fn from_epoch_number(number: f64) -> Option<Timestamp> {
-    let seconds = [1.0, 1e3, 1e6, 1e9].map(|unit| number / unit);
-    let seconds = seconds
+fn from_epoch_number(number: i64) -> Option<Timestamp> {
+    let mut seconds = [1, 1_000, 1_000_000, 1_000_000_000]
         .into_iter()
-        .find(|seconds| (1e9..4.13e9).contains(seconds))?;
-    Some(Timestamp(seconds as i64))
+        .map(|unit| number / unit);
+    let seconds = seconds.find(|seconds| (1_000_000_000..4_130_000_000).contains(seconds));
+    seconds.map(Timestamp)
 }
 
-/// As [`from_epoch_number`], exactly.
-fn from_epoch_integer(number: i64) -> Option<Timestamp> {
-    let seconds = [1, 1_000, 1_000_000, 1_000_000_000].map(|unit| number / unit);
-    let mut seconds = seconds.into_iter();
-    let seconds = seconds.find(|seconds| (1_000_000_000..4_130_000_000).contains(seconds))?;
-    Some(Timestamp(seconds))
-}
-
-/// Seconds since 1970 for a date and a clock like `13:55:36`, which may show a leap second.
-fn unix_seconds([year, month, day]: [u32; 3], clock: &[u8]) -> Option<i64> {
-    let [h1, h2, b':', m1, m2, b':', s1, s2] = clock else {
-        return None;
-    };
-    let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?;
-    let minute = date.and_hms_opt(parse_digits(&[*h1, *h2])?, parse_digits(&[*m1, *m2])?, 0)?;
-    let second = parse_digits(&[*s1, *s2]).filter(|second| *second <= 60)?;
-    Some(minute.and_utc().timestamp() + i64::from(second))
-}
-
-/// Whether a text matches a shape: `0` stands for a digit, `a` for a letter.
-pub fn matches_shape(text: &[u8], shape: &[u8]) -> bool {
-    text.len() == shape.len()
+/// Whether a text begins with a shape: `0` stands for a digit, `a` for a letter.
+pub fn begins_with_shape(text: &[u8], shape: &[u8]) -> bool {
+    text.len() >= shape.len()
         && text.iter().zip(shape).all(|(byte, sign)| match sign {
             b'0' => byte.is_ascii_digit(),
             b'a' => byte.is_ascii_alphabetic(),

@@ -1,8 +1,8 @@
-//! [`SitemapChecker`] judges the URLs of sitemaps by the rules of their sites, as the search
-//! crawlers of the registry read them, and with `fetch_until` asks their servers for them.
+//! [`SitemapChecker`] judges the URLs of sitemaps: whether the rules of the site allow the known
+//! search crawlers to fetch and to index them. If `fetch_until` is set, it also requests the URLs.
 
 use super::fetch::fetch_urls;
-use super::lints;
+use super::lints::{self, url_finding};
 use super::parse::{PlaceFinder, Sitemap, shown};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, RobotsObedience};
 use crate::heads::likely_content_type;
@@ -13,7 +13,7 @@ use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow};
 use crate::time::Timestamp;
 use crate::verdict::{Behaviour, DecisionScratch, RequestToJudge, decide_for, rule_location};
 use crate::yaml::{Diagnostic, Diagnostics};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// The most findings of one kind in one file. The last one counts the others.
@@ -24,11 +24,10 @@ const MAX_NAMED: usize = 2;
 /// Checks sitemaps against the sites of a snapshot.
 pub struct SitemapChecker<'a> {
     snapshot: &'a Snapshot,
-    registry: &'a Registry,
     /// For `unavailable_after`.
     now: Timestamp,
     /// The search crawlers of each site of the snapshot.
-    audiences: Vec<Vec<Audience<'a>>>,
+    audiences: Vec<Vec<Audience>>,
     /// The only host that the sites are for, with its port; `None` for those of their policies.
     only_host: Option<String>,
     /// Until when URLs are requested; `None` to request none.
@@ -37,13 +36,13 @@ pub struct SitemapChecker<'a> {
 }
 
 /// Search crawlers with the same rules.
-struct Audience<'a> {
-    group: u16,
+struct Audience {
+    group: usize,
     google_parsing: GoogleParsing,
     /// One of them.
     claim: Claim,
     /// Their tokens.
-    crawlers: Vec<&'a str>,
+    crawlers: Vec<&'static str>,
 }
 
 /// A URL of one of the sites.
@@ -59,7 +58,6 @@ impl<'a> SitemapChecker<'a> {
     /// begins later than that.
     pub fn new(
         snapshot: &'a Snapshot,
-        registry: &'a Registry,
         now: Timestamp,
         only_host: Option<String>,
         fetch_until: Option<Instant>,
@@ -67,11 +65,8 @@ impl<'a> SitemapChecker<'a> {
         let sites = snapshot.sites().iter();
         SitemapChecker {
             snapshot,
-            registry,
             now,
-            audiences: sites
-                .map(|entry| search_audiences(&entry.site, registry))
-                .collect(),
+            audiences: sites.map(|entry| search_audiences(&entry.site)).collect(),
             only_host,
             fetch_until,
             scratch: DecisionScratch::default(),
@@ -81,35 +76,37 @@ impl<'a> SitemapChecker<'a> {
     /// The findings about the URLs of a sitemap, in their order. At most 100 of each kind are
     /// listed.
     pub fn check(&mut self, sitemap: &Sitemap) -> Diagnostics {
-        let mut fetched = Vec::new();
-        if let Some(until) = self.fetch_until {
-            let urls = sitemap.urls.iter();
-            let on_sites = urls.map(|listed| {
-                let is_on_site = self.find_site(&listed.url).is_ok();
-                is_on_site.then_some(listed.url.as_str())
+        let fetched = self.fetch_until.map(|until| {
+            let on_sites = sitemap.urls.iter().map(|listed| {
+                let place = self.find_site(&listed.url);
+                place.is_ok().then_some(listed.url.as_str())
             });
-            fetched = fetch_urls(&on_sites.collect::<Vec<_>>(), until);
-        }
-        let mut fetched = fetched.into_iter();
+            fetch_urls(&on_sites.collect::<Vec<_>>(), until, self.now)
+        });
+        let mut fetched = fetched.into_iter().flatten();
         let mut places = PlaceFinder::new(&sitemap.text);
-        let mut findings = LimitedFindings::default();
+        let mut findings = Diagnostics::default();
         if sitemap.urls.is_empty() {
             let finding = lints::SITEMAP_UNREADABLE.finding(None, "it has no URL");
             findings.push(finding.help("compare it with what your sitemap generator should list"));
         }
+        let mut seen = HashSet::new();
         for listed in &sitemap.urls {
-            let found = match self.find_site(&listed.url) {
+            let mut found = match self.find_site(&listed.url) {
                 Err(finding) => vec![*finding],
                 Ok(place) => self.judge(&listed.url, &place),
             };
+            if !seen.insert(&listed.url) {
+                let text = "stands in the sitemap more than once";
+                let finding = url_finding(&lints::URL_REPEATED, &listed.url, text);
+                found.push(finding.help("list each URL once"));
+            }
             for finding in found.into_iter().chain(fetched.next().flatten()) {
-                findings.push(Diagnostic {
-                    span: Some(places.find(listed.range.clone())),
-                    ..finding
-                });
+                let span = Some(places.find(listed.range.clone()));
+                push_limited(&mut findings, Diagnostic { span, ..finding });
             }
         }
-        findings.diagnostics
+        findings
     }
 
     /// The site of a URL. A finding if the URL is not absolute, or no site has its host.
@@ -117,26 +114,24 @@ impl<'a> SitemapChecker<'a> {
         let absolute =
             AbsoluteUrl::parse(url.as_bytes()).filter(|absolute| absolute.default_port().is_some());
         let Some(absolute) = absolute else {
-            let message = format!("{} is not an absolute URL", shown(url));
+            let finding = url_finding(&lints::URL_RELATIVE, url, "is not an absolute URL");
             let help = "write the full URL, with \"https://\" and the host";
-            return Err(lints::URL_RELATIVE.finding(None, message).help(help).into());
+            return Err(finding.help(help).into());
         };
         let host = url.get(absolute.scheme.len() + 3..url.len() - absolute.rest.len());
         let host = host.unwrap_or_default();
-        let site = self.snapshot.site_for_host(host.as_bytes());
         let only_host = self.only_host.as_deref();
-        match site.filter(|_| only_host.is_none_or(|only| only.eq_ignore_ascii_case(host))) {
-            Some(site) => Ok(SiteUrl {
+        let is_wanted = only_host.is_none_or(|only| only.eq_ignore_ascii_case(host));
+        match self.snapshot.site_for_host(host.as_bytes()) {
+            Some(site) if is_wanted => Ok(SiteUrl {
                 site,
                 target: absolute.rest,
             }),
-            None => {
+            _ => {
                 let message = format!("no checked site has the host of {}", shown(url));
+                let finding = lints::URL_OTHER_HOST.finding(None, message);
                 let help = "list only URLs of the site's own hosts: search engines ignore others";
-                Err(lints::URL_OTHER_HOST
-                    .finding(None, message)
-                    .help(help)
-                    .into())
+                Err(finding.help(help).into())
             }
         }
     }
@@ -147,8 +142,12 @@ impl<'a> SitemapChecker<'a> {
         // The rules that disallow the URL, with the crawlers.
         let mut disallowing: Vec<(String, Vec<&str>)> = Vec::new();
         for audience in &self.audiences[place.site] {
-            let request =
-                RequestToJudge::verified_get(self.registry, entry, audience.claim, place.target);
+            let request = RequestToJudge::verified_get(
+                Registry::builtin(),
+                entry,
+                audience.claim,
+                place.target,
+            );
             let decision = decide_for(&request, Behaviour::default(), &mut self.scratch);
             // The crawlers may fetch the URL as it is written, if only a resolved one is closed.
             if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
@@ -165,9 +164,9 @@ impl<'a> SitemapChecker<'a> {
             let reasons = disallowing
                 .iter_mut()
                 .map(|(location, crawlers)| format!("for {} by {location}", named(crawlers)));
-            let message = format!("{} is disallowed {}", shown(url), join(reasons, ", "));
+            let text = format!("is disallowed {}", join(reasons, ", "));
             let help = "remove the URL from the sitemap, or allow its path";
-            found.push(lints::URL_DISALLOWED.finding(None, message).help(help));
+            found.push(url_finding(&lints::URL_DISALLOWED, url, &text).help(help));
         }
         found.extend(self.noindex_finding(url, place));
         found
@@ -183,23 +182,23 @@ impl<'a> SitemapChecker<'a> {
         let engine = SEARCH_ENGINES
             .into_iter()
             .find(|engine| lines.tags.effective(engine).forbids_indexing_at(self.now))?;
-        let message = format!(
-            "{} has the tags \"{}\" by {}: {engine} does not index it",
-            shown(url),
+        let text = format!(
+            "has the tags \"{}\" by {}: {engine} does not index it",
             lines.lines.join("\", \""),
             site.policy.source.name
         );
         let help = "remove the URL from the sitemap, or remove the tag";
-        Some(lints::URL_NOINDEX.finding(None, message).help(help))
+        Some(url_finding(&lints::URL_NOINDEX, url, &text).help(help))
     }
 }
 
 /// The search crawlers that the groups of a site bind, by the rules that they obey. Leaves out
 /// those to which the whole site is closed: their owner wants them nowhere. The group of
 /// Googlebot stays.
-fn search_audiences<'a>(site: &Site, registry: &'a Registry) -> Vec<Audience<'a>> {
-    let mut audiences: Vec<Audience<'a>> = Vec::new();
-    for (index, crawler) in (0..).map(CrawlerIndex).zip(registry.crawlers()) {
+fn search_audiences(site: &Site) -> Vec<Audience> {
+    let mut audiences: Vec<Audience> = Vec::new();
+    let crawlers = Registry::builtin().crawlers();
+    for (index, crawler) in (0..).map(CrawlerIndex).zip(crawlers) {
         let claim = Claim::Known(index);
         let rules = site.crawler_rules(claim);
         let (Some(token), Some(group)) = (crawler.tokens.first(), rules.binding.group()) else {
@@ -228,7 +227,7 @@ fn search_audiences<'a>(site: &Site, registry: &'a Registry) -> Vec<Audience<'a>
         .find(|audience| audience.crawlers.contains(&SEARCH_ENGINES[0]))
         .map(|audience| audience.group);
     audiences.retain(|audience| {
-        let rules = site.matcher.rules(usize::from(audience.group)).rules();
+        let rules = site.matcher.rules(audience.group).rules();
         let closed = blanket_disallow(rules).map(|closed| closed.part);
         closed != Some(DisallowedPart::Whole) || Some(audience.group) == of_google
     });
@@ -238,10 +237,8 @@ fn search_audiences<'a>(site: &Site, registry: &'a Registry) -> Vec<Audience<'a>
 /// The first crawlers of a list as text, the important ones first, and the number of the others.
 fn named(crawlers: &mut [&str]) -> String {
     crawlers.sort_by_key(|crawler| {
-        SEARCH_ENGINES
-            .iter()
-            .position(|engine| engine == crawler)
-            .unwrap_or(SEARCH_ENGINES.len())
+        let rank = SEARCH_ENGINES.iter().position(|engine| engine == crawler);
+        rank.unwrap_or(usize::MAX)
     });
     let mut text = join(crawlers.iter().take(MAX_NAMED), ", ");
     if crawlers.len() > MAX_NAMED {
@@ -250,25 +247,15 @@ fn named(crawlers: &mut [&str]) -> String {
     text
 }
 
-/// Findings of one file, of which [`MAX_PER_KIND`] of each kind are listed.
-#[derive(Default)]
-pub struct LimitedFindings {
-    pub diagnostics: Diagnostics,
-    /// How many of each kind are listed, and the index of the last.
-    listed: HashMap<&'static str, (usize, usize)>,
-}
-
-impl LimitedFindings {
-    /// Adds a finding, or counts it in the last of its kind.
-    pub fn push(&mut self, finding: Diagnostic) {
-        let (number, last) = self.listed.entry(finding.id).or_default();
-        if *number < MAX_PER_KIND {
-            *number += 1;
-            *last = self.diagnostics.items.len();
-            self.diagnostics.push(finding);
-        } else {
-            self.diagnostics.items[*last].more += 1;
-        }
+/// Adds a finding of a file, or counts it in the last of its kind that is listed.
+pub fn push_limited(findings: &mut Diagnostics, finding: Diagnostic) {
+    let mut of_kind = findings
+        .items
+        .iter_mut()
+        .filter(|listed| listed.id == finding.id);
+    match of_kind.nth(MAX_PER_KIND - 1) {
+        Some(last) => last.more += 1,
+        None => findings.push(finding),
     }
 }
 
@@ -289,7 +276,7 @@ mod tests {
         let site = site.unwrap_or_else(|| panic!("{findings:?}"));
         let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0);
         let sitemap = Sitemap::parse(urls.join("\n").as_bytes()).expect("a list of URLs");
-        let mut checker = SitemapChecker::new(&snapshot, registry, Timestamp(0), None, None);
+        let mut checker = SitemapChecker::new(&snapshot, Timestamp(0), None, None);
         let found = checker.check(&sitemap).items;
         found.into_iter().map(|finding| finding.id).collect()
     }
@@ -331,6 +318,16 @@ mod tests {
                 "sitemap-url-other-host"
             ]
         );
+    }
+
+    #[test]
+    fn repeated_url_is_reported_once_for_each_repetition() {
+        let url = "https://docs.example/a";
+        let found = ids(
+            "robots: { origin: replace }",
+            &[url, "https://docs.example/A", url],
+        );
+        assert_eq!(found, ["sitemap-url-repeated"]);
     }
 
     #[test]

@@ -1,104 +1,109 @@
-//! [`fetch_urls`] requests the URLs of a sitemap, four at a time, and follows no redirect.
+//! [`fetch_urls`] requests the URLs of a sitemap and reports those whose response is no page for the index. It
+//! sends four requests at a time, and follows no redirect.
 
-use super::lints;
+use super::lints::{self, url_finding};
 use super::parse::shown;
-use crate::download::{client_config, header_text};
+use crate::download::{client_config, header_text, read_body};
+use crate::html::read_metas;
+use crate::indexing::{RobotsTags, parse_lines};
+use crate::locks::lock;
+use crate::policy::site::SEARCH_ENGINES;
+use crate::time::Timestamp;
 use crate::yaml::Diagnostic;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
-use ureq::Agent;
+use ureq::http::{HeaderValue, Response};
+use ureq::{Agent, Body};
 
 /// How many requests are under way at a time.
 const MAX_CONCURRENT: usize = 4;
 /// The limit for one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How much of a page is read for its metas.
+const MAX_PAGE_BYTES: usize = 256 * 1024;
+const FAILING_HELP: &str = "search engines fetch fewer pages of a site with failing pages";
 
-/// Requests each URL once: with HEAD, and again with GET if HEAD fails, which some servers do not
-/// support. No request begins after `until`. Returns the findings by the index of the URL; `None`
-/// where there is no URL, and for a page.
-pub fn fetch_urls(urls: &[Option<&str>], until: Instant) -> Vec<Option<Diagnostic>> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let client = Agent::new_with_config(client_config(TIMEOUT).build());
-        let mut findings = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Relaxed);
-            match urls.get(index) {
-                None => return findings,
-                Some(None) => {}
-                Some(Some(url)) => findings.push((index, fetch(&client, url, until))),
-            }
-        }
-    };
-    let mut all = vec![None; urls.len()];
+/// Requests each URL once. No request begins after `until`. Returns the findings by the index of the
+/// URL; `None` where there is no URL, and for a page that may be in the index at `now`.
+pub fn fetch_urls(
+    urls: &[Option<&str>],
+    until: Instant,
+    now: Timestamp,
+) -> Vec<Option<Diagnostic>> {
+    let mut findings = vec![None; urls.len()];
+    let waiting = Mutex::new(urls.iter().zip(&mut findings));
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..MAX_CONCURRENT).map(|_| scope.spawn(work)).collect();
-        for (index, finding) in threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap_or_default())
-        {
-            all[index] = finding;
+        for _ in 0..MAX_CONCURRENT {
+            scope.spawn(|| {
+                let client = Agent::new_with_config(client_config(TIMEOUT).build());
+                loop {
+                    let next = lock(&waiting).next();
+                    let Some((url, finding)) = next else { break };
+                    *finding = url.and_then(|url| fetch(&client, url, until, now));
+                }
+            });
         }
     });
-    all
+    findings
 }
 
-/// The finding about the answer to a URL, unless it is a page.
-fn fetch(client: &Agent, url: &str, until: Instant) -> Option<Diagnostic> {
-    let shown_url = shown(url);
+/// The finding about the answer to a URL, unless it is a page that may be in the index.
+fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Diagnostic> {
     if Instant::now() >= until {
-        let message = format!("{shown_url} was not requested: the time for all URLs ran out");
+        let text = "was not requested: the time for all URLs ran out";
         let help = "check fewer sitemaps at a time with --fetch";
-        return Some(lints::URL_UNFETCHED.finding(None, message).help(help));
+        return Some(url_finding(&lints::URL_UNFETCHED, url, text).help(help));
     }
-    let answered = client.head(url).call().and_then(|response| {
-        if response.status().as_u16() < 400 {
-            Ok(response)
-        } else {
-            client.get(url).call()
-        }
-    });
-    let status = answered.as_ref().map(|response| response.status().as_u16());
-    let (lint, message, help) = match (status, &answered) {
-        (Ok(200..=299), Ok(response)) => {
-            let tag = header_text(response, "x-robots-tag").unwrap_or_default();
-            if !tag.to_lowercase().contains("noindex") {
-                return None;
-            }
-            (
+    let (lint, text, help) = match client.get(url).call() {
+        Err(error) => (lints::URL_FAILING, format!("failed: {error}"), FAILING_HELP),
+        Ok(response) => match response.status().as_u16() {
+            200..=299 => (
                 lints::URL_NOINDEX,
-                format!("answers with X-Robots-Tag {}", shown(&tag)),
-                "remove the URL from the sitemap, or remove the tag",
-            )
-        }
-        (Ok(300..=399), Ok(response)) => {
-            let target = header_text(response, "location").unwrap_or_default();
-            (
-                lints::URL_REDIRECTS,
-                format!("redirects to {}", shown(&target)),
-                "list the URL of the redirect's target",
-            )
-        }
-        (Ok(status @ (404 | 410)), _) => (
-            lints::URL_MISSING,
-            format!("answers {status}"),
-            "remove the URL from the sitemap",
-        ),
-        (status, _) => {
-            let reason = match status {
-                Ok(status) => format!("it answers {status}"),
-                Err(error) => error.to_string(),
-            };
-            (
+                noindex_text(response, now)?,
+                "remove the URL from the sitemap, or remove the noindex",
+            ),
+            300..=399 => {
+                let target = header_text(&response, "location").unwrap_or_default();
+                (
+                    lints::URL_REDIRECTS,
+                    format!("redirects to {}", shown(&target)),
+                    "list the URL of the redirect's target",
+                )
+            }
+            status @ (404 | 410) => (
+                lints::URL_MISSING,
+                format!("answers {status}"),
+                "remove the URL from the sitemap",
+            ),
+            status => (
                 lints::URL_FAILING,
-                format!("failed: {reason}"),
-                "search engines fetch fewer pages of a site with failing pages",
-            )
-        }
+                format!("answers {status}"),
+                FAILING_HELP,
+            ),
+        },
     };
-    Some(
-        lint.finding(None, format!("{shown_url} {message}"))
-            .help(help),
-    )
+    Some(url_finding(&lint, url, &text).help(help))
+}
+
+/// How a page says that a search engine is not to index it: by its header, or by a meta.
+fn noindex_text(response: Response<Body>, now: Timestamp) -> Option<String> {
+    let forbids = |tags: &RobotsTags| {
+        let mut engines = SEARCH_ENGINES.into_iter();
+        engines.any(|engine| tags.effective(engine).forbids_indexing_at(now))
+    };
+    let fields = response.headers().get_all("x-robots-tag").iter();
+    let tags = parse_lines(fields.map(HeaderValue::as_bytes));
+    if forbids(&tags) {
+        return Some(format!(
+            "answers with X-Robots-Tag {}",
+            tags.lines().join(", ")
+        ));
+    }
+    let content_type = header_text(&response, "content-type").unwrap_or_default();
+    if !content_type.contains("html") {
+        return None;
+    }
+    let page = read_body(response.into_body(), MAX_PAGE_BYTES).ok()?;
+    forbids(&read_metas(&page)).then(|| "is a page with a robots meta noindex".to_owned())
 }

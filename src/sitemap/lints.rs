@@ -1,7 +1,14 @@
-//! What can be wrong with the URLs of a sitemap. As in `policy/lint/catalogue`, the comment on a
-//! lint is its explanation.
+//! The lints of sitemaps: the mistakes that crawlgate finds in the URLs of a sitemap, each with an
+//! id. The comment on a lint is the explanation that users read, as in `policy/lint/catalogue`.
 
+use super::parse::shown;
 use crate::policy::lint::{Lint, lints};
+use crate::yaml::Diagnostic;
+
+/// A finding about a URL, which `text` follows.
+pub fn url_finding(lint: &Lint, url: &str, text: &str) -> Diagnostic {
+    lint.finding(None, format!("{} {text}", shown(url)))
+}
 
 lints! {
     /// Search engines cannot read a file as a sitemap. The finding says why: it is not XML or a
@@ -27,8 +34,9 @@ lints! {
     ///
     /// Fix: remove the URL from the sitemap, or remove the tag.
     ///
-    /// The type of the page is taken from its extension. With `--fetch`, crawlgate also finds the
-    /// header `X-Robots-Tag: noindex` that your server sends. It does not read pages.
+    /// The type of the page is taken from its extension. With `--fetch`, crawlgate also finds a
+    /// noindex that your server sends: in the header `X-Robots-Tag`, and in the robots metas in the
+    /// first 256 KiB of a page.
     URL_NOINDEX: Warning "sitemap-url-noindex";
     /// No policy has the host of a URL, or a sitemap of an index is on another host than its index.
     /// Search engines ignore such URLs. Often the sitemap was made on a test host.
@@ -43,6 +51,11 @@ lints! {
     ///
     /// Fix: write the full URL, with `https://` and the host.
     URL_RELATIVE: Warning "sitemap-url-relative";
+    /// A URL stands in the sitemap more than once. Search engines ignore the repetition. Often it shows
+    /// that the generator lists a page for each of its categories or parameters.
+    ///
+    /// Fix: list each URL once.
+    URL_REPEATED: Warning "sitemap-url-repeated";
     /// A URL redirects. Search engines index the target, and fetch two URLs in place of one.
     ///
     /// Fix: list the target of the redirect.

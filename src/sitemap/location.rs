@@ -1,9 +1,10 @@
-//! [`SitemapLocation`]: the file or the URL of a sitemap. [`check_sitemap`] reads it and checks it,
-//! or the sitemaps that it lists. The sitemaps of a file are files beside it, those of a URL are
-//! fetched from its host.
+//! [`SitemapLocation`]: the path or the URL of a sitemap. [`check_sitemap`] reads the sitemap and
+//! checks its URLs. An index lists other sitemaps, which are checked instead. For an index in a
+//! file they are read from files in the same directory, and for an index at a URL they are fetched
+//! from the same host.
 
-use super::checker::{LimitedFindings, SitemapChecker};
-use super::lints;
+use super::checker::{SitemapChecker, push_limited};
+use super::lints::{self, url_finding};
 use super::parse::{MAX_BYTES, PlaceFinder, Sitemap, SitemapKind, UnreadableSitemap, shown};
 use crate::download::{client_config, failure_reason, read_body};
 use crate::files::parent_directory;
@@ -14,7 +15,7 @@ use crate::sites::policy_directory::is_link_outside;
 use crate::yaml::{Diagnostic, Diagnostics, SourceFile, strip_http_scheme};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use ureq::Agent;
@@ -54,10 +55,13 @@ impl SitemapLocation {
         }
     }
 
-    /// Opens the file, or downloads the URL.
-    fn open(&self) -> io::Result<Box<dyn Read>> {
+    /// Reads the file, or downloads the URL.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or the URL gives none.
+    fn read(&self) -> io::Result<Result<Sitemap, UnreadableSitemap>> {
         let url = match self {
-            SitemapLocation::File(path) => return Ok(Box::new(File::open(path)?)),
+            SitemapLocation::File(path) => return Ok(Sitemap::parse(File::open(path)?)),
             SitemapLocation::Url(url) => url,
         };
         let config = client_config(TIMEOUT).max_redirects(MAX_REDIRECTS);
@@ -65,10 +69,10 @@ impl SitemapLocation {
         let response = client.get(url).call();
         let response = response.map_err(|error| io::Error::other(failure_reason(&error)))?;
         match response.status().as_u16() {
-            200 => Ok(Box::new(Cursor::new(read_body(
-                response.into_body(),
-                MAX_BYTES,
-            )?))),
+            200 => {
+                let body = read_body(response.into_body(), MAX_BYTES as usize)?;
+                Ok(Sitemap::parse(&*body))
+            }
             status => Err(io::Error::other(format!("it answers {status}"))),
         }
     }
@@ -76,15 +80,12 @@ impl SitemapLocation {
     /// The location of a sitemap that this one, an index, lists. A finding for a sitemap that is
     /// not beside the file, or on another host than the URL, and for the index itself.
     fn child(&self, url: &str) -> Result<SitemapLocation, Box<Diagnostic>> {
-        let unreadable = |reason: &str| {
-            Box::new(lints::SITEMAP_UNREADABLE.finding(None, format!("{} {reason}", shown(url))))
-        };
         let Some(absolute) = AbsoluteUrl::parse(url.as_bytes()) else {
-            let message = format!("{} is not an absolute URL", shown(url));
-            return Err(lints::URL_RELATIVE.finding(None, message).into());
+            let finding = url_finding(&lints::URL_RELATIVE, url, "is not an absolute URL");
+            return Err(finding.into());
         };
-        match self {
-            SitemapLocation::Url(own) if own == url => Err(unreadable("is this index itself")),
+        let reason = match self {
+            SitemapLocation::Url(own) if own == url => "is this index itself",
             SitemapLocation::Url(own) => {
                 let own = AbsoluteUrl::parse(own.as_bytes());
                 let is_of_host = own.is_some_and(|own| {
@@ -92,30 +93,29 @@ impl SitemapLocation {
                     absolute.scheme.eq_ignore_ascii_case(own.scheme)
                         && absolute.authority.is_same_as(&own.authority, port)
                 });
-                if !is_of_host {
-                    let message = format!("{} is on another host than its index", shown(url));
-                    let help = "an index may only list sitemaps of its own host; crawlgate does \
-                                not fetch this one";
-                    return Err(lints::URL_OTHER_HOST
-                        .finding(None, message)
-                        .help(help)
-                        .into());
+                if is_of_host {
+                    return Ok(SitemapLocation::Url(url.to_owned()));
                 }
-                Ok(SitemapLocation::Url(url.to_owned()))
+                let text = "is on another host than its index";
+                let help = "an index may only list sitemaps of its own host; crawlgate does not \
+                            fetch this one";
+                let finding = url_finding(&lints::URL_OTHER_HOST, url, text);
+                return Err(finding.help(help).into());
             }
             SitemapLocation::File(own) => {
                 let path = String::from_utf8_lossy(without_query(absolute.rest));
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let file = parent_directory(own).join(name);
-                if name.is_empty() || name == ".." || !file.is_file() || is_link_outside(&file) {
-                    return Err(unreadable("is not in the folder of the index"));
+                if !file.is_file() || is_link_outside(&file) {
+                    "is not in the folder of the index"
+                } else if own.file_name().is_some_and(|own| own == name) {
+                    "is this index itself"
+                } else {
+                    return Ok(SitemapLocation::File(file));
                 }
-                if own.file_name().is_some_and(|own| own == name) {
-                    return Err(unreadable("is this index itself"));
-                }
-                Ok(SitemapLocation::File(file))
             }
-        }
+        };
+        Err(url_finding(&lints::SITEMAP_UNREADABLE, url, reason).into())
     }
 }
 
@@ -128,11 +128,11 @@ pub fn check_sitemap(
     location: &SitemapLocation,
     checker: &mut SitemapChecker<'_>,
 ) -> io::Result<Vec<FileFindings>> {
-    let sitemap = match Sitemap::parse(location.open()?) {
+    let sitemap = match location.read()? {
         Ok(sitemap) if sitemap.kind == SitemapKind::Index => sitemap,
         parsed => return Ok(vec![check_pages(location, parsed, checker)]),
     };
-    let mut findings = LimitedFindings::default();
+    let mut findings = Diagnostics::default();
     let mut files = Vec::new();
     let mut places = PlaceFinder::new(&sitemap.text);
     let mut read = HashSet::new();
@@ -153,13 +153,13 @@ pub fn check_sitemap(
         };
         match checked {
             Ok(checked) => files.push(checked),
-            Err(finding) => findings.push(Diagnostic {
-                span: Some(places.find(listed.range.clone())),
-                ..*finding
-            }),
+            Err(finding) => {
+                let span = Some(places.find(listed.range.clone()));
+                push_limited(&mut findings, Diagnostic { span, ..*finding });
+            }
         }
     }
-    files.insert(0, file_findings(location, findings.diagnostics));
+    files.insert(0, file_findings(location, findings));
     Ok(files)
 }
 
@@ -170,18 +170,15 @@ fn check_child(
     url: &str,
     checker: &mut SitemapChecker<'_>,
 ) -> Result<FileFindings, Box<Diagnostic>> {
-    let unreadable = |reason: String| {
-        Box::new(lints::SITEMAP_UNREADABLE.finding(None, format!("{}: {reason}", shown(url))))
-    };
-    let file = location
-        .open()
-        .map_err(|error| unreadable(error.to_string()))?;
-    match Sitemap::parse(file) {
-        Ok(sitemap) if sitemap.kind == SitemapKind::Index => {
-            Err(unreadable("an index may not list another index".to_owned()))
+    let reason = match location.read() {
+        Err(error) => error.to_string(),
+        Ok(Ok(sitemap)) if sitemap.kind == SitemapKind::Index => {
+            "an index may not list another index".to_owned()
         }
-        parsed => Ok(check_pages(location, parsed, checker)),
-    }
+        Ok(parsed) => return Ok(check_pages(location, parsed, checker)),
+    };
+    let message = format!("{}: {reason}", shown(url));
+    Err(lints::SITEMAP_UNREADABLE.finding(None, message).into())
 }
 
 /// The findings of a sitemap of pages, or why it cannot be read.

@@ -1,7 +1,8 @@
-//! Sitemaps (sitemaps.org/protocol.html), checked against the rules of a site. [`Sitemap`] is a
-//! file that was read, [`SitemapLocation`] where it is, and [`SitemapChecker`] finds the URLs that
-//! search crawlers may not fetch or index. A file may come from anybody: sizes are bounded, a
-//! document type is an error, and nothing is requested that the caller did not ask for.
+//! Checks sitemaps (sitemaps.org/protocol.html) against the rules of their sites.
+//! [`SitemapLocation`] is the path or URL of a sitemap, [`Sitemap`] its content, and
+//! [`SitemapChecker`] finds the URLs that search crawlers may not fetch or index. A sitemap may
+//! come from anybody. So sizes are bounded, an XML document type is an error, and no URL is
+//! requested unless the caller asks for it.
 
 mod checker;
 mod fetch;

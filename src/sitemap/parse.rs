@@ -1,17 +1,18 @@
-//! [`Sitemap::parse`] reads an XML sitemap, an index of sitemaps or a list of URLs, plain or packed
-//! with gzip. Each URL keeps its range in the text; [`PlaceFinder`] turns ranges into lines and
-//! columns. [`shown`] writes a URL in a finding.
+//! [`Sitemap::parse`] parses an XML sitemap, an index of sitemaps or a plain list of URLs, also if
+//! it is compressed with gzip. Each URL keeps its byte range in the text, and [`PlaceFinder`]
+//! converts ranges to lines and columns. [`shown`] quotes and shortens a URL for a message.
 
+use crate::files::read_up_to;
 use crate::printable::truncate;
 use crate::yaml::{SourceSpan, saturating_u32};
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
-use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
+use strum::EnumString;
 
 /// The largest file, unpacked (the protocol's limit).
-pub const MAX_BYTES: usize = 52_428_800;
+pub const MAX_BYTES: u64 = 52_428_800;
 /// The most URLs of one file (the protocol's limit).
 pub const MAX_URLS: usize = 50_000;
 /// The most bytes of a URL in a finding.
@@ -20,11 +21,13 @@ const MAX_SHOWN_BYTES: usize = 300;
 const MAX_DEPTH: usize = 64;
 
 /// What a file lists.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, EnumString)]
 pub enum SitemapKind {
     /// Pages.
+    #[strum(serialize = "urlset")]
     Pages,
     /// Other sitemaps.
+    #[strum(serialize = "sitemapindex")]
     Index,
 }
 
@@ -48,45 +51,33 @@ pub struct Sitemap {
     pub urls: Vec<ListedUrl>,
 }
 
-/// Why a file cannot be read as a sitemap. Bytes are counted from the beginning of the text.
+/// Why a file cannot be read as a sitemap.
 #[derive(Debug, thiserror::Error)]
 pub enum SitemapError {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("it is larger than 50 MiB unpacked; split it")]
-    TooLarge,
     #[error("it lists more than 50,000 URLs; split it")]
     TooManyUrls,
     #[error("it is UTF-16: a sitemap must be UTF-8")]
     Utf16,
-    #[error("it is not UTF-8 from byte {at}")]
-    NotUtf8 { at: usize },
+    #[error("it is not UTF-8 from byte {0}")]
+    NotUtf8(usize),
     #[error(
         "it has a document type, as an HTML page has. A sitemap needs none: remove it, or name the sitemap in place of the page"
     )]
-    DocumentType { at: usize },
-    #[error("it is not well-formed XML: {reason}")]
-    Xml { at: usize, reason: String },
+    DocumentType,
+    #[error("it is not well-formed XML: {0}")]
+    Xml(#[from] quick_xml::Error),
+    #[error("it is not well-formed XML: &{0}; is not an entity of XML; write & as &amp;")]
+    UnknownEntity(String),
+    #[error("it is not well-formed XML: it ends inside an element")]
+    Unclosed,
     #[error("its elements are nested deeper than {MAX_DEPTH}")]
-    TooDeep { at: usize },
-    #[error("it begins with <{name}>: a sitemap begins with <urlset> or <sitemapindex>")]
-    OtherDocument { at: usize, name: String },
+    TooDeep,
+    #[error("it begins with <{0}>: a sitemap begins with <urlset> or <sitemapindex>")]
+    OtherDocument(String),
     #[error("it is empty")]
     Empty,
-}
-
-impl SitemapError {
-    /// The byte of the text where the mistake is, if it is in one place.
-    fn position(&self) -> Option<usize> {
-        match *self {
-            SitemapError::NotUtf8 { at }
-            | SitemapError::DocumentType { at }
-            | SitemapError::Xml { at, .. }
-            | SitemapError::TooDeep { at }
-            | SitemapError::OtherDocument { at, .. } => Some(at),
-            _ => None,
-        }
-    }
 }
 
 /// A file that is no sitemap, with the place of the mistake if it is in one place.
@@ -99,12 +90,18 @@ pub struct UnreadableSitemap {
 }
 
 impl UnreadableSitemap {
-    /// `text` is the text up to the mistake, or more of it.
-    fn new(error: SitemapError, text: &str) -> UnreadableSitemap {
-        let span = error
-            .position()
-            .map(|at| PlaceFinder::new(text).find(at..at + 1));
-        UnreadableSitemap { error, span }
+    /// A mistake at a byte of the text.
+    fn at(at: usize, text: &str, error: SitemapError) -> UnreadableSitemap {
+        UnreadableSitemap {
+            span: Some(PlaceFinder::new(text).find(at..at + 1)),
+            ..error.into()
+        }
+    }
+}
+
+impl From<SitemapError> for UnreadableSitemap {
+    fn from(error: SitemapError) -> UnreadableSitemap {
+        UnreadableSitemap { error, span: None }
     }
 }
 
@@ -114,17 +111,13 @@ impl Sitemap {
     /// # Errors
     /// It is no sitemap, or beyond the limits of the protocol.
     pub fn parse(file: impl Read) -> Result<Sitemap, UnreadableSitemap> {
-        let bytes = read_unpacked(file).map_err(|error| UnreadableSitemap::new(error, ""))?;
-        let text = decode_text(bytes)?;
-        let listed = if text.trim_start().starts_with('<') {
-            read_xml(&text)
+        let text = decode_text(read_unpacked(file).map_err(SitemapError::Read)?)?;
+        let (kind, urls) = if text.trim_start().starts_with('<') {
+            read_xml(&text)?
         } else {
-            read_lines(&text).map(|urls| (SitemapKind::Pages, urls))
+            (SitemapKind::Pages, read_lines(&text)?)
         };
-        match listed {
-            Ok((kind, urls)) => Ok(Sitemap { kind, text, urls }),
-            Err(error) => Err(UnreadableSitemap::new(error, &text)),
-        }
+        Ok(Sitemap { kind, text, urls })
     }
 }
 
@@ -169,22 +162,13 @@ impl<'a> PlaceFinder<'a> {
 }
 
 /// The bytes of a file, unpacked if it begins as gzip does.
-fn read_unpacked(mut file: impl Read) -> Result<Vec<u8>, SitemapError> {
-    let mut magic = Vec::new();
-    file.by_ref().take(2).read_to_end(&mut magic)?;
-    let is_packed = magic == [0x1f, 0x8b];
-    let whole = io::Cursor::new(magic).chain(file);
-    let reader: Box<dyn Read> = if is_packed {
-        Box::new(flate2::read::MultiGzDecoder::new(whole))
+fn read_unpacked(file: impl Read) -> io::Result<Vec<u8>> {
+    let bytes = read_up_to(file, MAX_BYTES)?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        read_up_to(flate2::read::MultiGzDecoder::new(&*bytes), MAX_BYTES)
     } else {
-        Box::new(whole)
-    };
-    let mut bytes = Vec::new();
-    reader.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > MAX_BYTES {
-        return Err(SitemapError::TooLarge);
+        Ok(bytes)
     }
-    Ok(bytes)
 }
 
 /// The text of a file, without a byte order mark.
@@ -194,17 +178,15 @@ fn decode_text(bytes: Vec<u8>) -> Result<String, UnreadableSitemap> {
         bytes.get(..2),
         Some([0xff, 0xfe] | [0xfe, 0xff] | [_, 0] | [0, _])
     ) {
-        return Err(UnreadableSitemap::new(SitemapError::Utf16, ""));
+        return Err(SitemapError::Utf16.into());
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());
-        UnreadableSitemap::new(SitemapError::NotUtf8 { at }, &text)
+        UnreadableSitemap::at(at, &text, SitemapError::NotUtf8(at))
     })?;
-    match text.strip_prefix('\u{feff}') {
-        Some(rest) => Ok(rest.to_owned()),
-        None => Ok(text),
-    }
+    let without_mark = text.strip_prefix('\u{feff}').map(str::to_owned);
+    Ok(without_mark.unwrap_or(text))
 }
 
 /// A list of URLs, one a line.
@@ -212,15 +194,11 @@ fn read_lines(text: &str) -> Result<Vec<ListedUrl>, SitemapError> {
     let mut urls = Vec::new();
     let mut begin = 0;
     for line in text.split_inclusive('\n') {
-        let url = line.trim();
-        if !url.is_empty() {
-            let start = begin + (line.len() - line.trim_start().len());
-            add(&mut urls, url.to_owned(), start..start + url.len())?;
+        let range = trimmed(text, begin..begin + line.len());
+        if !range.is_empty() {
+            add(&mut urls, text[range.clone()].to_owned(), range)?;
         }
         begin += line.len();
-    }
-    if urls.is_empty() {
-        return Err(SitemapError::Empty);
     }
     Ok(urls)
 }
@@ -234,88 +212,55 @@ fn add(urls: &mut Vec<ListedUrl>, url: String, range: Range<usize>) -> Result<()
 }
 
 /// Reads XML: the text of each `loc` in a `url` or `sitemap`, whatever their prefix.
-fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), SitemapError> {
+fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitemap> {
     let mut reader = Reader::from_str(text);
-    reader.config_mut().check_end_names = true;
     let mut path: Vec<String> = Vec::new();
-    let mut kind = None;
+    let mut kind: Option<SitemapKind> = None;
     let mut urls = Vec::new();
-    let mut current: Option<(String, usize)> = None;
+    // The text since the last URL began, and where that was if it has not ended.
+    let mut url = String::new();
+    let mut start = None;
     loop {
-        let at = position(&reader);
+        let at = reader.buffer_position() as usize;
+        let fail = |error| UnreadableSitemap::at(at, text, error);
         let event = reader.read_event().map_err(|error| {
-            xml(
-                usize::try_from(reader.error_position()).unwrap_or(at),
-                error,
-            )
+            UnreadableSitemap::at(reader.error_position() as usize, text, error.into())
         })?;
+        if let (None, Event::Start(element) | Event::Empty(element)) = (&kind, &event) {
+            let name: &str = element.local_name().into_inner();
+            let other = |_| fail(SitemapError::OtherDocument(name.to_owned()));
+            kind = Some(name.parse().map_err(other)?);
+        }
         match event {
-            Event::DocType(_) => return Err(SitemapError::DocumentType { at }),
+            Event::DocType(_) => return Err(fail(SitemapError::DocumentType)),
             Event::Start(element) => {
-                let name = element.local_name().as_ref().to_owned();
-                if kind.is_none() {
-                    kind = Some(kind_of(&name, at)?);
-                }
                 if path.len() == MAX_DEPTH {
-                    return Err(SitemapError::TooDeep { at });
+                    return Err(fail(SitemapError::TooDeep));
                 }
-                path.push(name);
+                path.push(element.local_name().as_ref().to_owned());
                 if is_location(&path) {
-                    current = Some((String::new(), position(&reader)));
+                    url.clear();
+                    start = Some(reader.buffer_position() as usize);
                 }
-            }
-            Event::Empty(element) if kind.is_none() => {
-                kind = Some(kind_of(element.local_name().as_ref(), at)?);
             }
             Event::End(_) => {
                 if is_location(&path)
-                    && let Some((url, start)) = current.take()
+                    && let Some(start) = start.take()
                 {
                     add(&mut urls, url.trim().to_owned(), trimmed(text, start..at))?;
                 }
                 path.pop();
             }
-            Event::Text(part) => push(&mut current, &part),
-            Event::CData(part) => push(&mut current, &part),
-            Event::GeneralRef(reference) => push(&mut current, &resolve(&reference, at)?),
-            Event::Eof if !path.is_empty() => {
-                return Err(xml(at, "it ends inside an element"));
-            }
+            Event::Text(part) => url.push_str(&part),
+            Event::CData(part) => url.push_str(&part),
+            Event::GeneralRef(reference) => url.push_str(&resolve(&reference).map_err(fail)?),
+            Event::Eof if !path.is_empty() => return Err(fail(SitemapError::Unclosed)),
             Event::Eof => break,
             _ => {}
         }
     }
-    kind.map(|kind| (kind, urls)).ok_or(SitemapError::Empty)
-}
-
-/// Adds a part to the URL that is being read, if there is one.
-fn push(current: &mut Option<(String, usize)>, part: &str) {
-    if let Some((url, _)) = current {
-        url.push_str(part);
-    }
-}
-
-/// How much of the text was read.
-fn position(reader: &Reader<&[u8]>) -> usize {
-    usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
-}
-
-fn xml(at: usize, reason: impl ToString) -> SitemapError {
-    SitemapError::Xml {
-        at,
-        reason: reason.to_string(),
-    }
-}
-
-fn kind_of(name: &str, at: usize) -> Result<SitemapKind, SitemapError> {
-    match name {
-        "urlset" => Ok(SitemapKind::Pages),
-        "sitemapindex" => Ok(SitemapKind::Index),
-        _ => Err(SitemapError::OtherDocument {
-            at,
-            name: name.to_owned(),
-        }),
-    }
+    let kind = kind.ok_or(SitemapError::Empty)?;
+    Ok((kind, urls))
 }
 
 /// Whether the innermost element is the address of a page or of a sitemap. (`image:loc` is deeper.)
@@ -327,21 +272,14 @@ fn is_location(path: &[String]) -> bool {
 }
 
 /// What a reference stands for: one of XML's own five, or the number of a character.
-fn resolve(reference: &BytesRef<'_>, at: usize) -> Result<Cow<'static, str>, SitemapError> {
-    if let Some(sign) = reference
-        .resolve_char_ref()
-        .map_err(|error| xml(at, error))?
-    {
-        return Ok(Cow::Owned(sign.to_string()));
+fn resolve(reference: &BytesRef<'_>) -> Result<String, SitemapError> {
+    if let Some(sign) = reference.resolve_char_ref()? {
+        return Ok(sign.to_string());
     }
     let name: &str = reference;
-    match quick_xml::escape::resolve_predefined_entity(name) {
-        Some(text) => Ok(Cow::Borrowed(text)),
-        None => Err(xml(
-            at,
-            format!("&{name}; is not an entity of XML; write & as &amp;"),
-        )),
-    }
+    quick_xml::escape::resolve_predefined_entity(name)
+        .map(str::to_owned)
+        .ok_or_else(|| SitemapError::UnknownEntity(name.to_owned()))
 }
 
 /// A range without the blanks at its ends.
@@ -425,8 +363,8 @@ mod tests {
         .expect("a sitemap");
         assert_eq!(read.urls.len(), 1);
         assert!(matches!(
-            error(&packed(&vec![b' '; MAX_BYTES + 1])),
-            SitemapError::TooLarge
+            error(&packed(&vec![b' '; MAX_BYTES as usize + 1])),
+            SitemapError::Read(error) if error.kind() == io::ErrorKind::FileTooLarge
         ));
         assert!(matches!(
             error(&packed(b"<urlset>")[..12]),
@@ -437,47 +375,41 @@ mod tests {
     #[test]
     fn hostile_and_broken_files_are_errors() {
         let bomb = "<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><urlset><url><loc>&b;</loc></url></urlset>";
-        assert!(matches!(
-            error(bomb.as_bytes()),
-            SitemapError::DocumentType { at: 0 }
-        ));
+        assert!(matches!(error(bomb.as_bytes()), SitemapError::DocumentType));
         let outside = "<!DOCTYPE x SYSTEM \"file:///etc/passwd\"><urlset/>";
         assert!(matches!(
             error(outside.as_bytes()),
-            SitemapError::DocumentType { .. }
+            SitemapError::DocumentType
         ));
         assert!(matches!(
             error(b"<urlset><url><loc>a&nbsp;b</loc></url></urlset>"),
-            SitemapError::Xml { .. }
+            SitemapError::UnknownEntity(_)
         ));
         assert!(matches!(
             error(b"<urlset><url><loc>a</url></urlset>"),
-            SitemapError::Xml { .. }
+            SitemapError::Xml(_)
         ));
         assert!(matches!(
             error(b"<urlset><url><loc>a</loc>"),
-            SitemapError::Xml { .. }
+            SitemapError::Unclosed
         ));
         assert!(matches!(
             error(b"<html><body/></html>"),
-            SitemapError::OtherDocument { .. }
+            SitemapError::OtherDocument(_)
         ));
         assert!(matches!(error(b"\xff\xfe<\0u\0"), SitemapError::Utf16));
         assert!(matches!(error(b"<\0u\0r\0"), SitemapError::Utf16));
         assert!(matches!(
             error(b"<urlset>\xff</urlset>"),
-            SitemapError::NotUtf8 { at: 8 }
+            SitemapError::NotUtf8(8)
         ));
-        assert!(matches!(error(b""), SitemapError::Empty));
+        assert!(matches!(error(b"<!-- -->"), SitemapError::Empty));
         assert!(matches!(
             error("<a>".repeat(100).as_bytes()),
-            SitemapError::OtherDocument { .. }
+            SitemapError::OtherDocument(_)
         ));
         let deep = format!("<urlset>{}", "<a>".repeat(100));
-        assert!(matches!(
-            error(deep.as_bytes()),
-            SitemapError::TooDeep { .. }
-        ));
+        assert!(matches!(error(deep.as_bytes()), SitemapError::TooDeep));
         let place = |text: &str| {
             let span = Sitemap::parse(text.as_bytes()).expect_err("a mistake").span;
             span.map(|span| (span.line, span.column))
@@ -486,7 +418,6 @@ mod tests {
             place("<urlset>\n <url>ä&nbsp;</url></urlset>"),
             Some((2, 8))
         );
-        assert_eq!(place(" "), None);
         let many = "https://a.example/\n".repeat(MAX_URLS + 1);
         assert!(matches!(error(many.as_bytes()), SitemapError::TooManyUrls));
     }

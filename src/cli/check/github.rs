@@ -1,8 +1,9 @@
 //! `check --format github`: prints each finding about a policy as a workflow command of GitHub
-//! Actions, so that GitHub shows it beside the line of a pull request
+//! Actions
 //! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>). GitHub
-//! obeys such commands wherever they are in a job's log, and anybody may propose a policy. So text
-//! of a policy is printed only inside of crawlgate's own commands, and escaped.
+//! then shows the finding beside the line of the pull request. GitHub obeys such a command anywhere
+//! in a job's log, and a pull request can contain any policy. So text of a policy is escaped, and
+//! printed only inside crawlgate's own commands.
 
 use super::{CheckResults, Repository, end_column, explanation_lines};
 use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan};

@@ -1,6 +1,6 @@
-//! `check --format sarif`: the findings as a log of SARIF 2.1.0
-//! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>), which code scanning of
-//! GitHub and editors read.
+//! `check --format sarif`: prints the findings about the policies as a SARIF 2.1.0 log
+//! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>), which GitHub code scanning
+//! and editors can show.
 
 use super::{CheckResults, Repository, end_column, explanation_lines};
 use crate::policy::lint::Lint;

@@ -1,5 +1,6 @@
-//! The flags `--sitemap` and `--fetch` of `check`. The URLs of a sitemap are checked against the
-//! policies and the robots.txt files of the same command line.
+//! The flags `--sitemap` and `--fetch` of the command `check`. `--sitemap` names a sitemap whose
+//! URLs are checked against the policies and the robots.txt file on the same command line.
+//! `--fetch` also requests each of these URLs.
 
 use crate::audit::{AuditRules, DatedRobotsTxt};
 use crate::cli::policies::LoadedPolicy;
@@ -20,7 +21,7 @@ pub struct SitemapFlags {
     /// Check the URLs of this sitemap, or sitemap index, against the rules; may be repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
     sitemaps: Vec<String>,
-    /// Request each URL of the sitemaps, and report redirects, missing pages and errors
+    /// Request each URL of the sitemaps, and report redirects, errors, missing and noindex pages
     #[arg(long, requires = "sitemaps")]
     fetch: bool,
 }
@@ -59,8 +60,7 @@ impl SitemapFlags {
         }
         let snapshot = rules_in_force(loaded, robots_files)?;
         let fetch_until = self.fetch.then(|| Instant::now() + FETCH_TIME);
-        let registry = Registry::builtin();
-        let mut checker = SitemapChecker::new(&snapshot, registry, now(), only_host, fetch_until);
+        let mut checker = SitemapChecker::new(&snapshot, now(), only_host, fetch_until);
         let mut checked = Vec::new();
         for written in &self.sitemaps {
             let location = SitemapLocation::new(written);

@@ -296,14 +296,14 @@ fn link_out_of_the_directory_is_not_read_as_sitemap() {
 /// A server with pages that are there, moved, gone and broken, and with sitemaps of them.
 fn docs_server() -> Origin {
     Origin::start(|request, client| {
-        let (method, target) = (request.line.split(' ').next(), request.target());
         let host = request.field("host").unwrap_or_default();
-        let (head, body) = match target {
+        let (head, body) = match request.target() {
             "/sitemap.xml" => (
                 "200 OK",
                 format!(
                     "http://{host}/\nhttp://{host}/moved\nhttp://{host}/missing\nhttp://{host}/broken\n\
-                     http://{host}/get-only\nhttp://other.example/\nhttp://{host}/tagged\n"
+                     http://{host}/seen\nhttp://other.example/\nhttp://{host}/tagged\nhttp://{host}/meta\n\
+                     http://{host}/not-for-others\n"
                 ),
             ),
             "/index.xml" => (
@@ -319,11 +319,18 @@ fn docs_server() -> Origin {
             "/missing" => ("404 Not Found", String::new()),
             "/broken" => ("500 Internal Server Error", String::new()),
             "/tagged" => ("200 OK\r\nx-robots-tag: NoIndex", String::new()),
-            "/get-only" if method == Some("HEAD") => ("405 Method Not Allowed", String::new()),
+            "/meta" => (
+                "200 OK\r\ncontent-type: text/html; charset=utf-8",
+                "<!doctype html><title>T</title><meta name=Robots content='NoIndex, follow'>"
+                    .to_owned(),
+            ),
+            "/not-for-others" => (
+                "200 OK\r\nx-robots-tag: otherbot: noindex\r\ncontent-type: text/html",
+                "<!doctype html><meta name=otherbot content=noindex><p>noindex".to_owned(),
+            ),
             _ => ("200 OK", "a page".to_owned()),
         };
         let length = body.len();
-        let body = if method == Some("HEAD") { "" } else { &body };
         write!(
             client,
             "HTTP/1.1 {head}\r\ncontent-length: {length}\r\n\r\n{body}"
@@ -362,6 +369,7 @@ fn fetched_urls_show_redirects_and_missing_pages() {
             ("sitemap-url-failing", 4),
             ("sitemap-url-other-host", 6),
             ("sitemap-url-noindex", 7),
+            ("sitemap-url-noindex", 8),
         ]
     );
     let received = server.all();
