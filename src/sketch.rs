@@ -1,6 +1,6 @@
 //! [`TopKSketch`] counts the most frequent keys of a stream in bounded memory, by the Space-Saving
-//! algorithm (Metwally, Agrawal, El Abbadi 2005). A count is never too low. [`CountedKey::error`] is
-//! by how much it may be too high.
+//! algorithm (Metwally, Agrawal, El Abbadi 2005). A count is never too low. [`CountedKey::error`]
+//! says by how much a count may be too high.
 
 use ahash::{AHashMap, AHashSet};
 
@@ -160,7 +160,7 @@ impl TopKSketch {
     /// Adds the counts of another stream, and keeps the most frequent keys of both. The other
     /// sketch may have seen a key that it lacks as often as its lowest count, which is added to
     /// count and error.
-    pub fn merge(&mut self, other: TopKSketch) {
+    pub fn merge(&mut self, other: &TopKSketch) {
         let own = std::mem::replace(self, TopKSketch::new(self.capacity));
         let own_min = own.min_count();
         let their_min = other.min_count();
@@ -217,7 +217,7 @@ mod tests {
             }
         }
         let [mut one, other] = halves;
-        one.merge(other);
+        one.merge(&other);
         assert!(one.keys.len() <= DEFAULT_CAPACITY && one.positions.len() == one.keys.len());
         let top = one.top(10);
         assert_eq!(&*top[0].key, b"often");
@@ -235,7 +235,7 @@ mod tests {
             other.add(key, true);
         }
         other.add(b"c", true);
-        one.merge(other);
+        one.merge(&other);
         let counts: Vec<_> = one
             .top(9)
             .into_iter()

@@ -1,7 +1,7 @@
-//! Reads the access logs of an audit from files, directories or standard input. [`LogInput`] names a
-//! log, [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by
-//! line. Logs may be compressed with gzip or zstd; their first bytes show it. [`sort_by_time`] puts
-//! logs into an order that does not depend on their names.
+//! Reads the access logs of an audit from files, directories or standard input. [`LogInput`] names
+//! a log, [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by
+//! line. Logs may be compressed with gzip or zstd, which is detected by their first bytes.
+//! [`sort_by_time`] sorts logs by the time of their first request, whatever their names are.
 
 use crate::logs::{ColumnHeader, LineFormat, LineReader, LogLine};
 use crate::time::Timestamp;

@@ -15,4 +15,4 @@ mod worker;
 pub use input::{LogInput, for_each_line, logs_at, sort_by_time};
 pub use pool::{AuditProgress, audit_logs};
 pub use rules::{AuditRules, DatedRobotsTxt};
-pub use worker::{AuditOptions, PublishedNetworks};
+pub use worker::{AuditOptions, PublishedNetworks, client_identity};

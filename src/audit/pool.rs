@@ -78,8 +78,7 @@ pub fn audit_logs(
         (read.map(|()| damaged), tally)
     });
     let damaged = read?;
-    let networks = options.networks.as_ref();
-    let mut report = build_report(tally, rules, networks, inputs, damaged);
+    let mut report = build_report(tally, rules, options, inputs, damaged);
     if let Some(site) = &options.site {
         site.clone_into(&mut report.site);
     }

@@ -1,17 +1,18 @@
 //! [`build_report`] makes the [`Report`] of an audit from the merged counts of all worker threads.
-//! Some requests do not count as long as the crawler may still use an older robots.txt; the end of
-//! the log stands for the present there.
+//! A request that only an older robots.txt allows does not count as a violation as long as the
+//! crawler may still use that robots.txt. Whether this time is over is decided as of the end of the
+//! log, not as of today.
 
 use super::input::LogInput;
 use super::rules::AuditRules;
 use super::tally::{AuditTally, ByIdentity, IdentityTally, LogCounts, RuleKey};
-use super::worker::PublishedNetworks;
+use super::worker::{AuditOptions, PublishedNetworks};
 use crate::policy::Site;
 use crate::printable::printable;
 use crate::report::charts::PeriodBar;
 use crate::report::{
     ClientIdentity, CrawlerRow, DamagedLog, LogFacts, Report, ReportPeriod, ReportSource,
-    RuleCount, TopEntry, Traffic, UnreadableLine, ViolationExample, join_first,
+    RuleCount, StatusPaths, TopEntry, Traffic, UnreadableLine, ViolationExample, join_first,
 };
 use crate::sketch::TopKSketch;
 use crate::state::history::{DAY, PeriodLength, ServiceVisits};
@@ -39,7 +40,7 @@ const MAX_AGE_DAYS: i64 = 4_000;
 pub fn build_report(
     tally: AuditTally,
     rules: &AuditRules,
-    networks: Option<&PublishedNetworks>,
+    options: &AuditOptions,
     inputs: &[LogInput],
     damaged: Vec<DamagedLog>,
 ) -> Report {
@@ -50,7 +51,8 @@ pub fn build_report(
     for (label, rows) in &tally.rows {
         let rows = rows.iter();
         for (identity, row) in rows.filter(|(_, row)| row.counts.requests() > 0) {
-            crawlers.push(crawler_row(label, identity, row, &sites, end));
+            let shown = crawler_row(label, identity, row, &sites, end);
+            crawlers.push(with_urls(shown, row, options.top));
             by_rule.extend(row.rules.iter().map(|(key, hits)| (*key, hits.disallowed)));
         }
     }
@@ -66,6 +68,7 @@ pub fn build_report(
         },
         site: rules.host_names(),
         crawlers,
+        top: options.top,
         unknown_bots: top_entries(&tally.unknown_bots, MAX_TOP_ENTRIES),
         visitors: tally.visitors,
         periods: period_bars(&tally.days, end),
@@ -74,7 +77,7 @@ pub fn build_report(
         log: Some(LogFacts {
             rules: rules.file_names(),
             damaged,
-            lists: networks.map(PublishedNetworks::usage),
+            lists: options.networks.as_ref().map(PublishedNetworks::usage),
             policy_networks: sites.iter().any(|site| !site.networks.is_empty()),
             ..log_facts(&tally, inputs)
         }),
@@ -156,10 +159,35 @@ fn crawler_row(
         last: row.violation_times.last,
         disallowed_bytes: row.disallowed_bytes,
         rules: rule_counts(hits.map(|(key, hits)| (*key, hits.disallowed)), sites),
-        paths: top_entries(&row.paths, MAX_TOP_ENTRIES),
         addresses: top_entries(&row.addresses, MAX_ADDRESSES),
         example: worst.and_then(|(key, _)| rule_example(sites, *key)),
         ..CrawlerRow::new(label, identity, row.counts.totals_at(end))
+    }
+}
+
+/// Adds what a crawler requested most to its row: at least as many entries of each list as `top`.
+fn with_urls(row: CrawlerRow, tally: &IdentityTally, top: Option<usize>) -> CrawlerRow {
+    let limit = top.unwrap_or_default().max(MAX_TOP_ENTRIES);
+    let mut paths = TopKSketch::default();
+    let mut statuses = Vec::new();
+    for (status, of_status) in &tally.statuses {
+        paths.merge(&of_status.paths);
+        if *status > 0 {
+            statuses.push(StatusPaths {
+                status: *status,
+                requests: of_status.requests,
+                paths: top_entries(&of_status.paths, limit),
+            });
+        }
+    }
+    // Stable: equal numbers stay in the order of the statuses.
+    statuses.sort_by_key(|of_status| Reverse(of_status.requests));
+    CrawlerRow {
+        sections: top_entries(&tally.sections, limit),
+        parameters: top_entries(&tally.parameters, limit),
+        paths: top_entries(&paths, limit),
+        statuses,
+        ..row
     }
 }
 

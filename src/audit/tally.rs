@@ -1,11 +1,13 @@
 //! [`AuditTally`]: the counts of one worker thread of an audit, with an [`IdentityTally`] for each
 //! crawler and identity (verified, unverified, or suspected impostor). At the end, the tallies of
-//! all workers are merged. A request does not count as long as the crawler may still use an older
-//! robots.txt. The end of the log decides that, so [`LogCounts`] keeps such requests apart until
-//! then.
+//! all workers are merged.
+//!
+//! Some requests are in doubt until a certain time, because the crawler may still use an older
+//! robots.txt. Whether that time is over is known only at the end of the log. Until then
+//! [`LogCounts`] keeps these requests apart.
 
 use crate::logs::UnreadableReason;
-use crate::record::{CountedAction, RequestCounts};
+use crate::record::{CountedAction, RequestCounts, printable_path};
 use crate::report::{ClientIdentity, LineCounts};
 use crate::sketch::TopKSketch;
 use crate::state::history::DAY;
@@ -21,6 +23,15 @@ pub const MAX_EXAMPLES: usize = 3;
 
 /// A log with wrong times may have any number of days.
 const MAX_DAYS: usize = 4_000;
+
+/// The statuses of one crawler whose paths are counted separately.
+const MAX_STATUSES: usize = 16;
+
+/// The parameters of one query that are counted.
+const MAX_PARAMETERS: usize = 8;
+
+/// Longer names of parameters are cut.
+const MAX_PARAMETER_BYTES: usize = 50;
 
 /// A line that cannot be read. Sorts by input and line.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -41,9 +52,9 @@ pub struct RuleKey {
     /// The index of the site.
     pub site: usize,
     /// The index of the group in the document of the site.
-    pub group: u16,
+    pub group: usize,
     /// The index of the rule in the group.
-    pub rule: u32,
+    pub rule: usize,
 }
 
 /// A request of a log with the decision about it.
@@ -180,6 +191,15 @@ pub struct RuleHits {
     pub violations: u64,
 }
 
+/// Requests that were answered with one status.
+#[derive(Default)]
+pub struct StatusTally {
+    /// All of them.
+    pub requests: u64,
+    /// The requested paths.
+    pub paths: TopKSketch,
+}
+
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Default)]
 pub struct IdentityTally {
@@ -191,8 +211,13 @@ pub struct IdentityTally {
     pub rules: AHashMap<RuleKey, RuleHits>,
     /// When requests against the rules came.
     pub violation_times: TimeRange,
-    /// The requested paths.
-    pub paths: TopKSketch,
+    /// The first segments of the requested paths.
+    pub sections: TopKSketch,
+    /// The names of the parameters in queries.
+    pub parameters: TopKSketch,
+    /// The requested paths by status. Those under 0 have no known status, were answered with
+    /// robots.txt, or have a status beyond the bound.
+    pub statuses: BTreeMap<u16, StatusTally>,
     /// The addresses of clients that probably pretend to be the crawler.
     pub addresses: TopKSketch,
 }
@@ -274,13 +299,43 @@ impl IdentityTally {
         }
     }
 
+    /// Counts the path of a request, its section, and the names of its parameters.
+    pub fn add_url(&mut self, status: u16, target: &[u8]) {
+        let path = printable_path(target);
+        self.sections.add(section_of(&path), true);
+        if let Some(query) = memchr::memchr(b'?', target) {
+            let query = &target[query + 1..];
+            for (place, name) in parameter_names(query).enumerate() {
+                let mut earlier = parameter_names(query).take(place);
+                if !name.is_empty() && earlier.all(|earlier| earlier != name) {
+                    self.parameters.add(name, true);
+                }
+            }
+        }
+        let is_full = self.statuses.len() >= MAX_STATUSES;
+        let status = if is_full && !self.statuses.contains_key(&status) {
+            0
+        } else {
+            status
+        };
+        let of_status = self.statuses.entry(status).or_default();
+        of_status.requests += 1;
+        of_status.paths.add(&path, true);
+    }
+
     /// Adds what another worker has counted.
     fn merge(&mut self, other: IdentityTally) {
         self.counts.merge(other.counts);
         self.disallowed_bytes += other.disallowed_bytes;
         self.violation_times.add(other.violation_times);
-        self.paths.merge(other.paths);
-        self.addresses.merge(other.addresses);
+        self.sections.merge(&other.sections);
+        self.parameters.merge(&other.parameters);
+        for (status, theirs) in other.statuses {
+            let known = self.statuses.entry(status).or_default();
+            known.requests += theirs.requests;
+            known.paths.merge(&theirs.paths);
+        }
+        self.addresses.merge(&other.addresses);
         for (rule, hits) in other.rules {
             *self.rules.entry(rule).or_default() += hits;
         }
@@ -349,7 +404,74 @@ impl AuditTally {
             let known = self.rows.entry(label).or_default();
             known.merge(row, IdentityTally::merge);
         }
-        self.urls.merge(other.urls);
-        self.unknown_bots.merge(other.unknown_bots);
+        self.urls.merge(&other.urls);
+        self.unknown_bots.merge(&other.unknown_bots);
+    }
+}
+
+/// The first segment of a path with the slashes around it. `/` for a page that is in no directory.
+fn section_of(path: &[u8]) -> &[u8] {
+    let slashes = memchr::memchr_iter(b'/', path);
+    let end = slashes.take(2).last().map_or(path.len(), |slash| slash + 1);
+    &path[..end]
+}
+
+/// The names of the first parameters of a query.
+fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parameters = query.split(|byte| *byte == b'&').take(MAX_PARAMETERS);
+    parameters.map(|parameter| {
+        let end = memchr::memchr(b'=', parameter).unwrap_or(parameter.len());
+        &parameter[..end.min(MAX_PARAMETER_BYTES)]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IdentityTally, MAX_STATUSES};
+
+    #[test]
+    fn url_is_counted_by_section_parameter_and_status() {
+        let mut tally = IdentityTally::default();
+        for target in [
+            "/shop/shoes?color=red&size=4&color=blue&&flag",
+            "/shop/?color=red",
+            "http://shop.example/shop//x",
+            "/about?",
+            "/",
+            "//shop",
+            "*",
+        ] {
+            tally.add_url(200, target.as_bytes());
+        }
+        let count = |sketch: &crate::sketch::TopKSketch| -> Vec<(String, u64)> {
+            let top = sketch.top(9).into_iter();
+            top.map(|one| (String::from_utf8_lossy(&one.key).into_owned(), one.count))
+                .collect()
+        };
+        let named = |name: &str, count| (name.to_owned(), count);
+        let sections = [
+            named("/shop/", 3),
+            named("/", 2),
+            named("*", 1),
+            named("//", 1),
+        ];
+        assert_eq!(count(&tally.sections), sections);
+        let parameters = [named("color", 2), named("flag", 1), named("size", 1)];
+        assert_eq!(count(&tally.parameters), parameters);
+        assert_eq!(tally.statuses[&200].requests, 7);
+    }
+
+    #[test]
+    fn statuses_and_parameters_are_bounded() {
+        let mut tally = IdentityTally::default();
+        let query: String = (0..100).map(|number| format!("&p{number}")).collect();
+        for status in 200..300 {
+            tally.add_url(status, format!("/a?{}{query}", "x".repeat(100)).as_bytes());
+        }
+        assert_eq!(tally.statuses.len(), MAX_STATUSES + 1);
+        assert_eq!(tally.statuses[&0].requests, 100 - MAX_STATUSES as u64);
+        assert_eq!(tally.parameters.len(), 8);
+        let top = tally.parameters.top(9);
+        assert!(top.iter().all(|one| one.key.len() <= 50), "{top:?}");
     }
 }

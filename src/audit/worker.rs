@@ -1,19 +1,19 @@
-//! [`AuditWorker`]: a worker thread's part in an audit: it parses log lines, judges each request,
-//! and counts it. [`PublishedNetworks`] are the IP networks that operators publish for their
-//! crawlers. A client that claims to be a crawler is verified if its address is in that crawler's
-//! networks. Otherwise it is at most a suspected impostor, because an audit does not ask reverse
-//! DNS, and the lists may be newer than the log.
+//! [`AuditWorker`]: the work of one thread of an audit: it parses log lines, judges each request,
+//! and counts it. A client that claims to be a crawler is verified if its address is in the IP
+//! networks that the crawler's operator publishes ([`PublishedNetworks`]). Otherwise the client is
+//! at most a suspected impostor: an audit does not ask reverse DNS, and the published networks may
+//! have changed since the log was written.
 
 use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
-use super::tally::{AuditTally, ByIdentity, JudgedRequest, TimeRange};
+use super::tally::{AuditTally, JudgedRequest, TimeRange};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
 use crate::identity::{KnownList, ListLookup, PublishedLists, RegistryMeans, is_directory};
 use crate::logs::{LineFormat, LineReader, LogLine, LogRecord};
 use crate::policy::site::split_host_port;
 use crate::policy::{HostHistory, Site};
 use crate::printable::printable;
-use crate::record::{is_visit, printable_path};
+use crate::record::is_visit;
 use crate::referrals::Services;
 use crate::report::{ClientIdentity, ListUsage};
 use crate::time::Timestamp;
@@ -44,6 +44,8 @@ pub struct AuditOptions {
     pub trusted_proxies: Vec<IpNet>,
     /// The published networks, where they are known.
     pub networks: Option<PublishedNetworks>,
+    /// How many crawlers, and URLs of each, the report lists, if not as many as by default.
+    pub top: Option<usize>,
 }
 
 /// The user agents in the claim caches of all sites. When there are more, all are dropped.
@@ -268,8 +270,8 @@ impl<'a> AuditWorker<'a> {
     }
 
     /// Judges a request of a crawler or tool. Counts it by label and identity, by day, a crawler's
-    /// by path, and a disallowed one by URL. An unknown bot is also counted by the name that it
-    /// gives itself.
+    /// by the parts of its URL, and a disallowed one by URL. An unknown bot is also counted by the
+    /// name that it gives itself.
     fn count_crawler_request(
         &mut self,
         record: &LogRecord<'_>,
@@ -308,11 +310,9 @@ impl<'a> AuditWorker<'a> {
         let decision = decide_for(&case, Behaviour::default(), &mut self.scratch);
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let rows = &mut self.tally.rows;
-        if !rows.contains_key(label) {
-            rows.insert(label.into(), ByIdentity::default());
-        }
-        let Some(rows) = rows.get_mut(label) else {
-            return;
+        let rows = match rows.get_mut(label) {
+            Some(rows) => rows,
+            None => rows.entry(label.into()).or_default(),
         };
         let identity = client_identity(claim, record, self.registry, site, self.options);
         let older_until = match decision.kind {
@@ -330,7 +330,10 @@ impl<'a> AuditWorker<'a> {
         let row = rows.get_mut(identity);
         row.add(&judged);
         if decision.kind != Kind::NotACrawler {
-            row.paths.add(&printable_path(&record.target), true);
+            // As in the counts of statuses.
+            let is_page = !decision.robots_txt;
+            let status = if is_page { record.status } else { 0 };
+            row.add_url(status, &record.target);
         }
         if identity == ClientIdentity::SuspectedImpostor
             && let Some(address) = record.client_address(&self.options.trusted_proxies)
@@ -380,7 +383,7 @@ fn documented_cache_time(claim: Claim, registry: &Registry) -> Duration {
 /// Either can verify the client or make it a suspected impostor; the policy goes first. For the
 /// address of a trusted proxy, which is not the client's, only the policy can verify, and there is
 /// no suspicion, and none for an address that is shortened. A client that claims no name, or that of a tool, is unverified.
-fn client_identity(
+pub fn client_identity(
     claim: Claim,
     record: &LogRecord<'_>,
     registry: &Registry,
@@ -409,7 +412,7 @@ fn client_identity(
     match (by_policy, published) {
         (Some(true), _) => ClientIdentity::Verified,
         _ if is_proxy => ClientIdentity::Unverified,
-        (_, Some(ListLookup::Inside(_))) => ClientIdentity::Verified,
+        (_, Some(ListLookup::Inside)) => ClientIdentity::Verified,
         _ if is_shortened => ClientIdentity::Unverified,
         (_, Some(ListLookup::Outside)) => ClientIdentity::SuspectedImpostor,
         (Some(false), _) if address.is_some_and(is_public_address) => {

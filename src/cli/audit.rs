@@ -1,6 +1,7 @@
 //! The command `audit`: reads the access logs of any web server, and reports which crawlers fetched
 //! URLs that robots.txt disallows. [`load_networks`] loads the IP networks that operators publish
-//! for their crawlers, as `--lists` says or from the state directory of a crawlgate.
+//! for their crawlers: from the source that the flag `--lists` names, or from a state directory of
+//! crawlgate.
 
 use super::origin_copy::OriginFlags;
 use super::report::{PeriodFlags, ReportFlags};
@@ -29,7 +30,7 @@ Examples:
   crawlgate audit --robots robots.txt access.log access.log.*.gz
   crawlgate audit --robots old.txt --robots robots.txt@2026-11-01 access.log --html report.html
   crawlgate audit --policies policies --fail-on violation access.log
-  crawlgate audit --robots robots.txt --since 7d --crawler gptbot /var/log/nginx
+  crawlgate audit --robots robots.txt --since 7d --crawler googlebot /var/log/nginx
   crawlgate audit --robots robots.txt --since 2026-11-01 --until 2026-12-01 /var/log/nginx
   crawlgate audit --robots robots.txt --map user_agent=ua,path=http.url app.jsonl
   zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
@@ -38,7 +39,7 @@ Exit codes: 0 fine, 1 --fail-on found something, 2 wrong usage, 3 a file or too 
 pub struct Arguments {
     /// Access logs or directories of them (plain, gzip or zstd) in any order, or - for standard input
     #[arg(value_name = "LOG", required = true)]
-    logs: Vec<PathBuf>,
+    log: Vec<PathBuf>,
     /// A robots.txt (a file or http(s) URL), and since when it was in force; may be repeated
     #[arg(long, value_name = "FILE[@TIME]", conflicts_with = "policies")]
     robots: Vec<String>,
@@ -56,15 +57,12 @@ pub struct Arguments {
     /// Only this crawler, by id or token; other is all unknown bots
     #[arg(long)]
     crawler: Option<String>,
-    /// The format of the lines, by name or as in nginx's log_format [default: detected]
-    #[arg(long)]
-    log_format: Option<String>,
-    /// The keys of JSON lines, like user_agent=ua,path=http.url
-    #[arg(long, value_name = "FIELD=KEY,...", conflicts_with = "log_format", value_parser = KeyMap::parse)]
-    map: Option<KeyMap>,
-    /// The network of a proxy, whose addresses in X-Forwarded-For are not clients; may be repeated
-    #[arg(long, value_name = "CIDR", value_parser = super::run::parse_network)]
-    trusted_proxy: Vec<IpNet>,
+    /// List so many crawlers under traffic and URLs, and so many URLs of each [default: 5, or 20
+    /// with --crawler]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=500))]
+    top: Option<u16>,
+    #[command(flatten)]
+    reading: LogFlags,
     /// Exit with 3 if more lines cannot be read [default: 10%, or 0% with --fail-on]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     max_unreadable: Option<f64>,
@@ -72,10 +70,6 @@ pub struct Arguments {
     /// for any disallowed request
     #[arg(long, value_name = "KIND")]
     fail_on: Option<FailOn>,
-    /// The published networks of crawlers: yes (fetch them), a directory, or a URL [default: those in
-    /// the state directory]
-    #[arg(long, value_name = "FROM")]
-    lists: Option<ListSource>,
     #[command(flatten)]
     origin: OriginFlags,
     /// Leave the addresses of clients that pretend to be a crawler out of the report
@@ -85,11 +79,47 @@ pub struct Arguments {
     output: ReportFlags,
 }
 
+/// How to read the logs of LOG or `--log`, and whom to take for a crawler.
+#[derive(clap::Args)]
+pub struct LogFlags {
+    /// The format of the lines, by name or as in nginx's log_format [default: detected]
+    #[arg(long, requires = "log")]
+    log_format: Option<String>,
+    /// The keys of JSON lines, like user_agent=ua,path=http.url
+    #[arg(long, value_name = "FIELD=KEY,...", requires = "log", conflicts_with = "log_format", value_parser = KeyMap::parse)]
+    map: Option<KeyMap>,
+    /// The network of a proxy, whose addresses in X-Forwarded-For are not clients; may be repeated
+    #[arg(long, value_name = "CIDR", requires = "log", value_parser = super::run::parse_network)]
+    trusted_proxy: Vec<IpNet>,
+    /// The published networks of crawlers: yes (fetch them), a directory, or a URL [default: those in
+    /// the state directory]
+    #[arg(long, value_name = "FROM", requires = "log")]
+    pub lists: Option<ListSource>,
+}
+
+impl LogFlags {
+    /// The options of an audit, without the networks, which may have to be fetched.
+    pub fn options(&self, period: &PeriodFlags) -> Result<AuditOptions> {
+        let [since, until] = period.moments(now())?;
+        let period = (since.is_some() || until.is_some())
+            .then(|| since.unwrap_or(Timestamp(i64::MIN))..until.unwrap_or(Timestamp(i64::MAX)));
+        Ok(AuditOptions {
+            format: parse_log_format(self.log_format.as_deref(), self.map.as_ref())?,
+            period,
+            trusted_proxies: self.trusted_proxy.clone(),
+            ..AuditOptions::default()
+        })
+    }
+}
+
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum FailOn {
     Violation,
     Disallowed,
 }
+
+/// How many URLs of one crawler are listed.
+const TOP_OF_ONE: u16 = 20;
 
 const NO_RULES_HELP: &str = "the rules are missing: give the site's robots.txt with --robots FILE (or its URL), or policies with \
                         --policies DIR. If robots.txt changed meanwhile, give each version with its first day: --robots \
@@ -98,29 +128,25 @@ const NO_RULES_HELP: &str = "the rules are missing: give the site's robots.txt w
 /// Audits the logs and prints the report. Fails if too many lines are unreadable, or if `--fail-on`
 /// finds something.
 pub fn run(arguments: &Arguments) -> Result {
-    let [since, until] = arguments.period.moments(now())?;
-    let period = (since.is_some() || until.is_some())
-        .then(|| since.unwrap_or(Timestamp(i64::MIN))..until.unwrap_or(Timestamp(i64::MAX)));
+    let options = arguments.reading.options(&arguments.period)?;
     let registry = Registry::builtin();
-    let format = parse_log_format(arguments.log_format.as_deref(), arguments.map.as_ref())?;
     let rules = load_rules(arguments, registry)?;
     let crawler = arguments.crawler.as_deref();
     let crawler = crawler
         .map(|name| crawler_label(name, &rules, registry))
         .transpose()?;
-    let inputs = find_logs(&arguments.logs, &format)?;
-    let networks = load_networks(
-        arguments.lists.as_ref(),
-        arguments.origin.state.as_deref(),
-        registry,
-    )?;
+    let inputs = find_logs(&arguments.log, &options.format)?;
+    let top = arguments.top.or(crawler.is_some().then_some(TOP_OF_ONE));
     let options = AuditOptions {
-        format,
         site: arguments.site.clone(),
-        period,
         crawler,
-        trusted_proxies: arguments.trusted_proxy.clone(),
-        networks,
+        networks: load_networks(
+            arguments.reading.lists.as_ref(),
+            arguments.origin.state.as_deref(),
+            registry,
+        )?,
+        top: top.map(usize::from),
+        ..options
     };
     let mut progress = super::progress::ProgressLine::new();
     let report = audit::audit_logs(&inputs, &rules, registry, &options, &mut |read| {
@@ -293,7 +319,7 @@ pub fn all_unreadable() -> Result {
 }
 
 /// The format of `--map` or `--log-format`. Without the flags it is detected.
-pub fn parse_log_format(format: Option<&str>, map: Option<&KeyMap>) -> Result<LineFormat> {
+fn parse_log_format(format: Option<&str>, map: Option<&KeyMap>) -> Result<LineFormat> {
     if let Some(map) = map {
         return Ok(LineFormat::Mapped(map.clone()));
     }
@@ -414,7 +440,7 @@ fn parse_percent(written: &str) -> Result<f64, &'static str> {
 
 /// The networks from the source of `--lists`, else from the state directory. `None` if there are
 /// none. Without both flags, an unreadable default state directory only gives a message.
-fn load_networks(
+pub fn load_networks(
     lists: Option<&ListSource>,
     state: Option<&Path>,
     registry: &Registry,
@@ -458,8 +484,8 @@ fn lists_from_facts(registry: &Registry, facts: &StoredFacts) -> (RegistryMeans,
 /// Fails if no list could be fetched.
 fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNetworks> {
     let (means, lists) = lists_from_facts(registry, &StoredFacts::default());
-    let wanted: Vec<ListIndex> = means
-        .lists()
+    let wanted: Vec<ListIndex> = lists
+        .all()
         .filter(|(_, url)| !is_directory(url))
         .map(|(list, _)| list)
         .collect();

@@ -1,7 +1,7 @@
-//! The flags by which a command finds crawlgate. [`ControlFlag`] (`--control`) names the control
-//! socket of the running process, and sends requests there. [`StateFlag`] (`--state`) names the
-//! state directory. Both come with [`ConfigFlag`] (`--config`): the settings file, which names the
-//! socket and the directory, too.
+//! The command-line flags that tell a command where to find crawlgate. [`ControlFlag`]
+//! (`--control`) names the control socket of the running process, and sends requests there.
+//! [`StateFlag`] (`--state`) names the state directory. Without its flag, a command takes the
+//! socket or the directory from the settings file, which [`ConfigFlag`] (`--config`) names.
 
 use super::shell_words::shell_quote;
 use super::{Failure, Result, default_paths, server_flags};
@@ -9,6 +9,7 @@ use crate::admin::control::{ControlError, ControlRequest, ControlResponse, send_
 use crate::finding::Finding;
 use crate::printable::printable_path;
 use crate::settings::Settings;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The flag `--config`.
@@ -119,10 +120,21 @@ impl ControlFlag {
         })
     }
 
-    /// Like [`ControlFlag::send`]. `None` if no crawlgate answers, and `--control` is not given.
+    /// Like [`ControlFlag::send`]. `None`, with a note, if no crawlgate answers and `--control` is
+    /// not given. A process that hangs is noticed soon: it is asked for its status first.
     pub fn send_if_running(&self, request: &ControlRequest) -> Result<Option<ControlResponse>> {
-        match send_request(&self.path()?, request) {
-            Err(ControlError::NotRunning { .. }) if self.control.is_none() => Ok(None),
+        let path = self.path()?;
+        let answer =
+            send_request(&path, &ControlRequest::Status).and_then(|_| send_request(&path, request));
+        match answer {
+            Err(ControlError::NotRunning { error, .. }) if self.control.is_none() => {
+                if error.kind() == ErrorKind::TimedOut {
+                    print_message!("note: crawlgate runs, but it hangs: it did not answer in time");
+                } else {
+                    print_message!("note: crawlgate is not running");
+                }
+                Ok(None)
+            }
             Ok(ControlResponse::Refused(refusal)) => Err(Failure::FindingsMessage(refusal.message)),
             answer => Ok(Some(answer?)),
         }

@@ -1,6 +1,6 @@
-//! The default paths of the control socket and the state directory. A service and an administrator
-//! have different environments, so a command looks for the socket of the running crawlgate at every
-//! default path.
+//! The default paths of the control socket and the state directory. They depend on environment
+//! variables, which differ between the service and an administrator who runs a command. So a
+//! command looks for the control socket at every default path.
 
 use std::path::{Path, PathBuf};
 

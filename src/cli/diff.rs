@@ -2,14 +2,19 @@
 //! policies, or robots.txt files.
 
 use super::origin_copy::{OriginCopies, OriginFlags};
+use super::report::PeriodFlags;
 use super::{Result, audit, findings_unless, policies, print_result, tester};
-use crate::audit::{AuditRules, DatedRobotsTxt, LogInput, for_each_line};
-use crate::crawlers::Registry;
+use crate::audit::{
+    AuditOptions, AuditRules, DatedRobotsTxt, LogInput, client_identity, for_each_line,
+};
+use crate::crawlers::{Claim, Registry};
 use crate::diff::{Comparison, ComparisonBasis, RuleSet, render_markdown, render_text};
-use crate::logs::{ColumnHeader, KeyMap, LineReader, LogLine};
+use crate::logs::{ColumnHeader, LineReader, LogLine};
 use crate::numbers::plural;
-use crate::policy::Snapshot;
+use crate::policy::{Site, Snapshot};
 use crate::printable::printable_path;
+use crate::report::ClientIdentity;
+use crate::settings::ListSource;
 use crate::sites::policy_directory;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +26,7 @@ Examples:
   crawlgate diff old.txt robots.txt
   crawlgate diff https://shop.example policies/shop.yaml
   crawlgate diff ../main/policies policies --format markdown
-  crawlgate diff robots.txt policies/shop.yaml --log access.log
+  crawlgate diff robots.txt policies/shop.yaml --log access.log --since 7d --lists yes
 
 Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.")]
 pub struct Arguments {
@@ -35,12 +40,10 @@ pub struct Arguments {
     /// Compare on the requests of an access log; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     log: Vec<PathBuf>,
-    /// The format of the lines, by name or as in nginx's log_format [default: detected]
-    #[arg(long, requires = "log")]
-    log_format: Option<String>,
-    /// The keys of JSON lines, like user_agent=ua,path=http.url
-    #[arg(long, value_name = "FIELD=KEY,...", requires = "log", conflicts_with = "log_format", value_parser = KeyMap::parse)]
-    map: Option<KeyMap>,
+    #[command(flatten)]
+    period: PeriodFlags,
+    #[command(flatten)]
+    reading: audit::LogFlags,
     /// How to print the changes
     #[arg(long, value_enum, default_value_t)]
     format: DiffFormat,
@@ -65,6 +68,13 @@ enum DiffFormat {
 /// Compares the old and the new rules, and prints the changes. Fails (exit code 1) if something
 /// changes.
 pub fn run(arguments: &Arguments) -> Result {
+    let options = arguments.reading.options(&arguments.period)?;
+    if options.period.is_some() && arguments.log.is_empty() {
+        fail!(
+            Usage,
+            "--since and --until choose requests of a log; name it with --log"
+        );
+    }
     let origins = arguments.origin.read()?;
     let old = load_rule_set(&arguments.old, &origins)?;
     let new = load_rule_set(&arguments.new, &origins)?;
@@ -80,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let mut comparison = Comparison::new(&old, &new, Registry::builtin(), basis);
     match &arguments.urls {
         Some(path) => compare_urls(path, &mut comparison)?,
-        None if basis == ComparisonBasis::Log => compare_logs(arguments, &mut comparison)?,
+        None if basis == ComparisonBasis::Log => compare_logs(arguments, options, &mut comparison)?,
         None => comparison.compare_witness_urls(),
     }
     let difference = comparison.finish();
@@ -166,20 +176,50 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     }
 }
 
-/// Compares on the requests of the logs. Prints how many lines are unreadable or have no user agent.
-/// Fails if no line could be read.
-fn compare_logs(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
-    let format = audit::parse_log_format(arguments.log_format.as_deref(), arguments.map.as_ref())?;
+/// Compares on the requests of the logs in the period. Prints how many lines are unreadable or have
+/// no user agent. Fails if no line could be read.
+fn compare_logs(
+    arguments: &Arguments,
+    options: AuditOptions,
+    comparison: &mut Comparison<'_>,
+) -> Result {
+    let inputs = audit::find_logs(&arguments.log, &options.format)?;
+    let registry = Registry::builtin();
+    let lists = arguments.reading.lists.as_ref();
+    let state = arguments.origin.state.as_deref();
+    let options = AuditOptions {
+        networks: audit::load_networks(lists, state, registry)?,
+        ..options
+    };
+    if options.networks.is_none() && !matches!(lists, Some(ListSource::Off)) {
+        print_message!(
+            "note: no lists of crawler networks, so clients that only pretend to be a crawler count as the crawler; \
+             --lists yes fetches the lists"
+        );
+    }
+    let is_outside = |time| {
+        options
+            .period
+            .as_ref()
+            .is_some_and(|period| !period.contains(&time))
+    };
     let mut read = 0_u64;
     let mut skipped = 0_u64;
-    for input in audit::find_logs(&arguments.log, &format)? {
-        let mut reader = LineReader::new(&format, ColumnHeader::default());
+    for input in inputs {
+        let mut reader = LineReader::new(&options.format, ColumnHeader::default());
         let lines = for_each_line(&input, |line| match reader.parse(line) {
             _ if line.is_empty() => {}
             Ok(LogLine::Request(record)) => {
                 read += 1;
+                let pretends = |claim: Claim, site: &Site| {
+                    client_identity(claim, &record, registry, site, &options)
+                        == ClientIdentity::SuspectedImpostor
+                };
                 match record.user_agent.as_deref() {
-                    Some(user_agent) => comparison.compare_request(&record, user_agent),
+                    _ if is_outside(record.time) => {}
+                    Some(user_agent) => {
+                        comparison.compare_request(&record, user_agent, &pretends);
+                    }
                     None => skipped += 1,
                 }
             }

@@ -1,5 +1,6 @@
-//! The command `instances`: lists the instances of crawlgate that share a store (Redis or Valkey),
-//! or declares that one of them is gone.
+//! The command `instances`: lists the instances of crawlgate that share a store (Redis or Valkey).
+//! `instances forget` declares that a silent instance is gone, so that the other instances no
+//! longer wait for its reports.
 
 use super::{Result, control, findings_unless, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};

@@ -1,5 +1,6 @@
-//! The command `man`: prints the manual, one page for each command. Usage and options come from
-//! clap; exit codes, files and the environment are in `man.roff`.
+//! The command `man`: prints the manual page of crawlgate, or writes one page for each command into
+//! a directory. Usage and options come from clap; `man.roff` has the sections about exit codes,
+//! files and the environment.
 
 use super::{Result, file_failure};
 use clap::CommandFactory;

@@ -55,6 +55,7 @@ mod tests {
                 .map(|outcome| SiteReload {
                     site: "shop".into(),
                     outcome,
+                    since: None,
                     findings: Vec::new(),
                 })
                 .into(),

@@ -1,5 +1,6 @@
-//! The command `report`: shows which crawlers break the rules, which obey, and which requests do
-//! not count. It asks the running crawlgate, or reads a state directory.
+//! The command `report`: shows which crawlers break the rules and which obey. It also shows which
+//! disallowed requests are not counted as violations, for example because the crawler may still use
+//! an older robots.txt. The numbers come from the running crawlgate or from a state directory.
 
 use super::origin_copy::OriginCopies;
 use super::policies::{load_policies, snapshot_without_pauses};
@@ -168,7 +169,7 @@ fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result
     let directory = arguments.control.config.state_directory(state)?;
     if state.is_none() {
         let directory = directory.display();
-        print_message!("note: crawlgate is not running; this report is from {directory}");
+        print_message!("note: this report is from {directory}");
     }
     let history = HistoryReader::open(&directory)?;
     let PeriodFlags { since, until } = arguments.period;

@@ -1,8 +1,10 @@
-//! The command `schema`: prints the JSON Schema of policies or of settings, so that editors can
-//! check and complete them. A schema accepts everything that crawlgate accepts, except a bare
-//! `true` or `false` as a name. For a setting that is `off` or a path, the schema proposes `false`:
-//! editors would insert `off` in quotes, and crawlgate takes `"off"` for a path.
-//! `tests/it/proxy/cli/schema.rs` compares the schemas with the decoders.
+//! The command `schema`: prints the JSON Schema of policies or of settings, with which editors
+//! check and complete these files. A schema accepts every file that crawlgate accepts, except one
+//! with an unquoted `true` or `false` where a name is expected.
+//!
+//! Some settings are a path or `off`. For these the schema proposes `false` instead of `off`,
+//! because editors would insert `"off"` in quotes, which crawlgate reads as a path. The test
+//! `tests/it/proxy/cli/schema.rs` compares the schemas with the code that reads the files.
 
 use super::Result;
 use crate::{policy, settings};

@@ -187,7 +187,11 @@ fn check_socket_length(server: &ServerSettings) -> Option<Diagnostic> {
 pub fn load_settings_file(path: &Path) -> Result<Settings> {
     let (file, settings) = read_settings_file(path)?;
     super::print_findings(&file.source, &file.diagnostics.items);
-    settings.ok_or_else(|| unusable_file(path))
+    let settings = settings.ok_or_else(|| unusable_file(path))?;
+    Ok(Settings {
+        file: Some(file.source),
+        ..settings
+    })
 }
 
 /// The settings of a file, for a command that may not be allowed to read the keys that it names.

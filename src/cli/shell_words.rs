@@ -1,5 +1,5 @@
-//! Words of the shell in commands that are printed to be pasted: the program ([`program_word`]) and
-//! paths ([`shell_quote`]).
+//! Quotes words for the shell, in commands that crawlgate prints for the user to paste: the name of
+//! the program ([`program_word`]) and paths ([`shell_quote`]).
 
 use std::env;
 use std::path::Path;

@@ -55,6 +55,8 @@ struct SiteComparison {
     notes: Vec<String>,
     /// URLs and requests that were compared.
     compared: u64,
+    /// Requests of clients that only pretend to be a crawler.
+    pretended: u64,
 }
 
 /// The old or the new site of a comparison.
@@ -150,8 +152,14 @@ impl<'a> Comparison<'a> {
     }
 
     /// Compares on one request of a log. A request without a host is for the only site. Counts hosts
-    /// without a site.
-    pub fn compare_request(&mut self, record: &LogRecord<'_>, user_agent: &[u8]) {
+    /// without a site. `pretends` says whether the client only pretends to be the crawler that it
+    /// claims to be on a site.
+    pub fn compare_request(
+        &mut self,
+        record: &LogRecord<'_>,
+        user_agent: &[u8],
+        pretends: &dyn Fn(Claim, &Site) -> bool,
+    ) {
         let place = match record.host.as_deref() {
             None => (self.sites.len() == 1).then_some(0),
             Some(host) => self.find_site(host),
@@ -159,7 +167,7 @@ impl<'a> Comparison<'a> {
         match place {
             Some(place) => {
                 self.compared += 1;
-                self.sites[place].compare_request(record, user_agent);
+                self.sites[place].compare_request(record, user_agent, pretends);
             }
             None => self.other_hosts += 1,
         }
@@ -192,6 +200,7 @@ impl<'a> Comparison<'a> {
 
     /// Returns the result, without sites that have neither a difference nor a note.
     pub fn finish(self) -> Difference {
+        let pretended = self.sites.iter().map(|site| site.pretended).sum();
         let sites: Vec<SiteDifference> = self
             .sites
             .into_iter()
@@ -206,6 +215,7 @@ impl<'a> Comparison<'a> {
             basis: self.basis,
             compared: self.compared,
             other_hosts: self.other_hosts,
+            pretended,
             sites,
         }
     }
@@ -288,6 +298,7 @@ impl SiteComparison {
             responses: BTreeMap::new(),
             notes: Vec::new(),
             compared: 0,
+            pretended: 0,
         }
     }
 
@@ -325,9 +336,14 @@ impl SiteComparison {
 
     /// Compares on one request: the treatment of the crawler that the user agent claims to be, and
     /// the header lines by status and type (or 200 and the type of the path). The crawler is called
-    /// as on the new site, else as on the old one. For a client that neither side judges, only the
-    /// header lines are compared.
-    fn compare_request(&mut self, record: &LogRecord<'_>, user_agent: &[u8]) {
+    /// as on the new site, else as on the old one. For a client that neither side judges, or that
+    /// only pretends to be a crawler, only the header lines are compared.
+    fn compare_request(
+        &mut self,
+        record: &LogRecord<'_>,
+        user_agent: &[u8],
+        pretends: &dyn Fn(Claim, &Site) -> bool,
+    ) {
         self.compared += 1;
         let registry = self.registry;
         let target = &*record.target;
@@ -353,15 +369,20 @@ impl SiteComparison {
             .as_deref()
             .unwrap_or(likely_content_type(target).as_bytes());
         let changes = header_changes_of_response(self.site_decisions(&decisions), status, media);
-        self.add_header_changes(changes, &url, is_judged);
-        let label = claims
+        let named = claims
             .into_iter()
             .zip(self.sites())
             .rev()
-            .find_map(|(claim, site)| claim_label(claim, registry, Some(site)))
-            .map(str::to_owned);
-        if is_judged
-            && let Some(label) = label
+            .filter(|_| is_judged)
+            .find_map(|(claim, site)| {
+                let label = claim_label(claim, registry, Some(site))?.to_owned();
+                Some((label, pretends(claim, site)))
+            });
+        let is_pretender = named.as_ref().is_some_and(|(_, pretends)| *pretends);
+        self.pretended += u64::from(is_pretender);
+        let crawler = named.filter(|_| !is_pretender);
+        self.add_header_changes(changes, &url, crawler.is_some());
+        if let Some((label, _)) = crawler
             && let Some(treatments) = self.changed_treatments(&decisions)
         {
             let (crawlers, found) = self.access.entry(treatments).or_default();

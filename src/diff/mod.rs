@@ -44,6 +44,9 @@ pub struct Difference {
     /// Requests for hosts that neither side has a policy for.
     #[serde(skip_serializing_if = "is_zero")]
     pub other_hosts: u64,
+    /// Requests of clients that only pretend to be a crawler. They count as requests of others.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pretended: u64,
     /// The differences, by site.
     pub sites: Vec<SiteDifference>,
 }
@@ -70,7 +73,7 @@ pub struct SiteDifference {
     /// Whether both sides are robots.txt files, so that no policy is involved.
     #[serde(skip)]
     pub is_plain: bool,
-    /// The hosts; `all other hosts` for hosts that no policy names.
+    /// The hosts, or words for all hosts that no other policy names.
     pub hosts: Vec<String>,
     /// The old policy file or robots.txt; `None` where there was none.
     pub old: Option<String>,
@@ -112,7 +115,7 @@ pub struct Occurrences {
     pub url: String,
     /// URLs, or requests of crawlers.
     pub count: u64,
-    /// Requests of visitors and tools.
+    /// Requests of visitors, tools, and clients that only pretend to be a crawler.
     #[serde(skip_serializing_if = "is_zero")]
     pub others: u64,
     /// The number of the URL or request counted last.

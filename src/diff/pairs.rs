@@ -1,6 +1,6 @@
 //! [`match_sites`] finds the sites that `crawlgate diff` compares: it pairs each old site with the
-//! new site of the same host. A host that only one side has gives a pair with one site. Two single
-//! files are always paired, whatever their hosts are.
+//! new site of the same host. If only the old or only the new rules have a host, the pair has only
+//! one site. Two single files are always paired, whatever their hosts are.
 
 use super::RuleSet;
 use crate::policy::SiteEntry;
@@ -14,10 +14,11 @@ pub struct MatchedSites {
     pub sites: [Option<usize>; 2],
 }
 
-const EVERY_OTHER_HOST: &str = "all other hosts";
+const EVERY_OTHER_HOST: &str = "all hosts that no other policy names";
 
 /// All pairs, sorted by host. Hosts with the same two sites are in one pair. Two single files with
-/// one site each are one pair, with the hosts of the new one if it names any, else of the old one.
+/// one site each are one pair, with the hosts of the new one if it names any, else of the old one. A
+/// single file that names no hosts is compared on the hosts of the other side, if that has any.
 pub fn match_sites(sides: [&RuleSet; 2]) -> Vec<MatchedSites> {
     if let [([old], true), ([new], true)] =
         sides.map(|side| (side.snapshot.sites(), side.is_one_file))
@@ -32,11 +33,17 @@ pub fn match_sites(sides: [&RuleSet; 2]) -> Vec<MatchedSites> {
             sites: [Some(0); 2],
         }];
     }
-    let hosts: BTreeSet<String> = sides
+    let mut hosts: BTreeSet<String> = sides
         .iter()
         .flat_map(|side| side.snapshot.sites())
         .flat_map(hosts_of_site)
         .collect();
+    let mut of_all_hosts = sides
+        .iter()
+        .filter(|side| side.snapshot.site_for_host(b"").is_some());
+    if hosts.len() > 1 && of_all_hosts.all(|side| side.is_one_file) {
+        hosts.remove(EVERY_OTHER_HOST);
+    }
     let mut pairs: Vec<MatchedSites> = Vec::new();
     for host in hosts {
         // A host that the pattern matches.

@@ -1,8 +1,8 @@
 //! Compares the header lines that the old and the new rules add to a page's response, for
-//! `crawlgate diff`: X-Robots-Tag, and the lines about the use of the content. Tags can depend on
-//! the content type and status. [`header_changes_of_response`] compares for one response in an
-//! access log, and [`header_changes_of_kinds`] for each type and status that a policy mentions
-//! ([`ResponseKinds`]).
+//! `crawlgate diff`: X-Robots-Tag, and the lines about the use of the content. X-Robots-Tag can
+//! depend on the content type and the status of the response. [`header_changes_of_response`]
+//! compares the lines of one response in an access log. [`header_changes_of_kinds`] compares the
+//! lines for each type and status that a policy mentions ([`ResponseKinds`]).
 
 use super::HeaderChange;
 use crate::heads::{example_extension, likely_content_type};

@@ -1,6 +1,6 @@
 //! Renders the result of `crawlgate diff` ([`Difference`]): [`render_text`] for a terminal,
-//! [`render_markdown`] for a pull request. URLs and lines of robots.txt are escaped, because
-//! anybody may propose them.
+//! [`render_markdown`] for a pull request. URLs and lines of robots.txt are escaped, because they
+//! may come from anybody's pull request.
 
 use super::{
     AccessChange, AccessEffect, ComparisonBasis, Difference, HeaderChange, SettingChange,
@@ -134,11 +134,9 @@ fn count_affected(site: &SiteDifference, effect: AccessEffect) -> usize {
 
 /// The files of both sides: `old -> new`.
 fn side_names(site: &SiteDifference) -> String {
-    format!(
-        "{} -> {}",
-        site.old.as_deref().unwrap_or("no policy"),
-        site.new.as_deref().unwrap_or("no policy")
-    )
+    let [old, new] = [&site.old, &site.new]
+        .map(|name| name.as_deref().unwrap_or("no policy (allows everything)"));
+    format!("{old} -> {new}")
 }
 
 /// An action in words: `blocked with 403` for `block 403`, `asked for a licence with 401` for

@@ -1,5 +1,5 @@
 //! [`about_log_sentences`]: the part about the logs in the report of `crawlgate audit`, which
-//! judges the requests in access logs. It says what was read, how crawlers were identified.
+//! judges the requests in access logs. It says what was read, and how crawlers were identified.
 
 use super::{ClientIdentity, LogFacts, Report, ReportSource};
 use crate::numbers::{plural_thousands, thousands};

@@ -1,6 +1,6 @@
-//! [`PeriodBar`] has the requests of an hour, day or week. Reports and the dashboard draw a bar chart
-//! of them in inline SVG (`shared.html`), in which a unit is a request. It has a text alternative,
-//! and the pages show the same numbers as a table.
+//! [`PeriodBar`]: how many requests there were in one hour, day or week. Reports and the dashboard
+//! draw these numbers as a bar chart in inline SVG (`shared.html`). The chart has a text
+//! alternative, and the pages show the same numbers as a table.
 
 use super::ClientIdentity;
 use crate::record::RequestCounts;

@@ -1,5 +1,5 @@
 //! [`render_csv`] renders the crawlers of a report with their counts as CSV (RFC 4180), one row for
-//! each crawler and identity. No cell is a formula for a spreadsheet.
+//! each crawler and identity. No cell can be taken for a formula by a spreadsheet program.
 
 use super::Report;
 use crate::printable::printable;

@@ -1,6 +1,6 @@
-//! [`Report::from_history`] makes the report of a running crawlgate about crawlers. It reads the
-//! state database: the counts of requests by hour, day or week, and the stored samples of requests
-//! against the rules.
+//! [`Report::from_history`] makes the report about crawlers from what a running crawlgate has
+//! stored in the state database. These are the counts of requests by hour, day or week, and samples
+//! of requests against the rules.
 
 use super::row::UNKNOWN_BOTS;
 use super::{

@@ -7,7 +7,7 @@ use super::about_log::about_log_sentences;
 use super::links::{crawler_link, place_words, policy_line_link, site_link, violations_link};
 use super::text::{names_with_requests, printable_text};
 use super::traffic::{service_kind_words, service_name};
-use super::{ClientIdentity, CrawlerRow, MAX_PATHS, Report, ReportSection, ReportSource};
+use super::{ClientIdentity, CrawlerRow, Report, ReportSection, ReportSource};
 use crate::numbers::{plural_thousands, thousands};
 use askama::Template;
 

@@ -1,6 +1,6 @@
-//! The parts of a report that only `crawlgate audit` fills in, because it reads access logs:
-//! [`LogFacts`] about the lines of the logs, and the entries of its top lists, [`TopEntry`] and
-//! [`RuleCount`].
+//! The parts of a report that only `crawlgate audit` fills in, because only this command reads
+//! access logs. [`LogFacts`] has the facts about the lines of the logs, and [`TopEntry`] and
+//! [`RuleCount`] are entries of the lists of what occurs most often.
 
 use crate::numbers::thousands;
 use crate::time::{Timestamp, rfc3339};
@@ -111,6 +111,17 @@ pub struct RuleCount {
     pub count: u64,
     /// The file and line.
     pub place: String,
+}
+
+/// The responses with one status.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusPaths {
+    /// The status.
+    pub status: u16,
+    /// All requests that were answered with it.
+    pub requests: u64,
+    /// The paths that were requested most, without the query.
+    pub paths: Vec<TopEntry>,
 }
 
 /// An entry of a list of frequent names or URLs, which is counted in bounded memory.

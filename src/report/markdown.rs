@@ -3,7 +3,7 @@
 
 use super::about_log::about_log_sentences;
 use super::text::{names_with_requests, printable_text};
-use super::{MAX_PATHS, Report, ReportSection};
+use super::{Report, ReportSection};
 use crate::numbers::{plural, plural_thousands, thousands};
 use askama::Template;
 

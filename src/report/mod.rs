@@ -1,7 +1,9 @@
-//! [`Report`]: which crawlers break the rules, pretend to be others, or obey, and which requests do
-//! not count. It is made from the stored history of a running crawlgate ([`Report::from_history`])
-//! or from access logs (`audit`), and rendered as text, HTML, JSON, Markdown or CSV. `report`,
-//! `audit` and the overview of the dashboard show this one model.
+//! [`Report`]: which crawlers break the rules, which obey, and which clients pretend to be
+//! crawlers. It also has the disallowed requests that do not count as violations, for example
+//! because the crawler may still use an older robots.txt. A report is made from the stored history
+//! of a running crawlgate ([`Report::from_history`]) or from access logs (`audit`), and rendered as
+//! text, HTML, JSON, Markdown or CSV. `report`, `audit` and the overview of the dashboard show this
+//! one model.
 
 mod about_log;
 pub mod charts;
@@ -19,11 +21,12 @@ mod row;
 mod tests;
 mod text;
 mod traffic;
+mod urls;
 
 pub use csv::render_csv;
 pub use html::{NumbersRow, ReportContent, render_html};
 pub use log::{
-    DamagedLog, LineCounts, ListUsage, LogFacts, RuleCount, TopEntry, UnreadableLine,
+    DamagedLog, LineCounts, ListUsage, LogFacts, RuleCount, StatusPaths, TopEntry, UnreadableLine,
     count_with_error,
 };
 pub use markdown::render_markdown;
@@ -42,8 +45,8 @@ use charts::PeriodBar;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The crawlers whose paths are shown, and the paths of each.
-const MAX_PATHS: usize = 5;
+/// The crawlers whose traffic and URLs are shown, and the URLs of each, if no more are asked for.
+const MAX_LISTED: usize = 5;
 
 /// The crawlers that one line names.
 const MAX_NAMED: usize = 10;
@@ -85,6 +88,10 @@ pub struct Report {
     pub to_block: Vec<BlockInstruction>,
     /// Names that unknown bots give themselves, with their requests.
     pub unknown_bots: Vec<TopEntry>,
+    /// How many crawlers are shown with their traffic and URLs, and how many URLs of each, if not as
+    /// many as by default.
+    #[serde(skip)]
+    pub top: Option<usize>,
     /// The option `--config FILE ` of the commands that the report names; may be empty.
     #[serde(skip)]
     pub config_option: String,
@@ -234,12 +241,17 @@ impl Report {
         rows.map(|row| (row.id.as_str(), row.counts.pages_read()))
     }
 
-    /// The rows of the crawlers that take most, or of those that were asked for, where their paths
+    fn max_listed(&self) -> usize {
+        self.top.unwrap_or(MAX_LISTED)
+    }
+
+    /// The rows of the crawlers that take most, or of those that were asked for, where their URLs
     /// are known.
-    fn rows_with_paths(&self) -> Vec<&CrawlerRow> {
+    fn rows_with_urls(&self) -> Vec<&CrawlerRow> {
         let rows = self.crawlers.iter();
-        let rows: Vec<&CrawlerRow> = match &self.traffic {
-            None => rows.take(MAX_PATHS).collect(),
+        let traffic = self.traffic.as_ref();
+        let rows: Vec<&CrawlerRow> = match traffic.filter(|traffic| !traffic.takers.is_empty()) {
+            None => rows.take(self.max_listed()).collect(),
             Some(traffic) => traffic
                 .takers
                 .iter()
@@ -249,8 +261,10 @@ impl Report {
                 })
                 .collect(),
         };
-        let with_paths = rows.into_iter().filter(|row| !row.paths.is_empty());
-        with_paths.collect()
+        let with_urls = rows.into_iter();
+        with_urls
+            .filter(|row| !self.url_lists(row).is_empty())
+            .collect()
     }
 
     /// The rows with requests that seem to come from somebody else.

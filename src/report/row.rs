@@ -1,8 +1,9 @@
-//! [`CrawlerRow`]: one line of a report, with the requests under one crawler's name by clients of
-//! one identity, and the [`ReportSection`] that the line belongs to. A user agent proves nothing,
-//! so verified crawlers, unverified clients and impostors have separate rows.
+//! [`CrawlerRow`]: one line of a report. It has the requests under one crawler's name that came
+//! from clients of one identity (verified, unverified or impostor). Each identity has a line of its
+//! own, because anybody can send a crawler's user agent. [`ReportSection`] is the section of the
+//! report that a line belongs to.
 
-use super::{ReportTotals, RuleCount, TopEntry};
+use super::{ReportTotals, RuleCount, StatusPaths, TopEntry};
 use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::numbers::thousands;
 use crate::record::RequestCounts;
@@ -156,8 +157,16 @@ pub struct CrawlerRow {
     pub disallowed_bytes: u64,
     /// The rules that disallowed its requests; only for logs.
     pub rules: Vec<RuleCount>,
+    /// The first segments of the paths that it requested most, `/` for pages in no directory; only
+    /// for logs.
+    pub sections: Vec<TopEntry>,
+    /// The names of the parameters in the queries that it requested most; only for logs.
+    pub parameters: Vec<TopEntry>,
     /// The paths that it requested most, without the query; only for logs.
     pub paths: Vec<TopEntry>,
+    /// The statuses of the responses, without those with robots.txt, the most frequent first; only
+    /// for logs.
+    pub statuses: Vec<StatusPaths>,
     /// The addresses that requests of a pretender came from most; only for logs.
     pub addresses: Vec<TopEntry>,
     /// How to block it, where a policy can.

@@ -1,12 +1,12 @@
-//! Tests of reports that are made from known counts: their sums and sections, which requests do not
-//! count and until when, and that texts from clients are escaped in every format.
+//! Tests of reports that are made from known counts: their sums and sections, until when disallowed
+//! requests do not count as violations, and that texts from clients are escaped in every format.
 
 use super::not_counted::NotCountedReason;
 use super::traffic::Share;
 use super::{
     BlockInstruction, ClientIdentity, CrawlerRow, LogFacts, PeriodBound, Report, ReportPeriod,
-    ReportSection, ReportSource, ReportTotals, RuleCount, TopEntry, Traffic, ViolationExample,
-    render_csv, render_html, render_markdown, render_table, render_text,
+    ReportSection, ReportSource, ReportTotals, RuleCount, StatusPaths, TopEntry, Traffic,
+    ViolationExample, render_csv, render_html, render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
@@ -954,7 +954,18 @@ fn long_report() -> Report {
             count: 1_234,
             error: 12,
         };
+        row.sections = vec![path.clone(); 20];
+        row.parameters = vec![path.clone(); 20];
         row.paths = vec![path; 20];
+        let mut statuses = Vec::new();
+        for status in [200, 301, 302, 404, 410, 503] {
+            statuses.push(StatusPaths {
+                status,
+                requests: 123_456,
+                paths: row.paths.clone(),
+            });
+        }
+        row.statuses = statuses;
     }
     let mut report = report(crawlers);
     let mut traffic = Traffic::new(&report, 1_234_567);
@@ -981,6 +992,8 @@ fn text_has_80_columns_and_short_sections() {
             part if part.starts_with("Traffic") => 1 + 5 + 3,
             // The last line says when they are blocked.
             part if part.starts_with("Pretend") => 1 + 5 + 1,
+            // Sections, parameters and five statuses of each crawler.
+            part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 5),
             _ => 1 + 5,
         };
         assert!(part.lines().count() <= most, "{part}");
@@ -992,6 +1005,82 @@ fn text_has_80_columns_and_short_sections() {
     let takers = printed.lines().filter(|line| line.ends_with("% of bytes"));
     let verified = takers.filter(|line| line.contains("verified)"));
     assert_eq!(verified.count(), 5, "{printed}");
+}
+
+/// Of a text, how many crawlers it lists under traffic and under URLs.
+fn listed_crawlers(text: &str) -> [usize; 2] {
+    let takers = text.lines().filter(|line| line.ends_with("% of bytes"));
+    let statuses = text.lines().filter(|line| line.starts_with("    404 in "));
+    [takers.count(), statuses.count()]
+}
+
+#[test]
+fn as_many_crawlers_and_urls_are_listed_as_asked() {
+    let mut report = long_report();
+    let text = render_text(&report).expect("a text");
+    assert_eq!(listed_crawlers(&text), [5, 5], "{text}");
+    assert!(!text.contains("    503 in "), "{text}");
+    report.top = Some(7);
+    report.traffic = Some(Traffic::new(&report, 1_234_567));
+    let text = render_text(&report).expect("a text");
+    assert_eq!(listed_crawlers(&text), [7, 7], "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80));
+    let urls = text.split("    503 in ").nth(1).unwrap_or_default();
+    let urls = urls.split("): ").next().unwrap_or_default();
+    assert_eq!(urls.matches("%)").count(), 7, "{urls}");
+    for page in [render_html(&report), render_markdown(&report)] {
+        let page = page.expect("a page");
+        assert_eq!(page.matches("404 in 123,456 requests").count(), 7);
+    }
+    // The report of one crawler has no traffic.
+    report.traffic = None;
+    let text = render_text(&report).expect("a text");
+    assert_eq!(listed_crawlers(&text), [0, 7]);
+}
+
+#[test]
+fn urls_are_listed_by_section_parameter_and_status() {
+    let top = |name: &str, count| {
+        vec![TopEntry {
+            name: name.to_owned(),
+            count,
+            error: 0,
+        }]
+    };
+    let mut row = crawler_row(
+        "googlebot",
+        ClientIdentity::Verified,
+        &[(Kind::Allowed, Pass, 200)],
+    );
+    row.sections = top("/shop/", 150);
+    row.parameters = top("color", 20);
+    row.paths = top("/shop/a", 10);
+    row.statuses = vec![
+        StatusPaths {
+            status: 404,
+            requests: 60,
+            paths: top("/shop/gone", 30),
+        },
+        // Its paths are too many to name one.
+        StatusPaths {
+            status: 200,
+            requests: 40,
+            paths: Vec::new(),
+        },
+    ];
+    let text = render_text(&report(vec![row.clone()])).expect("a text");
+    for line in [
+        "  Googlebot (verified, search): 200 requests",
+        "    sections: /shop/ 150 (75 %)",
+        "    parameters: color 20 (10 %)",
+        "    404 in 60 requests: /shop/gone 30 (50 %)",
+        "    200 in 40 requests",
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
+    }
+    row.statuses.clear();
+    let text = render_text(&report(vec![row])).expect("a text");
+    assert!(text.contains("\n    paths: /shop/a 10 (5 %)"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! lines a section. [`render_table`] renders every crawler with all its counts, in wide lines.
 
 use super::about_log::about_log_sentences;
+use super::urls::UrlList;
 use super::{
     CrawlerRow, MAX_NAMED, OperatorTraffic, Report, ReportSection, ReportSource, join_first,
 };
@@ -16,6 +17,8 @@ const MAX_LINES: usize = 5;
 const COLUMNS: usize = 80;
 /// The width of an indented line.
 const INDENTED_COLUMNS: usize = COLUMNS - 2;
+/// The width of a list of URLs, which is indented more.
+const URL_COLUMNS: usize = COLUMNS - 4;
 /// The columns of a crawler's name in the list of those that take most.
 const TAKER_COLUMNS: usize = 37;
 
@@ -58,6 +61,24 @@ impl ReportText<'_> {
         let shown = shown_lines(operators.len());
         (&operators[..shown], operators.len() - shown)
     }
+
+    /// The title and as many entries of a list as one line has space for, or all that were asked for.
+    fn url_line(&self, list: &UrlList<'_>) -> String {
+        let mut line = list.title.clone();
+        for (place, entry) in list.entry_words().enumerate() {
+            let separator = if place == 0 { ": " } else { ", " };
+            let length = line.chars().count() + separator.len() + entry.chars().count();
+            if place > 0 && self.report.top.is_none() && length > URL_COLUMNS {
+                break;
+            }
+            line.push_str(separator);
+            line.push_str(&entry);
+        }
+        match self.report.top {
+            Some(_) => line,
+            None => truncate_text(&line, URL_COLUMNS),
+        }
+    }
 }
 
 /// How many of the lines of a section are shown, so that there is space to say how many more.
@@ -67,21 +88,6 @@ fn shown_lines(lines: usize) -> usize {
     } else {
         lines
     }
-}
-
-/// The row's crawler and as many of its paths as one line has space for.
-fn row_with_paths(row: &CrawlerRow) -> String {
-    let mut line = format!("{}: ", name_and_identity(row));
-    for (place, path) in row.paths.iter().enumerate() {
-        let separator = if place == 0 { "" } else { ", " };
-        let name = printable_text(&path.name);
-        let text = format!("{separator}{name} {}", path.count_words());
-        if place > 0 && line.chars().count() + text.chars().count() > INDENTED_COLUMNS {
-            break;
-        }
-        line.push_str(&text);
-    }
-    truncate_text(&line, INDENTED_COLUMNS)
 }
 
 /// The name of a row with its identity, and with its purpose if that fits into the column.

@@ -1,6 +1,6 @@
-//! [`Traffic`]: how much of a site's traffic crawlers are, which of them take most, and the visits
-//! that the services of their operators send. Requests of impostors count in the sums of all
-//! requests and bytes, and for no crawler.
+//! [`Traffic`]: which part of a site's traffic comes from crawlers, which crawlers take most of it,
+//! and how many visitors come from the AI assistants and search engines of the crawlers' operators.
+//! Requests of impostors count in the sums of all requests and bytes, but for no crawler.
 
 use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
@@ -12,8 +12,6 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The crawlers that are named.
-const MAX_TAKERS: usize = 5;
 /// The services that a sentence names.
 const MAX_SERVICES: usize = 2;
 
@@ -145,7 +143,7 @@ impl Traffic {
         crawlers.sort_by_key(|row| Reverse((row.counts.bytes(), row.counts.requests())));
         traffic.takers = crawlers
             .into_iter()
-            .take(MAX_TAKERS)
+            .take(report.max_listed())
             .map(Taker::from_row)
             .collect();
         traffic

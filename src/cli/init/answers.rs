@@ -1,4 +1,5 @@
-//! The answers of the owner: from flags, or else asked for in a terminal.
+//! What the command `init` must know from the owner of a site, such as its host and its origin. The
+//! values come from flags; for a missing flag, `init` asks in the terminal.
 
 use crate::cli::import::is_local_host;
 use crate::cli::{Failure, Result};

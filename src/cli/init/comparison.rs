@@ -1,5 +1,6 @@
-//! [`RobotsComparison`]: the robots.txt that crawlers fetch now, from each host over http and https
-//! and from the origin. Crawlers read a page of HTML, and 4xx, as a file without rules.
+//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and compares the copies: from
+//! each host over http and https, and directly from the origin. An HTML page or a response 4xx
+//! counts as a file without rules, because crawlers read it so.
 
 use crate::origin::robots::{
     FetchFailure, FetchResult, OriginTarget, RobotsRequest, fetch_from_origin, find_defect,

@@ -1,5 +1,6 @@
-//! [`PolicyDraft`]: the policy of a new site, from a preset or from the robots.txt that crawlers
-//! know. A draft only observes.
+//! [`PolicyDraft`]: the policy that the command `init` writes for a new site. It comes from a
+//! preset, or from the robots.txt that the site serves now. In both cases the policy only observes
+//! crawlers and blocks none.
 
 use super::comparison::other_host;
 use crate::cli::shell_words::shell_quote;

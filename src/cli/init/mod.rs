@@ -1,7 +1,12 @@
-//! The command `init`: writes a policy, the robots.txt from before, and the settings for a site
-//! that begins to use crawlgate. [`RobotsComparison`] shows what crawlers fetch now, and
-//! [`PolicyDraft`] becomes the policy. `previous` is active only if all places serve the same file
-//! and the owner says that nothing changed for a day.
+//! The command `init`: writes the first files for a site that begins to use crawlgate. These are a
+//! policy, a copy of the robots.txt that the site served before, and the settings.
+//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and [`PolicyDraft`] makes the
+//! policy.
+//!
+//! The policy's field `previous` names the copy, so that crawlgate takes into account that crawlers
+//! still have it cached. If the hosts serve different files, or the owner does not say that the
+//! file is unchanged for a day, crawlers may have cached something else; then the field is only
+//! written as a comment.
 
 mod answers;
 mod comparison;

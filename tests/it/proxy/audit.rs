@@ -1534,6 +1534,115 @@ fn traffic_of_a_log_is_counted_exactly() {
     assert_eq!(numbers[..7], truth.agents["GPTBot"]);
 }
 
+/// The names and the numbers of a list of the most frequent ones.
+fn top(list: &Value) -> Vec<(&str, u64)> {
+    let entries = list.as_array().expect("a list").iter();
+    entries
+        .map(|entry| {
+            let name = entry["name"].as_str().expect("a name");
+            (name, entry["count"].as_u64().expect("a number"))
+        })
+        .collect()
+}
+
+#[test]
+fn urls_behind_the_statuses_of_each_crawler_are_counted() {
+    let answered = |number: usize, target: &str, status: &str, agent: &str| {
+        let line = line("22/Nov/2026:10:00:00 +0000", target, agent);
+        line.replace(" 200 ", &format!(" {status} ")).repeat(number)
+    };
+    let lines = [
+        answered(2, "/robots.txt", "200", BINGBOT),
+        answered(3, "/shop/shoes?color=red&size=4", "200", BINGBOT),
+        answered(4, "/shop/gone?color=blue&color=red", "404", BINGBOT),
+        answered(2, "/old", "404", BINGBOT),
+        answered(5, "/moved/a", "301", BINGBOT),
+        answered(1, "/shop/shoes", "503", BINGBOT),
+        answered(9, "/visitors/", "404", BROWSER),
+        answered(6, "/shop/tool", "404", "curl/8.0"),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    let arguments = ["--robots", "robots.txt", "access.log"];
+    let report = case.json(&arguments);
+    let bing = crawler(&report, "bingbot");
+    assert_eq!(
+        top(&bing["sections"]),
+        [("/shop/", 8), ("/moved/", 5), ("/", 4)]
+    );
+    assert_eq!(top(&bing["parameters"]), [("color", 7), ("size", 3)]);
+    assert_eq!(
+        top(&bing["paths"])[..3],
+        [("/moved/a", 5), ("/shop/gone", 4), ("/shop/shoes", 4)]
+    );
+    let statuses = bing["statuses"].as_array().expect("a list").iter();
+    let statuses: Vec<(u64, u64, Vec<(&str, u64)>)> = statuses
+        .map(|one| {
+            let [status, requests] =
+                ["status", "requests"].map(|name| one[name].as_u64().unwrap_or_default());
+            (status, requests, top(&one["paths"]))
+        })
+        .collect();
+    let expected = [
+        (404, 6, vec![("/shop/gone", 4), ("/old", 2)]),
+        (301, 5, vec![("/moved/a", 5)]),
+        // Without those of robots.txt.
+        (200, 3, vec![("/shop/shoes", 3)]),
+        (503, 1, vec![("/shop/shoes", 1)]),
+    ];
+    assert_eq!(statuses, expected);
+    assert_eq!(crawler(&report, "curl")["sections"], json!([]));
+
+    case.json(&[&arguments[..], &["--html", "out.html"]].concat());
+    let page = fs::read_to_string(case.path("out.html")).expect("the page");
+    let text = case.run(&arguments).stdout;
+    let markdown = case.run(&[&arguments[..], &["--markdown"]].concat()).stdout;
+    for shown in [page.into_bytes(), text, markdown] {
+        let shown = String::from_utf8_lossy(&shown);
+        for part in ["404 in 6 requests", "/shop/gone 4 (67 %)", "color 7 (41 %)"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        assert!(!shown.contains("/visitors/"), "{shown}");
+    }
+}
+
+#[test]
+fn as_many_crawlers_and_paths_are_listed_as_asked() {
+    let agents = [
+        "Googlebot",
+        "bingbot",
+        "GPTBot",
+        "CCBot",
+        "AhrefsBot",
+        "DotBot",
+    ];
+    let mut log = String::new();
+    for agent in agents {
+        let agent = format!("Mozilla/5.0 (compatible; {agent}/2.1)");
+        for number in 0..30 {
+            log += &line("22/Nov/2026:10:00:00 +0000", &format!("/{number}"), &agent);
+        }
+    }
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    let audit = |options: &[&str]| {
+        let report = case.json(&[&["--robots", "robots.txt", "access.log"], options].concat());
+        let takers = report["traffic"]["takers"].as_array().map_or(0, Vec::len);
+        (takers, top(&crawler(&report, "googlebot")["paths"]).len())
+    };
+    assert_eq!(audit(&[]), (5, 20));
+    assert_eq!(audit(&["--top", "25"]), (6, 25));
+    assert_eq!(audit(&["--crawler", "Googlebot"]), (0, 20));
+    let shown = |options: &[&str]| {
+        let output = case.run(&[&["--robots", "robots.txt", "access.log"], options].concat());
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        text.matches("(3").count()
+    };
+    // Five of each crawler at most, and all twenty of one.
+    assert!(shown(&[]) <= 25);
+    assert_eq!(shown(&["--crawler", "Googlebot"]), 20);
+    let none = case.run(&["--robots", "robots.txt", "access.log", "--top", "0"]);
+    assert_eq!(none.status.code(), Some(2));
+}
+
 #[test]
 fn log_without_referrers_has_only_the_visits_of_its_urls() {
     let time = "22/Nov/2026:10:00:00 +0000";

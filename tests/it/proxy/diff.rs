@@ -35,6 +35,8 @@ impl Case {
             .arg("diff")
             .args(arguments)
             .current_dir(self.0.path())
+            // What a crawlgate of this machine stored is none of a test's business.
+            .env("STATE_DIRECTORY", self.0.path().join("state"))
             .output()
             .expect("the binary runs")
     }
@@ -309,6 +311,75 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     ] {
         assert_eq!(case.run(arguments).status.code(), Some(3), "{arguments:?}");
     }
+}
+
+#[test]
+fn pretenders_and_other_times_change_nothing_of_a_log() {
+    let line = |client: &str, day: u8, agent: &str| {
+        format!(
+            "{client} - - [{day:02}/Nov/2026:10:00:00 +0000] \"GET /search HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n"
+        )
+    };
+    let log = [
+        line("198.51.100.7", 22, "GPTBot/1.2").repeat(2),
+        line("203.0.113.9", 22, "GPTBot/1.2").repeat(5),
+        line("198.51.100.7", 1, "GPTBot/1.2").repeat(9),
+    ];
+    let case = Case::new(&[
+        ("old.txt", "User-agent: *\nDisallow: /cart/\n"),
+        ("new.txt", "User-agent: *\nDisallow: /search\n"),
+        ("access.log", &log.concat()),
+        (
+            "lists/openai.com/gptbot.json",
+            r#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#,
+        ),
+    ]);
+    let compare = |options: &[&str]| {
+        let files = ["old.txt", "new.txt", "--log", "access.log"];
+        let (_, difference) = case.json(&[&files, options].concat());
+        let change = &list(&difference["sites"][0], "access")[0];
+        ["compared", "pretended"]
+            .map(|field| &difference[field])
+            .into_iter()
+            .chain([&change["count"]])
+            .map(|count| count.as_u64().unwrap_or_default())
+            .collect::<Vec<u64>>()
+    };
+    assert_eq!(compare(&[]), [16, 0, 16]);
+    assert_eq!(compare(&["--lists", "lists"]), [16, 5, 11]);
+    let period = ["--since", "2026-11-10", "--until", "2026-11-23"];
+    let options = [&["--lists", "lists"], &period[..]].concat();
+    assert_eq!(compare(&options), [7, 5, 2]);
+    // The address of a proxy raises no suspicion.
+    let proxy = ["--lists", "lists", "--trusted-proxy", "203.0.113.0/24"];
+    assert_eq!(compare(&proxy), [16, 0, 16]);
+    for options in [&["--since", "7d"][..], &["--lists", "lists"]] {
+        let output = case.run(&[&["old.txt", "new.txt"], options].concat());
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+    }
+}
+
+#[test]
+fn robots_txt_is_compared_on_the_hosts_of_the_policies() {
+    let hosts = |difference: &Value| -> Vec<Value> {
+        let sites = list(difference, "sites").iter();
+        sites.map(|site| site["hosts"].clone()).collect()
+    };
+    let for_all = OLD.replace("hosts: shop.example\n", "");
+    let case = Case::new(&[
+        ("robots.txt", "User-agent: *\nDisallow: /private/\n"),
+        ("policies/shop.yaml", OLD),
+        ("all/shop.yaml", OLD),
+        ("all/rest.yaml", &for_all),
+        ("none/README", ""),
+    ]);
+    let compare = |old: &str, new: &str| hosts(&case.json(&[old, new]).1);
+    assert_eq!(compare("robots.txt", "policies"), [json!(["shop.example"])]);
+    assert_eq!(compare("policies", "robots.txt"), [json!(["shop.example"])]);
+    // Here somebody has rules for the hosts that are left.
+    assert_eq!(compare("robots.txt", "all").len(), 2);
+    assert_eq!(compare("all", "policies").len(), 1);
+    assert_eq!(compare("robots.txt", "none").len(), 1);
 }
 
 #[test]

@@ -1,0 +1,56 @@
+//! [`UrlList`]: the parts of URLs that a crawler requested most, as a report shows them: sections
+//! (first parts of the path), names of parameters, and the paths that got a certain status.
+
+use super::{CrawlerRow, Report, TopEntry};
+use crate::numbers::{percent, plural_thousands};
+use crate::printable::printable;
+
+/// Parts of the URLs that a crawler requested most.
+pub(super) struct UrlList<'a> {
+    /// What they are, for people.
+    pub title: String,
+    /// The requests that they are a part of.
+    requests: u64,
+    entries: &'a [TopEntry],
+}
+
+impl UrlList<'_> {
+    /// Each entry with its requests and their share: `/cart/ 120 (12 %)`.
+    pub fn entry_words(&self) -> impl Iterator<Item = String> {
+        self.entries.iter().map(|entry| {
+            let name = printable(entry.name.as_bytes());
+            let share = percent(entry.count, self.requests);
+            format!("{name} {} ({share})", entry.count_words())
+        })
+    }
+}
+
+impl Report {
+    /// What a crawler requested most: sections, parameters, and the paths of each of the most
+    /// frequent statuses, or all paths if no status is known.
+    pub(super) fn url_lists<'a>(&self, row: &'a CrawlerRow) -> Vec<UrlList<'a>> {
+        let mut lists = Vec::new();
+        let all_paths = ("paths", &row.paths);
+        let all_paths = Some(all_paths).filter(|_| row.statuses.is_empty());
+        let parts = [("sections", &row.sections), ("parameters", &row.parameters)];
+        for (title, entries) in parts.into_iter().chain(all_paths) {
+            if !entries.is_empty() {
+                lists.push(self.url_list(title.to_owned(), row.counts.requests(), entries));
+            }
+        }
+        for of_status in row.statuses.iter().take(self.max_listed()) {
+            let requests = plural_thousands(of_status.requests, "request");
+            let title = format!("{} in {requests}", of_status.status);
+            lists.push(self.url_list(title, of_status.requests, &of_status.paths));
+        }
+        lists
+    }
+
+    fn url_list<'a>(&self, title: String, requests: u64, entries: &'a [TopEntry]) -> UrlList<'a> {
+        UrlList {
+            title,
+            requests,
+            entries: &entries[..entries.len().min(self.max_listed())],
+        }
+    }
+}
