@@ -1,8 +1,9 @@
 //! [`AdminApp`]: the HTTP application of the read-only admin listener, with the dashboard,
 //! `/metrics`, `/healthz`, `/readyz` and the read API. By DNS rebinding, a foreign web page could
-//! read these through an operator's browser. So these are answered only if Host is an IP address,
-//! `localhost` or a name without a dot. `/healthz` and `/readyz` tell nothing and are answered
-//! without Host, too: health checks of HTTP/1.0 have none.
+//! read the responses through an operator's browser, but its requests have the page's own domain as
+//! Host. So a request is answered only if its Host is an IP address, `localhost` or a name without
+//! a dot. `/healthz` and `/readyz` reveal nothing, so they are also answered without a Host, which
+//! health checks over HTTP/1.0 do not send.
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{QueryError, QueryParameters};

@@ -1,6 +1,6 @@
-//! The state of the shared store (Redis or Valkey) and of the other instances of crawlgate, for
-//! operators. [`StoreMonitor`] reads it as a [`StoreStatus`]. That also has the problems of the
-//! store and of the instances, each as a message.
+//! The state of the store (Redis or Valkey) that several crawlgate instances share, and of the
+//! other instances, for operators. [`StoreMonitor`] collects it in a [`StoreStatus`], with a
+//! message for each problem.
 
 use super::problem::{Problem, ProblemKind};
 use crate::peers::{

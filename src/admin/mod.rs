@@ -1,7 +1,7 @@
 //! Shows and controls a running crawlgate: the read-only HTTP listener ([`AdminApp`]) with
 //! dashboard, metrics and read API, and the control socket of the command line ([`control`]). Both
-//! call [`Operations`]; the server calls it too, on SIGHUP and when files change. The module
-//! `status` collects the problems that need attention.
+//! do their work through [`Operations`], which the server also calls on SIGHUP and when files
+//! change. The module `status` collects the problems that need attention.
 
 pub mod control;
 pub mod dashboard;

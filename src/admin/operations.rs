@@ -12,6 +12,7 @@ use crate::forwarding::{Peer, is_trusted};
 use crate::identity::refresh::{ListUpdate, ListUpdateHandle, list_file_name};
 use crate::locks::lock;
 use crate::requests::{ConnectionFacts, HeadFields, RequestHead, RequestPipeline};
+use crate::settings::Settings;
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::time::Timestamp;
@@ -41,6 +42,8 @@ pub struct OptionalServices {
     pub certificates: Option<CertificateStatusFn>,
     /// The shared store of several instances.
     pub instances: Option<StoreMonitor>,
+    /// The settings, to notice that their file was changed.
+    pub settings: Option<Settings>,
 }
 
 /// The operations of the running crawlgate. They block: a reload, for example, compiles policies.
@@ -192,6 +195,10 @@ impl Operations {
             store: self.sources.instances.as_ref().map(StoreMonitor::status),
         };
         status.collect_problems(&upstreams.refused_files, &self.instance.proofs.lists, now);
+        let settings = self.sources.settings.as_ref();
+        status
+            .problems
+            .extend(settings.and_then(status::settings_problem));
         status
     }
 

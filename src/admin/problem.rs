@@ -38,6 +38,8 @@ pub enum ProblemKind {
     OriginFailing,
     /// Verified search crawlers are turned away from an origin.
     SearchTurnedAway,
+    /// Requests were not sent to an origin because crawlgate may open no more files.
+    FileLimit,
     /// Requests are for hosts without an origin.
     NoOrigin,
     /// Most requests are for hosts that no policy names.
@@ -46,6 +48,10 @@ pub enum ProblemKind {
     UndeclaredProxy,
     /// Trusted proxies send the client's address in another field than `client_address`.
     ClientAddress,
+    /// The settings file is not what crawlgate was started with, or has mistakes.
+    Settings,
+    /// Crawlers come through a proxy, and the policy does not say whether it is a cache.
+    BehindCache,
     /// The robots.txt of an origin cannot be used.
     OriginRobots,
     /// The origin sends the front page of a production site with noindex.

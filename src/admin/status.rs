@@ -4,17 +4,22 @@
 
 use super::instances::StoreStatus;
 use super::problem::{Problem, ProblemKind};
+use crate::files::absolute_path;
 use crate::finding::Finding;
 use crate::identity::{ListFailure, PublishedLists};
-use crate::numbers::{plural, thousands};
+use crate::numbers::{plural, plural_thousands, thousands};
 use crate::policy::origin::OriginCopyState;
 use crate::printable::join;
-use crate::sites::policy_directory::check_command;
+use crate::settings::{Settings, decode_settings};
+use crate::sites::policy_directory::{check_command, read_policy};
 use crate::sites::{SiteStatus, SitesStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
 use crate::upstreams::{OriginStatus, QueueStatus, WithoutOriginStatus};
+use crate::yaml::SourceFile;
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::time::Duration;
 
 /// More than one in so many requests without an origin is a problem.
@@ -79,6 +84,13 @@ impl InstanceStatus {
             problems.extend(origin.problem().map(|message| {
                 Problem::about(ProblemKind::OriginFailing, &origin.origin, message)
             }));
+        }
+        let unopened: u64 = self.origins.iter().map(|origin| origin.unopened).sum();
+        if unopened > 0 {
+            problems.push(Problem::new(
+                ProblemKind::FileLimit,
+                file_limit_message(unopened),
+            ));
         }
         for queue in &self.queues {
             problems.extend(queue.problem().map(|message| {
@@ -145,6 +157,50 @@ fn failing_lists_problem(lists: &PublishedLists, now: Timestamp) -> Option<Probl
         lists.url(*list)
     );
     Some(Problem::new(ProblemKind::IdentityLists, message))
+}
+
+fn file_limit_message(requests: u64) -> String {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    format!(
+        "{} in the last five minutes were not sent to an origin, because crawlgate may open no more than {}. Clients \
+         got 503, unless a second attempt succeeded. Raise LimitNOFILE in the unit of systemd, or \"ulimit -n\", and \
+         restart crawlgate. Or lower limits.connections in crawlgate.yaml",
+        plural_thousands(requests, "request"),
+        plural_thousands(limit, "file")
+    )
+}
+
+/// The problem of the settings file: it cannot be read, has mistakes, or has another meaning than
+/// the file that crawlgate was started with. `settings` are those of the start, with that file.
+pub fn settings_problem(settings: &Settings) -> Option<Problem> {
+    let file = settings.file.as_ref()?;
+    let path = Path::new(&*file.name);
+    let name = absolute_path(path).display().to_string();
+    let message = match read_policy(path) {
+        Err(unreadable) => format!(
+            "{unreadable}. crawlgate runs with the former settings, and would not start again. Restore the file"
+        ),
+        Ok(found) if found.text == file.text => return None,
+        Ok(found) => match decode_completely(&found, settings) {
+            None => format!(
+                "{name} was changed and has mistakes. crawlgate runs with the former settings, and would not start \
+                 again. To see the mistakes, run \"crawlgate check --config {name}\""
+            ),
+            same if same == decode_completely(file, settings) => return None,
+            _ => format!(
+                "{name} was changed after crawlgate had read it. The next start will use the changes. To use them now, \
+                 run \"crawlgate upgrade\", or restart crawlgate"
+            ),
+        },
+    };
+    Some(Problem::new(ProblemKind::Settings, message))
+}
+
+/// The settings of a file; `None` if it has mistakes.
+fn decode_completely(file: &SourceFile, defaults: &Settings) -> Option<Option<Settings>> {
+    let directory = Path::new(&*file.name).parent().unwrap_or(Path::new(""));
+    let (settings, _) = decode_settings(file, directory, defaults.clone());
+    settings.map(Settings::finalize)
 }
 
 fn no_origin_message(without_origin: &WithoutOriginStatus) -> String {
@@ -284,6 +340,14 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
             site.front_page_kept_from.join(" and ")
         );
         problems.push(Problem::about(ProblemKind::FrontPageNoindex, name, message));
+    }
+    if site.unproven.iter().any(|host| host.until.is_none()) {
+        let message = format!(
+            "{name}: crawlers come through a proxy, and the policy does not say whether it is a cache. So no violation \
+             counts, until crawlgate sees that it is none. Write \"enforcement: {{ behind_cache: no }}\" in the policy, \
+             or \"yes\" if the proxy keeps robots.txt"
+        );
+        problems.push(Problem::about(ProblemKind::BehindCache, name, message));
     }
     for crawler in &site.suspended {
         let message = format!(

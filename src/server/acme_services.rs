@@ -1,6 +1,6 @@
-//! [`AcmeServices`] connects `acme` (automatic certificates) with the running server. It passes the
-//! settings and the hosts to `acme`, the answers to an authority's challenges to the request
-//! pipeline, and the certificates and orders to the status for operators.
+//! [`AcmeServices`] connects `acme` (automatic certificates) with the running server. `acme` gets
+//! the settings and the hosts from it. The request pipeline gets the answers to an authority's
+//! challenges, and the status for operators gets the state of certificates and orders.
 
 use super::ServerError;
 use crate::acme::{AcmeScheduler, ChallengeListeners, ChallengePorts, IssuedCertificates};

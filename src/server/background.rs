@@ -1,8 +1,10 @@
-//! [`start_background`] starts the background work: the threads of `upkeep`, and the jobs of the
-//! scheduler that put planned changes into force, load renewed certificate files, get timestamps
-//! for the evidence log, and reload on SIGHUP. [`catch_signals`] is called first: signals that
-//! arrive during the start wait until the background work handles them. Pingora does not handle
-//! SIGHUP, which would end the process.
+//! [`start_background`] starts the background work of the server: the threads of the module
+//! `upkeep`, and jobs that run when they are due. The jobs put planned changes into force, load
+//! renewed certificate files, get timestamps for the evidence log, and reload on SIGHUP.
+//!
+//! [`catch_signals`] is called first: a signal that arrives during the start then waits until the
+//! background work can handle it. Otherwise a SIGHUP would end the process, because Pingora does
+//! not handle it.
 
 use super::ServerError;
 use super::hand_over::Upgrades;

@@ -1,10 +1,11 @@
-//! [`StorePeers`]: the other instances of crawlgate, with which this one exchanges facts through a
-//! shared store (Redis or Valkey). [`StorePeers::write_counts`] writes the request counts of this
-//! instance into the store, so that the dashboard of each instance shows the sums of all.
+//! [`StorePeers`] connects this instance of crawlgate with the other instances, with which it
+//! exchanges facts (such as which crawler fetched which robots.txt) through a shared store (Redis
+//! or Valkey). [`StorePeers::write_counts`] writes the request counts of this instance into the
+//! store, so that the dashboard of each instance shows the sums of all.
 //!
 //! The counts of an hour, a day or a week are always written as a whole, so that the next write
-//! makes up for a lost one. No request is judged by these counts, so they use a connection of their
-//! own.
+//! makes up for a lost one. The counts have a connection of their own, apart from the facts by
+//! which requests are judged.
 
 use super::ServerError;
 use crate::admin::StoreMonitor;

@@ -1,6 +1,6 @@
-//! [`run`] assembles the running server from the other modules, serves until it is asked to stop,
-//! and then closes it. `services` opens the parts that answer requests, `proxy_server` serves the
-//! listeners, and `background` starts the background work.
+//! [`run`] opens the parts of the server, serves requests until the process is asked to stop, and
+//! then closes the parts again. `services` opens the parts that answer requests, `proxy_server`
+//! serves the listeners, and `background` starts the background work.
 
 mod acme_services;
 mod background;

@@ -1,5 +1,6 @@
-//! [`ProxyServer`]: Pingora's server with its services: the listeners of the proxy, the decision
-//! service and the admin interface, the resolver of origins' names, and the health checks.
+//! [`ProxyServer`]: Pingora's server with all services that it runs. These are the listeners (of
+//! the proxy, of the decision service for other proxies, and of the admin interface), the service
+//! that resolves the names of origins, and the one that checks the health of origins.
 
 use super::hand_over::Upgrades;
 use super::services::Services;

@@ -1,6 +1,7 @@
-//! Messages to a service manager, by the protocol of systemd (sd_notify(3)): that every listener
-//! accepts connections ([`notify_ready`]), that the process is alive ([`start_watchdog`]), and that
-//! policies are reloaded ([`notify_reload`]). Without `NOTIFY_SOCKET` nothing is sent.
+//! Messages to a service manager, by the protocol of systemd (sd_notify(3)). [`notify_ready`] says
+//! that every listener accepts connections, [`start_watchdog`] that the process is still alive, and
+//! [`notify_reload`] that policies are being reloaded. Without the environment variable
+//! `NOTIFY_SOCKET` nothing is sent.
 
 use crate::admin::Operations;
 use crate::edge::WorkerHealth;

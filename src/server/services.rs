@@ -1,7 +1,7 @@
-//! [`Services`]: the parts of the server behind its listeners. [`Services::open`] opens them in
-//! this order: the clock; the state store; the sites, the ledger of what crawlers were served, and
-//! the judge of requests; the exchange of facts with other instances; and the servers of the
-//! origins.
+//! [`Services`]: the parts of the server behind its listeners. [`Services::open`] opens them one
+//! after the other: the clock, the state store, the sites, the ledger (which robots.txt each
+//! crawler was served), the judge of requests, the exchange of facts with other instances, and the
+//! servers of the origins.
 
 use super::ServerError;
 use super::acme_services::AcmeServices;
@@ -21,7 +21,7 @@ use crate::judge::{PeerConfirmation, RequestLogs};
 use crate::origin::robots::StoredCopies;
 use crate::requests::{ChallengeFiles, RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
-use crate::settings::{IdentitySettings, ListSource, ListenAddress, LogDestination, Settings};
+use crate::settings::{IdentitySettings, ListSource, ListenAddress, Settings};
 use crate::sites::{DefaultSite, InitialOrigins, SiteOptions};
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::telemetry::{AccessLog, EventLog};
@@ -113,6 +113,7 @@ impl Services {
             instances: peers
                 .as_ref()
                 .map(|peers| peers.store_monitor(&instance.metrics)),
+            settings: Some(settings.clone()),
         };
         let operations = Operations::new(
             InstanceUpkeep::new(instance.clone(), store.clone()),
@@ -228,26 +229,18 @@ fn open_clock(settings: &Settings) -> Result<Clock, ServerError> {
     }
 }
 
-/// Opens the access log and the event log. Fails if one of them cannot be opened. `peers` confirm a
-/// violation before it is recorded.
+/// Opens the access log and the event log. A file that cannot be opened is a problem of the status,
+/// and is tried again. `peers` confirm a violation before it is recorded.
 fn open_logs(
     settings: &Settings,
     peers: Option<Arc<PeerConfirmation>>,
 ) -> Result<RequestLogs, ServerError> {
-    let access = &settings.logs.access;
-    let cannot_open = match access {
-        LogDestination::File(path) => format!("cannot open the access log {}", path.display()),
-        LogDestination::Off | LogDestination::Stdout => "cannot open the access log".to_owned(),
-    };
+    let logs = &settings.logs;
     Ok(RequestLogs {
-        access: AccessLog::open(access, settings.logs.access_format, settings.logs.addresses)
-            .map_err(ServerError::from_io(cannot_open))?,
-        events: EventLog::open(
-            &settings.logs.events,
-            settings.logs.addresses,
-            settings.history_addresses,
-        )
-        .map_err(ServerError::from_io("cannot open the event log"))?,
+        access: AccessLog::open(&logs.access, logs.access_format, logs.addresses)
+            .map_err(ServerError::from_io("cannot start the access log"))?,
+        events: EventLog::open(&logs.events, logs.addresses, settings.history_addresses)
+            .map_err(ServerError::from_io("cannot start the event log"))?,
         sinks: Vec::new(),
         keeps_paths: settings.history_paths,
         peers,
@@ -271,7 +264,7 @@ fn open_state(
 /// status has a problem, and requests are served all the same. Fails without a state directory.
 fn open_evidence(settings: &Settings) -> Result<EvidenceRecorder, ServerError> {
     let Some(evidence) = &settings.evidence else {
-        return Ok(EvidenceRecorder::disabled());
+        return Ok(EvidenceRecorder::default());
     };
     let directory = settings
         .state

@@ -1,8 +1,9 @@
-//! [`Sockets`]: the listening sockets of the proxy, the decision service and the admin interface.
-//! [`Sockets::bind`] takes over sockets that the previous process or the service manager passes,
-//! and binds the others. [`ControlEndpoint`] is the control socket for commands such as `crawlgate
-//! status`. It answers before the first request is accepted. In an upgrade with the same socket
-//! path, it answers once the previous process accepts no connection any more.
+//! [`Sockets`]: the listening sockets of the proxy, of the decision service for other proxies, and
+//! of the admin interface. [`Sockets::bind`] takes over the sockets that a previous process or the
+//! service manager passes, and binds the remaining addresses. [`ControlEndpoint`] is the control
+//! socket for commands such as `crawlgate status`. It answers before the first request is accepted.
+//! In an upgrade with the same socket path, it answers once the previous process accepts no
+//! connection any more.
 
 use super::{BoundAddresses, ServerError};
 use crate::admin::control::{ControlCommands, ControlSocket};

@@ -1,6 +1,6 @@
-//! Tests of policy changes while the store that crawlgate shares with its other instances cannot be
-//! reached. The new robots.txt of the changed site waits until the others can learn of it;
-//! everything else takes effect.
+//! Tests of policy changes while crawlgate cannot reach the store that it shares with its other
+//! instances. A changed robots.txt waits until the other instances can learn of it; everything else
+//! takes effect.
 
 use super::*;
 use crate::clock::Moment;

@@ -1,7 +1,7 @@
-//! [`DefaultSite`]: a site that crawlgate uses while nobody has written a policy. It passes on the
-//! robots.txt of its origin, and crawlgate observes which crawlers break it. Each origin in the
-//! settings whose server answers with a robots.txt has such a site. If none does, a single site
-//! covers every host.
+//! [`DefaultSite`]: a site that crawlgate makes while there is no policy. It passes on the origin's
+//! own robots.txt, and crawlgate observes which crawlers break it. Each origin in the settings has
+//! a default site for its hosts, unless its `paths` exclude `/robots.txt`. If no origin has one, a
+//! single default site covers every host.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};

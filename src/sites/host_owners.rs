@@ -1,5 +1,6 @@
-//! [`HostOwners`]: which site has each host. A host belongs to one site; a second site whose policy
-//! claims the host gets a [`HostConflict`]. The server and the offline commands share this rule.
+//! [`HostOwners`] says for each host which site it belongs to. A host belongs to only one site; a
+//! second site whose policy names the host gets a [`HostConflict`]. The server, and commands that
+//! work without it, share this rule.
 
 use crate::policy::Site;
 use crate::policy::model::HostPattern;

@@ -1,6 +1,6 @@
 //! Converts the publication log, which records what each host published as robots.txt, to rows
-//! (facts) of the state database ([`log_to_facts`]). After a restart the log and the files are made
-//! from these facts again ([`log_from_facts`], [`versions_from_facts`]).
+//! (facts) of the state database ([`log_to_facts`]). After a restart, [`log_from_facts`] makes the
+//! log from these facts again, and [`versions_from_facts`] the robots.txt files.
 
 use crate::facts::{AnyFact, DeclaredVersion, GapReason, HistoryGap, StoredFacts};
 use crate::policy::RobotsVersion;

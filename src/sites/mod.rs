@@ -1,10 +1,10 @@
-//! [`SiteManager`] turns the policy files of a directory into the snapshot in force, which is all
-//! compiled sites at one moment. Readers take the snapshot without a lock. Changes are made one
-//! after the other, by the `SiteUpdater`. The wall clock is an argument (`now`).
+//! [`SiteManager`] turns the policy files of a directory into the snapshot (all compiled sites at
+//! one moment) by which requests are judged. Requests read the snapshot without a lock. The
+//! `SiteUpdater` makes one change at a time. Callers pass the time (`now`).
 //!
-//! `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies the
-//! changes, and `publisher` commits and publishes the result. The states of a file are in
-//! `policy_file`, those of a publication in `publisher`.
+//! `policy_directory` reads the files, `plan` compares them with the sites in force, `catalog`
+//! applies the changes, and `publisher` commits and publishes the result. The states of a file are
+//! in `policy_file`, those of a publication in `publisher`.
 
 mod catalog;
 mod default_sites;
@@ -201,9 +201,8 @@ impl SiteManager {
         })?;
         Ok(ReloadReport {
             sites,
-            problem: None,
             waiting: self.deferral_finding(),
-            predecessor: None,
+            ..ReloadReport::default()
         })
     }
 

@@ -1,5 +1,5 @@
 //! Tests of hosts that move from one site to another. The X-Robots-Tag rules of such a host count
-//! as new, so that crawlers are sent its pages whole instead of a 304.
+//! as new. So crawlers are sent whole pages instead of a 304, which would hide the new lines.
 
 use super::*;
 use std::fs;

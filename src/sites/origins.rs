@@ -3,8 +3,8 @@
 //! [`OriginRobotsStatus`] is the state of a copy for operators.
 //!
 //! At first a copy is awaited: crawlgate answers robots.txt with 503, for [`MAX_ORIGIN_WAIT`] at
-//! most. After that the robots.txt is made of the policy alone. As soon as a copy comes, it is
-//! used.
+//! most. After that the robots.txt is made from the policy, without the copy. As soon as a copy
+//! comes, it is used.
 
 use super::default_sites::{
     DefaultSite, is_default_site_policy, log_name, origin_request_pattern, site_name_from_log,

@@ -2,8 +2,8 @@
 //! switched on by an operator at run time. An operator's pause outranks a planned one.
 //!
 //! A planned pause is first seen, then in force, then over or ended by an operator. If it names no
-//! beginning, it begins when crawlgate first sees it. The store keeps when it was first seen and
-//! ended, so that it does not begin again.
+//! beginning, it begins when crawlgate first sees it. The state database keeps when it was first
+//! seen and when it ended, so that it does not begin again after a restart.
 
 use crate::facts::{Fact, PauseEvent, PauseRecord, StoredFacts};
 use crate::hash::Hash;

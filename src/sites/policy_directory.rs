@@ -1,5 +1,5 @@
-//! Reads the directory with the policy files, for the server and the offline commands.
-//! [`list_policies`] lists the files, [`read_policies`] reads them, and [`read_included_files`]
+//! Reads the directory with the policy files, for the server, and for commands that work without
+//! it. [`list_policies`] lists the files, [`read_policies`] reads them, and [`read_included_files`]
 //! reads other files that policies may name. [`PolicyText`] is the text of a policy file, or the
 //! reason why it has none ([`UnreadableFile`]).
 

@@ -2,7 +2,7 @@
 //! the file, and the site if the file has no mistake. [`PolicyFile`] is a file as crawlgate last
 //! read it, and [`ReloadReport`] the outcome of a reload of all files.
 //!
-//! Every reading of a changed file moves it to one of these states:
+//! When a changed file has been read, it is in one of these states:
 //! - active: it has no mistake, its hosts are free, and it is in force;
 //! - missing: it is gone, and its last good policy is in force;
 //! - rejected: it has a mistake, and an earlier policy is in force;
@@ -291,6 +291,9 @@ pub struct SiteReload {
     pub site: String,
     /// The outcome.
     pub outcome: ReloadOutcome,
+    /// When a policy that is unchanged came into force; none if that was at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// `file:line:column: error[id]: message`, in the order of the file.
     pub findings: Vec<Finding>,
 }

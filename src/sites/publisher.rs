@@ -1,5 +1,5 @@
 //! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the
-//! snapshot that requests are judged by.
+//! snapshot (all compiled sites at one moment) by which requests are judged.
 //!
 //! Some changes are announced to other instances ([`PublicationSubscriber`]) and committed to the
 //! state directory before they take effect: a new robots.txt (or a 503 in its place), a host that
@@ -7,15 +7,17 @@
 //! crawlgate would report crawlers that obeyed what they were served.
 //!
 //! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is
-//! `Some`): the former robots.txt stays in force, and crawlgate tries again every second. Pauses of
-//! pages do not wait. The reason ([`Deferral`]) decides how long this lasts:
+//! `Some`): the former robots.txt stays in force, and crawlgate tries again every second. A pause
+//! in which only pages get 503 does not wait. The reason ([`Deferral`]) decides how long this
+//! lasts:
 //!
 //! - `Uncommitted`: the state directory cannot be written. After some 20 seconds the change takes
-//!   effect all the same, because the next start would see a gap anyway. A process that handed its
-//!   state directory over waits until it gets it back.
+//!   effect all the same, because the next start would notice anyway that a part of the history is
+//!   missing. A process that passed its state directory to the next process of an upgrade waits
+//!   until the directory comes back.
 //! - `Unannounced`: the store that the instances share cannot be reached. The change waits until it
-//!   can. If no site changes its hosts, changes of modes, answers and tags take effect meanwhile
-//!   (`interim_sites`).
+//!   can. If no site changes its hosts, changes of modes, answers and X-Robots-Tag lines take
+//!   effect meanwhile (`interim_sites`).
 
 use super::default_sites::log_name;
 use super::interim_sites::InterimSites;

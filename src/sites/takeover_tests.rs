@@ -1,5 +1,5 @@
-//! Tests of a site that gets the hosts of another site. It takes over the history of what these
-//! hosts published, and the copy of the origin's robots.txt.
+//! Tests of a site that gets the hosts of another site. The site takes over the history of what
+//! these hosts published, and the copy of the origin's robots.txt.
 
 use super::*;
 use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};

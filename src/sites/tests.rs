@@ -1,4 +1,4 @@
-//! The policy directory over time: mistakes in files, reloads, pauses and restarts.
+//! Tests of the policy directory over time: mistakes in files, reloads, pauses and restarts.
 
 use super::default_sites::DEFAULT_SITE_NAME;
 use super::*;

@@ -134,6 +134,7 @@ impl SiteUpdater {
                 findings: file.map(|file| file.findings.clone()).unwrap_or_default(),
                 site,
                 outcome,
+                since: None,
             });
         }
         Ok((reports, has_changed))

@@ -20,10 +20,10 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// Opens the destination and starts the writer.
+    /// Opens the destination and starts the writer. A file that cannot be opened is a problem.
     ///
     /// # Errors
-    /// The file cannot be opened for appending, or no thread can be started.
+    /// No thread can be started.
     pub fn open(
         destination: &LogDestination,
         format: AccessFormat,

@@ -1,8 +1,10 @@
 //! [`EventLog`] records an event for each request that is blocked or slowed down, or would be if
-//! the policy were enforced. Events are written to a log as JSON lines (if the settings name one).
-//! The latest [`EventLog::MAX_RECENT`] are kept for the API. The history for the dashboard gets some
-//! of them as examples. Two other cases: a request without a licence that the policy asks for is
-//! written to the log only, and a pause makes no event. At high rates, only one event a second is
+//! the policy were enforced. Each event is written as a line of JSON (if the settings name a log).
+//! The latest [`EventLog::MAX_RECENT`] events are kept for the API, and some events are kept as
+//! examples in the history for the dashboard.
+//!
+//! There are two exceptions: a request that lacks the licence demanded by the policy is only
+//! written to the log, and a pause makes no event. At high rates, only one event a second is
 //! recorded for each crawler on each site, and the next event says how many were left out.
 
 use super::log_writer::LogWriter;
@@ -110,7 +112,7 @@ impl EventLog {
     /// second how many events were left out, if no event followed them.
     ///
     /// # Errors
-    /// The file cannot be opened for appending, or no thread can be started.
+    /// No thread can be started.
     pub fn open(
         settings: &EventSettings,
         addresses: AddressDetail,

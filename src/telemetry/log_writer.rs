@@ -2,7 +2,7 @@
 //! line to a buffer; the writer thread writes the lines several times a second, because waking it
 //! for each line would be expensive. If the buffer is full, lines are dropped and counted, so that
 //! a request never waits for a disk. Lines that wait while the file is reopened go into the new
-//! file.
+//! file. A file that cannot be opened at the start is tried again once a second.
 
 use super::log_file::{LogFile, LostLines};
 use crate::finding::Finding;
@@ -22,6 +22,8 @@ const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 const FULL_BATCH_BYTES: usize = 64 * 1024;
 /// How long the writer waits for more lines.
 const GATHER_TIME: Duration = Duration::from_millis(50);
+/// The time between attempts to open a file that could not be opened at the start.
+const OPEN_INTERVAL: Duration = Duration::from_secs(1);
 
 thread_local! {
     /// Each line is formatted here, so that the lock is held only for copying.
@@ -109,13 +111,16 @@ impl WriterState {
 }
 
 impl LogWriter {
-    /// Opens a log and starts its writer; nothing is opened or started for `Off`. `name` is for
-    /// messages, and the name of the thread.
+    /// Opens a log and starts its writer; nothing is opened or started for `Off`. A file that cannot
+    /// be opened is a [`LogWriter::problem`]. `name` is for messages, and the name of the thread.
+    ///
+    /// # Errors
+    /// No thread can be started.
     pub fn open(name: &'static str, destination: &LogDestination) -> std::io::Result<LogWriter> {
         let file = match destination {
             LogDestination::Off => return Ok(LogWriter::off()),
             LogDestination::Stdout => LogFile::stdout(name)?,
-            LogDestination::File(path) => LogFile::open(name, path)?,
+            LogDestination::File(path) => LogFile::new(name, path),
         };
         let shared = Arc::new(WriterState {
             name,
@@ -124,11 +129,15 @@ impl LogWriter {
             written: Condvar::new(),
             dropped: AtomicU64::new(0),
         });
-        let writer = WriterThread {
+        let mut writer = WriterThread {
             file,
             shared: shared.clone(),
             lost: 0,
+            problem: None,
         };
+        let first = LineBatch::default();
+        writer.write_batch(&first);
+        writer.finish(&first);
         spawn(name, move || writer.run())?;
         Ok(LogWriter {
             open: Some(Arc::new(WriterHandle(shared))),
@@ -204,7 +213,7 @@ impl LogWriter {
         let reason = queue.problem.clone().or(slow)?;
         let message = match self.dropped() {
             0 => reason,
-            dropped => format!("{reason}; lost since the start: {dropped}"),
+            dropped => format!("{reason}. Lines lost since the start: {dropped}"),
         };
         Some(Finding::new(shared.name, message))
     }
@@ -248,6 +257,8 @@ struct WriterThread {
     shared: Arc<WriterState>,
     /// Lines lost since the file was last written.
     lost: u64,
+    /// Why the file cannot be written.
+    problem: Option<String>,
 }
 
 impl WriterThread {
@@ -258,8 +269,8 @@ impl WriterThread {
         let mut buffer = Vec::new();
         loop {
             let batch = self.next_batch(std::mem::take(&mut buffer));
-            let problem = self.write_batch(&batch);
-            self.finish(&batch, problem);
+            self.write_batch(&batch);
+            self.finish(&batch);
             if batch.closed {
                 return;
             }
@@ -272,14 +283,20 @@ impl WriterThread {
     }
 
     /// Waits until there is something to do, then up to `GATHER_TIME` for more lines, and takes all
-    /// of them. `lines` is the buffer of the last batch, for the lines that follow.
+    /// of them. Opening the file is something to do once a second. `lines` is the buffer of the last batch, for the lines that follow.
     fn next_batch(&self, mut lines: Vec<u8>) -> LineBatch {
         let work = &self.shared.work;
+        let patience = if self.file.is_open() {
+            Duration::MAX
+        } else {
+            OPEN_INTERVAL
+        };
         let queue = work
-            .wait_while(self.shared.lock_queue(), |queue| {
+            .wait_timeout_while(self.shared.lock_queue(), patience, |queue| {
                 queue.waiting.lines.is_empty() && !queue.must_write_now()
             })
-            .unwrap_or_else(PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner)
+            .0;
         let mut queue = work
             .wait_timeout_while(queue, GATHER_TIME, |queue| !queue.must_write_now())
             .unwrap_or_else(PoisonError::into_inner)
@@ -295,47 +312,48 @@ impl WriterThread {
         )
     }
 
-    /// Reopens the file if the batch requests it, and writes its lines. A failed reopening is only
-    /// logged. Returns why lines are lost; `None` if none are. Logs when lines begin to be lost,
-    /// and how many were lost once the file can be written again.
-    fn write_batch(&mut self, batch: &LineBatch) -> Option<String> {
+    /// Reopens the file if the batch requests it, and writes its lines. Opens a file that is not
+    /// open. A failed reopening is only logged. Sets why the file cannot be written. Logs when lines
+    /// begin to be lost, and how many were lost once the file can be written again.
+    fn write_batch(&mut self, batch: &LineBatch) {
         if batch.reopens > 0
+            && self.file.is_open()
             && let Err(error) = self.file.reopen()
         {
             tracing::error!(%error, "cannot reopen the {}", self.shared.name);
         }
-        if batch.lines.is_empty() {
-            return None;
+        if batch.lines.is_empty() && self.file.is_open() {
+            return;
         }
-        let log = self.shared.name;
-        match self.file.write_lines(&batch.lines) {
+        let written = self.file.write_lines(&batch.lines);
+        let log = &self.file.name;
+        match written {
             Ok(()) => {
-                if self.lost > 0 {
+                if self.problem.take().is_some() {
                     tracing::warn!(lost = self.lost, "the {log} can be written again");
                     self.lost = 0;
                 }
-                None
             }
             Err(LostLines { lines, error }) => {
-                let problem = format!("the {log} cannot be written, and lines are lost: {error}");
-                if self.lost == 0 {
+                if self.problem.is_none() {
                     tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
                 }
                 self.lost += lines;
                 self.shared.dropped.fetch_add(lines, Relaxed);
-                Some(problem)
+                self.problem = Some(format!(
+                    "the {log} cannot be written, and lines are lost until it can: {error}. Check its directory, its \
+                     owner and the disk"
+                ));
             }
         }
     }
 
-    /// Marks a batch as done, and wakes the threads in `flush`. A batch with lines sets the problem
-    /// of the log: `problem` (the file cannot be written), else a slow writer, else none.
-    fn finish(&self, batch: &LineBatch, problem: Option<String>) {
+    /// Marks a batch as done, and wakes the threads in `flush`. Sets the problem of the log: the
+    /// file cannot be written, else a slow writer, else none.
+    fn finish(&self, batch: &LineBatch) {
         let mut queue = self.shared.lock_queue();
-        if !batch.lines.is_empty() {
-            let slow = batch.overflowed.then(|| self.shared.slow_writer_message());
-            queue.problem = problem.or(slow);
-        }
+        let slow = batch.overflowed.then(|| self.shared.slow_writer_message());
+        queue.problem = self.problem.clone().or(slow);
         queue.done += batch.lines.len() as u64 + batch.reopens;
         drop(queue);
         self.shared.written.notify_all();

@@ -1,6 +1,6 @@
-//! Counts of the last five minutes, for the status that operators see: [`RecentCount`] counts
-//! requests of one kind, [`RecentCountByName`] counts by names such as hosts, of which it keeps a
-//! bounded number. [`LogThrottle`] admits one log line a second. None of them blocks or reads a
+//! Counts of the last five minutes, for the status that operators see. [`RecentCount`] counts
+//! requests of one kind, and [`RecentCountByName`] counts by names such as hosts, for a bounded
+//! number of names. [`LogThrottle`] admits one log line a second. None of them blocks or reads a
 //! clock: the time since the start is an argument.
 
 use crate::locks::lock;

@@ -1,6 +1,6 @@
-//! [`RequestMetrics`] counts each finished request in the Prometheus metrics ([`Metrics`]), with the
-//! visits and the paths of crawlers, and in the traffic of the last minutes ([`RecentTraffic`]),
-//! which the status shows.
+//! [`RequestMetrics`] counts each finished request. It counts requests, visits and the paths that
+//! crawlers request in the Prometheus metrics ([`Metrics`]), and requests in the traffic of the
+//! last minutes ([`RecentTraffic`]), which the status for operators shows.
 
 use super::{Metrics, RecentTraffic, UNCLAIMED};
 use crate::crawlers::{Claim, self_given_name};

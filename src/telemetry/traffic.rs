@@ -1,7 +1,7 @@
-//! [`RecentTraffic`] counts the requests of the last five minutes, and among them those that show a
-//! mistake in the setup: requests for hosts that no policy claims, and requests from a proxy that
-//! the settings do not trust. [`TrafficStatus`] is the summary for operators. Unknown bots are
-//! counted by name, for the dashboard.
+//! [`RecentTraffic`] counts the requests of the last five minutes. It also counts requests that
+//! show a mistake in the setup: requests for hosts that are in no policy, and requests from a proxy
+//! that the settings do not trust. Unknown bots are counted by name, for the dashboard.
+//! [`TrafficStatus`] is the summary for operators.
 
 use super::recent::{RecentCount, RecentCountByName};
 use crate::heads::ForwardingFields;

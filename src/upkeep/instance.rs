@@ -1,7 +1,7 @@
 //! [`Instance`]: the parts of one running crawlgate that judge and record requests: policies,
-//! identities of crawlers, counters and logs. Background threads use them too.
-//! [`InstanceParts::open`] opens an instance, with the facts that the previous process left in the
-//! state database.
+//! identities of crawlers, counters and logs. Background threads use these parts, too.
+//! [`InstanceParts::open`] opens an instance, with what the previous process left in the state
+//! database.
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;

@@ -1,8 +1,8 @@
 //! The background work that keeps a running crawlgate ([`Instance`]) up to date. [`InstanceParts`]
 //! opens an instance with what the previous process left in the state database. [`InstanceUpkeep`]
 //! reloads policies, puts planned changes into force and updates metrics. [`UpkeepThreads`] are the
-//! threads that reload changed policies and store the ledger, which records which robots.txt was
-//! served to which crawler.
+//! threads that reload changed policies and store the ledger (which robots.txt was served to which
+//! crawler).
 
 mod instance;
 mod reload;

@@ -35,6 +35,8 @@ pub struct InstanceUpkeep {
     /// The findings last logged, by site; the empty name is the directory. A reload every 30 seconds
     /// does not log them again.
     last_logged: Mutex<BTreeMap<String, Vec<Finding>>>,
+    /// When the policy of a site came into force, if that was after the start.
+    in_force_since: Mutex<BTreeMap<String, Timestamp>>,
     /// Held for a reload and its effects: one at a time.
     reloading: Mutex<()>,
 }
@@ -47,6 +49,7 @@ impl InstanceUpkeep {
             instance,
             store,
             last_logged: Mutex::default(),
+            in_force_since: Mutex::default(),
             reloading: Mutex::default(),
         };
         let status = upkeep.status();
@@ -65,8 +68,8 @@ impl InstanceUpkeep {
     /// and the gauges. One reload at a time.
     pub fn reload(&self) -> ReloadReport {
         let _one = lock(&self.reloading);
-        let report = self.instance.sites.reload(self.now());
-        self.apply_report(&report);
+        let mut report = self.instance.sites.reload(self.now());
+        self.apply_report(&mut report);
         report
     }
 
@@ -77,18 +80,28 @@ impl InstanceUpkeep {
     /// See [`crate::sites::SiteManager::remove`].
     pub fn remove(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
         let _one = lock(&self.reloading);
-        let report = self.instance.sites.remove(sites, self.now())?;
-        self.apply_report(&report);
+        let mut report = self.instance.sites.remove(sites, self.now())?;
+        self.apply_report(&mut report);
         Ok(report)
     }
 
     /// Applies the effects of a reload: updates the ledger, logs the outcomes, and sets the gauges.
-    fn apply_report(&self, report: &ReloadReport) {
+    /// Sets in the report since when unchanged policies are in force.
+    fn apply_report(&self, report: &mut ReloadReport) {
         self.instance
             .ledger
             .apply_snapshot(&self.instance.sites.snapshot(), self.now());
-        for site in &report.sites {
-            self.log_outcome(site, report.waiting.is_some());
+        let is_waiting = report.waiting.is_some();
+        for site in &mut report.sites {
+            self.log_outcome(site, is_waiting);
+            let mut in_force_since = lock(&self.in_force_since);
+            match site.outcome {
+                ReloadOutcome::Unchanged => site.since = in_force_since.get(&site.site).copied(),
+                ReloadOutcome::Added | ReloadOutcome::Replaced if !is_waiting => {
+                    in_force_since.insert(site.site.clone(), self.now());
+                }
+                _ => {}
+            }
         }
         let problem = report.problem.as_slice();
         if self.update_last_logged("", problem) && !problem.is_empty() {

@@ -1,6 +1,6 @@
-//! [`UpkeepThreads`]: the threads that watch the policy directory and store the ledger, which
-//! records which robots.txt was served to which crawler. [`RepeatingThread`] is a thread that
-//! repeats its work until it is closed.
+//! [`UpkeepThreads`]: the threads that watch the policy directory and store the ledger (which
+//! robots.txt was served to which crawler). [`RepeatingThread`] is a thread that repeats its work
+//! until it is closed.
 
 use super::instance::Instance;
 use crate::locks::lock;

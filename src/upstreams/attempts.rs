@@ -3,11 +3,11 @@
 //!
 //! An attempt has a server, and ends with a response or a failure. After a failure the request may
 //! be sent once more: if nothing of it was sent, or if it is repeatable and the connection ended
-//! before the first byte of a response. It then goes to another server. It goes to the same one
-//! only if a kept connection ended and there is no other server.
+//! before the first byte of a response. The second attempt goes to another server. It goes to the
+//! same server only if an idle connection had ended and there is no other server.
 
 use super::Upstreams;
-use super::failure::failure_reason;
+use super::failure::{FILE_LIMIT, failure_reason};
 use super::group::as_millis;
 use super::outcomes::FailedRequest;
 use super::server::{
@@ -217,7 +217,7 @@ impl Attempts {
     /// once more. Does nothing and returns false if no server was chosen, the failure was recorded
     /// before, or is not the origin's. Counts and logs the failure, unless only a kept connection
     /// had ended and the request is sent again. The failure counts towards the ejection of the
-    /// server if `is_server_fault`, and if the request is not suspected: a server that closed the
+    /// server if `is_server_fault`, if crawlgate was able to open a file, and if the request is not suspected: a server that closed the
     /// connection is at fault only if the next one answers (`suspect`).
     pub fn record_failure(
         &mut self,
@@ -247,7 +247,7 @@ impl Attempts {
             Bytes | Body => false,
         };
         let goes_on = may_be_repeated && self.count < MAX_ATTEMPTS;
-        let reason = failure_reason(error.etype());
+        let reason = failure_reason(error);
         let was_closed_before = reached == KeptConnection && is_connection_end(error);
         let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
@@ -278,6 +278,7 @@ impl Attempts {
         let is_for_request = self.is_suspect || has_closed && was_closed_elsewhere;
         if !was_closed_before
             && !is_for_request
+            && reason != FILE_LIMIT
             && is_server_fault(&guard.server, reached, error, self.attempt_began)
         {
             upstreams.record_failure(&guard.server, reason);

@@ -1,10 +1,9 @@
 //! Background services for the servers of origins. [`HealthChecks`] checks the servers of origins
-//! with `health`; `group.rs` counts the results and changes the states of the servers.
-//! [`OriginResolver`] resolves the names of servers. It resolves a name again when the time to live
-//! of its answer is over, or when a server fails. If a lookup fails, the last good addresses stay.
-//!
-//! Each check is one GET over a new connection, so it also finds a server that accepts no new
-//! connections.
+//! that have the setting `health`. Each check is one GET over a new connection, so it also finds a
+//! server that accepts no new connections. `group.rs` counts the results and changes the states of
+//! the servers. [`OriginResolver`] resolves the names of servers. It resolves a name again when the
+//! time to live of its answer is over, or when a server fails. If a lookup fails, the last good
+//! addresses stay.
 
 use super::Upstreams;
 use super::failure::failure_reason;
@@ -96,7 +95,7 @@ impl HealthChecks {
                 ("ok", None)
             }
             Ok(Ok(status)) => ("status", Some(status)),
-            Ok(Err(error)) => (failure_reason(error.etype()), None),
+            Ok(Err(error)) => (failure_reason(&error), None),
             Err(_) => ("timeout", None),
         };
         let result = if reason == "ok" {

@@ -3,16 +3,22 @@
 //! [`failure_reason`] the word for metrics and logs.
 
 use pingora_core::{Error, ErrorSource, ErrorType};
+use rustix::io::Errno;
+use std::io;
+
+/// The reason if the process may open no more files. The server is not at fault.
+pub const FILE_LIMIT: &str = "file_limit";
 
 /// The status of the answer in place of the origin's: for an origin 504 (too slow) or 502, for a
-/// client 408 (too slow) or 400, for crawlgate itself 500; the error's own status, if it has one. 0
-/// if the client is gone, so that nothing can be answered.
+/// client 408 (too slow) or 400, for crawlgate itself 503 (too many open files) or 500; the error's
+/// own status, if it has one. 0 if the client is gone, so that nothing can be answered.
 pub fn failure_status(error: &Error) -> u16 {
     use ErrorSource::*;
     use ErrorType::*;
 
     match (error.etype(), error.esource()) {
         (HTTPStatus(status), _) => *status,
+        _ if is_file_limit(error) => 503,
         (ConnectTimedout | TLSHandshakeTimedout | ReadTimedout | WriteTimedout, Upstream) => 504,
         (_, Upstream) => 502,
         (ReadTimedout, Downstream) => 408,
@@ -23,10 +29,11 @@ pub fn failure_status(error: &Error) -> u16 {
 }
 
 /// A fixed word for metrics, log and status.
-pub fn failure_reason(kind: &ErrorType) -> &'static str {
+pub fn failure_reason(error: &Error) -> &'static str {
     use ErrorType::*;
 
-    match kind {
+    match error.etype() {
+        _ if is_file_limit(error) => FILE_LIMIT,
         ConnectTimedout => "connect_timeout",
         ConnectRefused => "connect_refused",
         ConnectNoRoute | ConnectError | SocketError => "connect",
@@ -38,6 +45,12 @@ pub fn failure_reason(kind: &ErrorType) -> &'static str {
         InvalidHTTPHeader => "invalid_response",
         _ => "other",
     }
+}
+
+/// Whether the error is that the process may open no more files.
+fn is_file_limit(error: &Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<io::Error>();
+    cause.and_then(Errno::from_io_error) == Some(Errno::MFILE)
 }
 
 #[cfg(test)]
@@ -59,6 +72,23 @@ mod tests {
             failure_status(&Error::new_up(ErrorType::InvalidHTTPHeader)),
             502
         );
+    }
+
+    #[test]
+    fn exhausted_file_limit_is_no_fault_of_the_origin() {
+        let no_file = || io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
+        let socket = Error::because(ErrorType::SocketError, "no socket", no_file());
+        // As Pingora wraps it.
+        let mut wrapped = Error::because(ErrorType::InternalError, "no connection", socket);
+        wrapped.as_up();
+        let mut unix = Error::because(ErrorType::ConnectError, "no connection", no_file());
+        unix.as_up();
+        for error in [wrapped, unix] {
+            assert_eq!(failure_reason(&error), FILE_LIMIT);
+            assert_eq!(failure_status(&error), 503);
+        }
+        let refused = Error::new_up(ErrorType::ConnectRefused);
+        assert_eq!(failure_reason(&refused), "connect_refused");
     }
 
     #[test]

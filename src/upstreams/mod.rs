@@ -4,7 +4,7 @@
 //!
 //! The forwarder (`edge/forwarder`) and Pingora's proxy (`gateway`) keep an [`Attempts`] for each
 //! request. They ask it for a server, send the request there, and report the outcome; it decides
-//! whether the request may be sent once more. `server` has a value for each address of a server,
+//! whether the request may be sent once more. `server` has the data of each address of a server,
 //! and the limit on open requests with its queue. `server_state` has the states of a server,
 //! `group` the servers of an origin, and `table` the choice among them.
 //!

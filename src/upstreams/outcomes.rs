@@ -1,7 +1,8 @@
-//! [`ServerOutcomes`] counts how the requests to one server of an origin ended in the last minutes,
-//! and logs failures. [`OriginStatus`] shows the counts to operators. [`UnroutedRequests`] counts
-//! the requests for hosts without an origin.
+//! [`ServerOutcomes`] counts how the requests to one server of an origin ended in the last minutes
+//! (for example with a response or a timeout), and logs failures. [`OriginStatus`] shows the counts
+//! to operators. [`UnroutedRequests`] counts the requests for hosts without an origin.
 
+use super::failure::FILE_LIMIT;
 use crate::clock::Moment;
 use crate::locks::lock;
 use crate::numbers::{plural_thousands, thousands};
@@ -15,7 +16,8 @@ use std::time::Duration;
 const MAX_LOGGED_BYTES: usize = 200;
 /// The most hosts in the status.
 const MAX_HOSTS: usize = 5;
-/// More than one failure in 20 requests is a problem, as for the alert.
+/// More than one failure or 5xx in 20 requests is a problem. The alert `CrawlgateOriginFailing` has
+/// the same number.
 const TOLERATED: u64 = 20;
 /// After how many seconds it is a problem that a search crawler is turned away.
 const TURNED_AWAY_TOO_LONG: u64 = 3_600;
@@ -40,6 +42,7 @@ pub struct ServerOutcomes {
     answers: RecentCount,
     server_errors: RecentCount,
     failures: RecentCount,
+    unopened: RecentCount,
     last_failure: Mutex<Option<LastFailure>>,
     throttle: LogThrottle,
 }
@@ -74,6 +77,9 @@ pub struct OriginStatus {
     pub requests: u64,
     /// Requests that it did not answer.
     pub failures: u64,
+    /// Of these, requests that were not sent because crawlgate may open no more files.
+    #[serde(default)]
+    pub unopened: u64,
     /// Requests that it answered with 5xx.
     pub server_errors: u64,
     /// The last request that it did not answer, however long ago.
@@ -198,8 +204,14 @@ impl ServerOutcomes {
         self.failures.add(at.monotonic);
         let host = loggable(request.host);
         let target = loggable(request.target);
+        let message = if reason == FILE_LIMIT {
+            self.unopened.add(at.monotonic);
+            "a request was not sent to the origin: crawlgate may open no more files. Raise LimitNOFILE or ulimit -n"
+        } else {
+            "the origin did not answer a request"
+        };
         if let Some(left_out) = self.throttle.admit(at.monotonic) {
-            tracing::warn!(origin, ?host, ?target, reason, left_out, %error, "the origin did not answer a request");
+            tracing::warn!(origin, ?host, ?target, reason, left_out, %error, "{message}");
         }
         *lock(&self.last_failure) = Some(LastFailure {
             at: at.now,
@@ -216,6 +228,7 @@ impl ServerOutcomes {
         OriginStatus {
             requests: self.answers.sum(monotonic) + failures,
             failures,
+            unopened: self.unopened.sum(monotonic),
             server_errors: self.server_errors.sum(monotonic),
             last_failure: lock(&self.last_failure).clone(),
             ..OriginStatus::default()
@@ -240,16 +253,17 @@ impl OriginStatus {
         }
     }
 
-    /// The problem for an operator: no address, more than one request in 20 without an answer, a
-    /// server that is down, or more than half of the answers 5xx.
+    /// The problem for an operator: no address, a server that is down, or more than one request in
+    /// 20 without an answer or answered with 5xx. Requests that crawlgate was unable to send do not
+    /// count.
     pub fn problem(&self) -> Option<String> {
         let OriginStatus {
             origin,
             requests,
-            failures,
             server_errors,
             ..
         } = self;
+        let failures = self.failures.saturating_sub(self.unopened);
         if self.addresses == 0 {
             return Some(format!(
                 "the name of the origin {origin} does not resolve, so its requests get 502. Check DNS and \"origins\""
@@ -282,12 +296,14 @@ impl OriginStatus {
                 out.reason_text()
             ));
         }
-        let answers = requests - failures;
-        (server_errors * 2 > answers).then(|| {
+        ((failures + server_errors) * TOLERATED > *requests).then(|| {
             format!(
-                "the origin {origin} answered {} of {} in the last five minutes with 5xx. Its own log has the reasons",
+                "the origin {origin} failed for {} of {} in the last five minutes: it answered {} with 5xx, and {} not \
+                 at all. Its own log has the reasons",
+                thousands(failures + server_errors),
+                plural_thousands(requests, "request"),
                 thousands(server_errors),
-                plural_thousands(answers, "request")
+                thousands(failures)
             )
         })
     }
@@ -367,8 +383,10 @@ mod tests {
             (1, 1, 0, true),
             (100, 5, 0, false),
             (100, 6, 0, true),
-            (10, 0, 5, false),
-            (10, 0, 6, true),
+            (100, 0, 5, false),
+            (100, 0, 6, true),
+            (100, 3, 2, false),
+            (100, 3, 3, true),
         ] {
             let status = status(requests, failures, server_errors);
             assert_eq!(status.problem().is_some(), is_problem, "{status:?}");
@@ -381,6 +399,15 @@ mod tests {
             .problem()
             .is_some()
         );
+    }
+
+    #[test]
+    fn request_that_was_not_sent_is_no_problem_of_its_origin() {
+        let unsent = OriginStatus {
+            unopened: 6,
+            ..status(100, 6, 0)
+        };
+        assert_eq!(unsent.problem(), None);
     }
 
     #[test]

@@ -423,7 +423,8 @@ async fn ejected_server_is_tried_early_where_no_other_is_up() {
 async fn down_server_gets_no_retry() {
     let health = HealthSettings {
         unhealthy_after: 1,
-        ..HealthSettings::for_path("/".into())
+        path: "/".into(),
+        ..HealthSettings::default()
     };
     let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
     let failure = group::CheckFailure {

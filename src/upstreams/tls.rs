@@ -4,9 +4,9 @@
 //!
 //! All connections of an origin share one configuration, so that TLS sessions are resumed
 //! ([`TlsServerConnector`]). Pingora's own connector makes a configuration for each connection if
-//! there are authorities or a client certificate, and resumes no session. It also does not keep
-//! connections that another connector made, because it finds kept ones by their sockets (Pingora
-//! 0.9.1). So requests through Pingora's proxy get the same certificates in Pingora's form.
+//! there are authorities or a client certificate, and resumes no session. Pingora's proxy still has
+//! to use Pingora's own connector, which keeps no connections that another connector made (Pingora
+//! 0.9.1). For it the same certificates are converted to Pingora's form.
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};

@@ -1,7 +1,7 @@
 //! The control socket, by which commands such as `pause`, `reload` and `status` reach the running
 //! crawlgate. It is a Unix socket that only its owner can open. [`ControlSocket`] is the server,
-//! and [`send_request`] is the client. A [`ControlRequest`] is one line of JSON, and so is its
-//! [`ControlResponse`].
+//! and [`send_request`] is the client. A request ([`ControlRequest`]) and its response
+//! ([`ControlResponse`]) are one line of JSON each.
 
 mod commands;
 mod socket;

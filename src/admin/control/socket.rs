@@ -1,6 +1,6 @@
 //! [`ControlSocket`]: the server side of the control socket, by which commands such as `pause`
 //! reach the running crawlgate. Each client has a thread of its own. At an upgrade the socket
-//! passes to the new process. A lock file shows that another crawlgate uses the socket.
+//! passes to the new process. A lock file shows whether another crawlgate uses the socket.
 
 use super::commands::{ControlCommands, ControlRefusal, MAX_REQUEST_BYTES, perform_request};
 use super::{CLIENT_TIMEOUT, ControlError, ControlResponse};

@@ -1,7 +1,7 @@
 //! Request counts for the pages of the dashboard. [`period_history`] reads them from the history
 //! (the request counts that crawlgate stores). If several instances of crawlgate share a store
-//! (Redis or Valkey), the counts are sums over all instances, and a sentence says how many
-//! these are.
+//! (Redis or Valkey), the counts are sums over all instances, and the page says how many instances
+//! there are.
 
 use crate::admin::Operations;
 use crate::numbers::plural;

@@ -1,6 +1,7 @@
-//! The dashboard's page of one crawler: whether its name is verified, its requests over time, by
-//! site and by kind (such as `allowed` or `violation`), and what it read: statuses, bytes and paths.
-//! The page of unknown bots lists the names that they give themselves.
+//! The dashboard's page of one crawler. It counts the requests under the crawler's name over time,
+//! by site, by kind (such as `allowed` or `violation`), and by whether the client was verified. It
+//! also shows what the crawler was sent (statuses, bytes) and which paths it requested most. The
+//! page of unknown bots also lists the names that these bots give themselves.
 
 use super::counts;
 use super::layout::{self, PageLayout, PageLink};

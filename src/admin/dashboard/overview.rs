@@ -1,6 +1,6 @@
 //! The dashboard's first page: the [`Report`] of the running crawlgate about which crawlers break
-//! the rules. It adds the policy lines that would block those crawlers. The command
-//! `crawlgate report` shows the same report.
+//! the rules. The command `crawlgate report` shows the same report. The page also shows lines to
+//! add to a policy, which would block these crawlers.
 
 use super::counts::period_history;
 use super::layout::{PageLayout, PageLink};

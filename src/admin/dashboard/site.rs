@@ -1,6 +1,7 @@
-//! The dashboard's page of one site: what crawlers did there, and the robots.txt with the policy
-//! line behind each of its lines. Below are the X-Robots-Tag rules, findings, tests, and the policy
-//! file with numbered lines, to which other pages link.
+//! The dashboard's page of one site: what crawlers did there, and the served robots.txt, in which
+//! each line refers to its line in the policy. Below are the X-Robots-Tag rules, the findings about
+//! the policy, the tests that it contains, and the policy file with numbered lines, to which other
+//! pages link.
 
 use super::layout::{PageLayout, PageLink, site_link};
 use super::overview::live_report;

@@ -1,6 +1,6 @@
 //! The dashboard's page of violations: for each crawler, how many requests broke a rule, by kind,
 //! and examples with the policy line that decided. Clients that pretend to be a crawler have a
-//! section of their own. A query for one kind shows only that kind.
+//! section of their own. If the query of the URL names a kind, the page shows only that kind.
 
 use super::counts::{counts_by_crawler, period_history};
 use super::crawler::kind_counts;

@@ -1,8 +1,8 @@
-//! [`Upgrades`]: the server's part in an upgrade, in which the next process takes over. It starts
-//! an upgrade for `crawlgate upgrade`, and passes listeners and state to the next process step by
-//! step. If the server itself took over from another process,
-//! [`Upgrades::follow_predecessor`] waits until that process has ended. The messages between the
-//! processes are in `upgrade`.
+//! [`Upgrades`]: the server's part in an upgrade, in which a new crawlgate process takes over from
+//! the running one. The command `crawlgate upgrade` starts an upgrade. The running process then
+//! passes its listeners and its state to the new process, step by step. The new process calls
+//! [`Upgrades::follow_predecessor`], which waits until the previous process has ended. The messages
+//! between the two processes are in the module `upgrade`.
 
 mod predecessor;
 

@@ -1,6 +1,6 @@
-//! After an upgrade, the new process (this one) follows the previous process, which still answers
-//! its last requests, until it ends. Meanwhile this process records which robots.txt the previous
-//! one serves to crawlers, so that both count.
+//! What a new process does after an upgrade until the previous process ends. The previous process
+//! still answers its last requests. It reports each robots.txt that it serves to a crawler, and
+//! this process records them as if it had served them itself.
 
 use super::{UpgradeRefusal, Upgrades};
 use crate::facts::{AnyFact, Fact};

@@ -1,7 +1,6 @@
-//! [`start_fetching`] makes [`OriginRobots`], which copies the origins' own robots.txt files, a job
-//! of the scheduler. The job starts the fetches that are due, each in a thread of its own. It is
-//! woken when a fetch ends or a policy changes. A [`FetchJob`] is one fetch of a robots.txt from
-//! one origin.
+//! [`start_fetching`] fetches the origins' own robots.txt files in the background, as a job of the
+//! scheduler. The job starts a thread for each fetch that is due ([`FetchJob`]). It runs again when
+//! a fetch ends or a policy changes. [`OriginRobots`] keeps the fetched copies.
 
 use super::OriginRobots;
 use crate::clock::Clock;

@@ -1,6 +1,6 @@
 //! [`FollowedSite`]: a site whose policy includes rules from the origin's own robots.txt, with the
-//! state of crawlgate's copy of that file. A new site takes over the copy of another site that had
-//! its host, if there is one.
+//! state of crawlgate's copy of that file. If another site had the host before, a new site takes
+//! over the copy of that site.
 
 use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
 use crate::policy::origin::{OriginCopyState, OriginRobotsTxt};

@@ -1,12 +1,14 @@
 //! [`OriginRobots`]: crawlgate's copies of the origins' own robots.txt files, for the sites whose
-//! policies read them. It decides which file is fetched next, and puts the new file into force, or
-//! holds it back if it cannot be used. [`start_fetching`] makes it a job of the scheduler, with a
-//! few fetches at a time. No request waits for a fetch.
+//! policies read them. It decides which file is fetched next. A fetched file comes into force, or
+//! is held back if it cannot be used. [`start_fetching`] fetches the files in the background, a few
+//! at a time. No request waits for a fetch.
 //!
-//! A site is followed while its policy reads the origin's file. A copy is in one of these states:
+//! While the policy of a site reads the origin's file, the site is called followed. A copy is in
+//! one of these states:
 //! - used: a followed site uses it. If the site is removed, the copy becomes unused;
-//! - unused: no site has its name. If such a site comes back, it uses the copy again. crawlgate
-//!   keeps an unused copy for as long as crawlers may have it cached, and at most 64 of them;
+//! - unused: its site was removed. If a site of the same name comes back, it uses the copy again.
+//!   crawlgate keeps an unused copy for as long as crawlers may have it cached, and at most 64 of
+//!   them;
 //! - removed: no site can use it again.
 
 mod fetching;
@@ -67,11 +69,12 @@ type SitesByName<'a> = BTreeMap<&'a str, &'a SiteEntry>;
 /// The file that a site is compiled with. `internal` are the authorities of origins, which must not
 /// be published.
 fn origin_file(copy: &FetchedCopy, internal: &Arc<InternalAuthorities>) -> Arc<OriginRobotsTxt> {
-    let file = OriginRobotsTxt::new(copy.url.clone(), copy.bytes.clone());
-    Arc::new(
-        file.with_last_modified(copy.last_modified.as_deref())
-            .with_internal(internal.clone()),
-    )
+    let last_modified = copy.last_modified.as_deref();
+    Arc::new(OriginRobotsTxt {
+        last_modified: last_modified.and_then(Timestamp::from_http_date),
+        internal: internal.clone(),
+        ..OriginRobotsTxt::new(copy.url.clone(), copy.bytes.clone())
+    })
 }
 
 /// The authorities by which crawlgate reaches origins: the addresses of servers (without Unix

@@ -1,6 +1,7 @@
-//! [`LogFile`]: a log file that is appended in whole lines. If it was renamed, removed or replaced,
-//! it is created again under its path. While that fails, lines are lost. A line that was written in
-//! part, for example on a full disk, is ended before the next one, and every lost line is counted.
+//! [`LogFile`]: a log file that is appended in whole lines. The file is opened when the first lines
+//! are written. If it was renamed, removed or replaced, it is created again under its path. While
+//! that fails, lines are lost. A line that was written in part, for example on a full disk, is
+//! ended before the next line. Every lost line is counted.
 
 use crate::files::open_nonblocking;
 use crate::locks::lock;
@@ -14,11 +15,12 @@ use std::sync::Mutex;
 /// Held while a log is written to standard output, so that two logs do not mix their lines.
 static STDOUT_LOCK: Mutex<()> = Mutex::new(());
 
-/// The open file of a log.
+/// The file of a log.
 pub struct LogFile {
-    /// The name of the log in messages.
-    name: String,
-    file: File,
+    /// The name of the log in messages, with its path.
+    pub name: String,
+    /// `None` until it could be opened.
+    file: Option<File>,
     /// `None` for standard output.
     path: Option<PathBuf>,
     /// Whether the file ends with a part of a line.
@@ -33,33 +35,36 @@ pub struct LostLines {
 }
 
 impl LogFile {
-    /// Opens the file for appending, and creates it if it does not exist. `name` is for messages,
-    /// which add the path.
-    pub fn open(name: &str, path: &Path) -> io::Result<LogFile> {
-        let (file, torn) = open_for_append(path)?;
-        let name = format!("{name} {}", path.display());
-        Ok(LogFile {
-            name,
-            file,
+    /// A file that is not open yet. `name` is for messages, which add the path.
+    pub fn new(name: &str, path: &Path) -> LogFile {
+        LogFile {
+            name: format!("{name} {}", path.display()),
+            file: None,
             path: Some(path.to_owned()),
-            torn,
-        })
+            torn: false,
+        }
     }
 
     /// Standard output, with a descriptor of its own. A pipe that nothing reads blocks the writer,
     /// and `std::io::Stdout` would stay locked, so that the end of the process could not flush it.
     pub fn stdout(name: &str) -> io::Result<LogFile> {
-        let file = io::stdout().as_fd().try_clone_to_owned()?.into();
+        let file = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(LogFile {
             name: name.to_owned(),
-            file,
+            file: Some(file.into()),
             path: None,
             torn: false,
         })
     }
 
-    /// Appends whole lines to the file at the log's path, which is created again if it was renamed
-    /// or removed. If that fails, the lines are lost.
+    /// Whether the file could be opened.
+    pub fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Appends whole lines to the file at the log's path, which is opened if it is not open, and
+    /// created again if it was renamed or removed. If that fails, the lines are lost. Without lines
+    /// it only opens the file.
     pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), LostLines> {
         let _alone = self.path.is_none().then(|| lock(&STDOUT_LOCK));
         match self.reopen_if_moved() {
@@ -89,13 +94,16 @@ impl LogFile {
         })
     }
 
-    /// Reopens the file if its path does not exist or leads to another file, and logs that. Does
-    /// nothing for standard output.
+    /// Opens the file if it is not open. Reopens it if its path does not exist or leads to another
+    /// file, and logs that. Does nothing for standard output.
     fn reopen_if_moved(&mut self) -> io::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        let open = self.file.metadata()?;
+        let Some(file) = &self.file else {
+            return self.reopen();
+        };
+        let open = file.metadata()?;
         match std::fs::metadata(path) {
             Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => return Ok(()),
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -120,8 +128,11 @@ impl LogFile {
     /// written before it.
     fn append(&mut self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
         let mut written = 0;
+        let Some(file) = &mut self.file else {
+            return Err((written, ErrorKind::NotFound.into()));
+        };
         while let rest @ [_, ..] = &bytes[written..] {
-            match self.file.write(rest) {
+            match file.write(rest) {
                 Ok(0) => return Err((written, ErrorKind::WriteZero.into())),
                 Ok(more) => {
                     written += more;
@@ -142,7 +153,9 @@ impl LogFile {
         };
         // Two lines must not be joined when the old and the new file are read as one.
         let _ = self.end_torn_line();
-        (self.file, self.torn) = open_for_append(&path)?;
+        let (file, torn) = open_for_append(&path)?;
+        self.file = Some(file);
+        self.torn = torn;
         Ok(())
     }
 }

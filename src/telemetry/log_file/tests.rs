@@ -9,7 +9,9 @@ use std::os::unix::net::UnixStream;
 const LINE: &str = "{\"n\":1}\n";
 
 fn open_log(path: &Path) -> LogFile {
-    LogFile::open("log", path).expect("opened")
+    let mut log = LogFile::new("log", path);
+    write_lines(&mut log, "");
+    log
 }
 
 fn read_text(path: impl AsRef<Path>) -> String {
@@ -118,7 +120,7 @@ fn partial_write_counts_the_missing_lines() {
         .expect("set");
     let file = File::from(OwnedFd::from(writer));
     let mut log = LogFile {
-        file,
+        file: Some(file),
         ..open_log(&directory.path().join("log"))
     };
     let mut read_written = || {
@@ -188,7 +190,10 @@ fn fifo_without_reader_is_an_error_at_once() {
             .expect("mkfifo")
             .success()
     );
-    assert!(LogFile::open("log", &fifo).is_err());
+    let lost = LogFile::new("log", &fifo)
+        .write_lines(LINE.as_bytes())
+        .expect_err("it has no reader");
+    assert_eq!(lost.lines, 1);
     let _reader =
         crate::files::open_nonblocking(fs::File::options().read(true), &fifo).expect("a reader");
     write_lines(&mut open_log(&fifo), LINE);

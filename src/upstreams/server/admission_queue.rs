@@ -1,9 +1,9 @@
 //! [`AdmissionQueue`] limits how many requests the servers of an origin handle at one time. A
-//! request at a server has a place, and requests of people may wait in a queue for a place. People
-//! go before crawlers: a crawler gets a place only while crawlers have few of them and no person
-//! waits.
+//! request at a server has a place, and requests of visitors may wait in a queue for a place.
+//! Visitors go before crawlers: a crawler gets a place only while crawlers have few places and no
+//! visitor waits.
 //!
-//! A person has a place, waits in the queue, or is turned away because the queue is full or the
+//! A visitor has a place, waits in the queue, or is turned away because the queue is full or the
 //! wait took too long. A crawler has a place or is turned away. Places are atomic counters at the
 //! servers; the lock is taken only while somebody waits.
 

@@ -107,6 +107,34 @@ fn load(client: usize, address: SocketAddr, stop: &AtomicBool, served: &AtomicUs
 }
 
 #[test]
+fn unchanged_policy_is_reported_with_when_it_was_loaded() {
+    let nginx = Nginx::start(None);
+    let gate = Setup::before(nginx.address)
+        .policy("site", &policy(1))
+        .start();
+    let reload = || -> serde_json::Value {
+        let output = gate.command(&["reload", "--json"]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["sites"][0].clone()
+    };
+    let first = reload();
+    assert_eq!(
+        (&first["outcome"], first.get("since")),
+        (&"unchanged".into(), None)
+    );
+    gate.write_policy("site", &policy(2));
+    eventually("the new robots.txt", || {
+        gate.fetch("/robots.txt")
+            .text()
+            .contains("/version-2/")
+            .then_some(())
+    });
+    let second = reload();
+    assert_eq!(second["outcome"], "unchanged");
+    assert!(second.get("since").is_some(), "{second}");
+}
+
+#[test]
 fn edited_policy_is_reloaded_by_the_watch() {
     let nginx = Nginx::start(None);
     let gate = Setup::before(nginx.address)

@@ -2,12 +2,14 @@
 //! an origin or a policy, a proxy that was not declared, and what is enforced for whom. The log
 //! says the same once, or once a second.
 
-use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, eventually, read};
+use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, eventually, read, run};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::process::Command;
 use std::time::Instant;
 
-const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace }\n";
+const POLICY: &str =
+    "hosts: [shop.example]\nrobots: { origin: replace }\nenforcement: { behind_cache: no }\n";
 
 /// The status as JSON, and the exit code.
 fn status(gate: &Gate) -> (Value, Option<i32>) {
@@ -158,6 +160,138 @@ fn origin_that_answers_5xx_only_is_a_problem() {
         (&origin["failures"], &origin["server_errors"]),
         (&0.into(), &1.into())
     );
+}
+
+/// From now on the process may open files up to this number; those that are open stay open.
+fn limit_open_files(gate: &Gate, limit: &str) {
+    let pid = gate.pid().to_string();
+    let set = Command::new("prlimit")
+        .args(["--pid", &pid, &format!("--nofile={limit}:")])
+        .status();
+    assert!(set.expect("prlimit").success());
+}
+
+#[test]
+fn exhausted_file_limit_is_a_problem_of_crawlgate_alone() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    let mut client = gate.connect();
+    let mut page = |target: &str| {
+        client.send(&format!(
+            "GET {target} HTTP/1.1\r\nHost: shop.example\r\n\r\n"
+        ));
+        client.response("GET").status
+    };
+    // crawlgate answers this itself.
+    assert_eq!(page("/robots.txt"), 200);
+    limit_open_files(&gate, "3");
+    assert_eq!(page("/"), 503);
+    limit_open_files(&gate, "1024");
+    let found = wait_for_problem(&gate, "file_limit");
+    assert!(!problems(&found).contains(&"origin_failing"));
+    assert!(message(&found, "file_limit").contains("LimitNOFILE"));
+    assert_eq!(found["origins"][0]["unopened"], 1);
+    assert_eq!(lines(&gate, "reason=\"file_limit\"").len(), 1);
+    gate.wait_for_metric("crawlgate_problems{problem=\"file_limit\"}", 1.0);
+    gate.wait_for_metric(
+        "crawlgate_upstream_failures_total{origin=\"*\",reason=\"file_limit\",server=\"1\"}",
+        1.0,
+    );
+    assert_eq!(gate.get("shop.example", "/", "").status, 200);
+}
+
+#[test]
+fn log_that_cannot_be_opened_is_a_problem_until_it_can() {
+    let origin = Origin::plain();
+    let parent = tempfile::tempdir().expect("a directory");
+    let logs = parent.path().join("logs");
+    let settings = format!(
+        "logs: {{ access: {0}/access.log, events: {0}/events.log }}",
+        logs.display()
+    );
+    let gate = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings(&settings)
+        .start();
+    assert_eq!(gate.get("shop.example", "/lost", "").status, 200);
+    let found = wait_for_problem(&gate, "warning");
+    for (number, log) in ["event-log", "access-log"].into_iter().enumerate() {
+        let problem = &found["problems"][number];
+        assert_eq!(problem["finding"], log);
+        let message = problem["message"].to_string();
+        assert!(message.contains(&logs.display().to_string()), "{message}");
+    }
+    gate.wait_for_metric("crawlgate_problems{problem=\"warning\"}", 2.0);
+    let access = logs.join("access.log").display().to_string();
+    assert_eq!(lines(&gate, &access).len(), 1, "{}", gate.log.text());
+    std::fs::create_dir(&logs).expect("a directory");
+    // Both are opened without a line.
+    eventually("no problem", || (status(&gate).1 == Some(0)).then_some(()));
+    gate.get("shop.example", "/kept", "");
+    eventually("a line", || {
+        read(&logs.join("access.log"))
+            .contains("/kept")
+            .then_some(())
+    });
+}
+
+#[test]
+fn changed_settings_file_is_a_problem_until_it_is_restored() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    let file = gate.path("crawlgate.yaml");
+    let write = |text: &str| std::fs::write(&file, text).expect("written");
+    let text = read(&file);
+    write(&format!("# The same settings\n{text}"));
+    assert_eq!(status(&gate).1, Some(0));
+    write(&format!("{text}limits: {{ connections: 50 }}\n"));
+    let found = wait_for_problem(&gate, "settings");
+    assert!(message(&found, "settings").contains("crawlgate upgrade"));
+    gate.wait_for_metric("crawlgate_problems{problem=\"settings\"}", 1.0);
+    write(&format!("{text}limitts: {{ connections: 50 }}\n"));
+    let found = wait_for_problem(&gate, "settings");
+    let check = format!("crawlgate check --config {}", file.display());
+    assert!(message(&found, "settings").contains(&check));
+    std::fs::remove_file(&file).expect("removed");
+    wait_for_problem(&gate, "settings");
+    write(&text);
+    assert_eq!(status(&gate).1, Some(0));
+}
+
+#[test]
+fn policy_that_names_no_cache_behind_a_proxy_is_a_problem() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .policy(
+            "shop",
+            "hosts: [shop.example]\nrobots: { origin: replace }\n",
+        )
+        .settings("trusted_proxies: [127.0.0.1]")
+        .start();
+    let crawler = format!("User-Agent: {GPTBOT}\r\nX-Forwarded-For: 198.51.100.7\r\n");
+    gate.get("shop.example", "/", &crawler);
+    let found = wait_for_problem(&gate, "behind_cache");
+    assert_eq!(found["problems"][0]["subject"], "shop");
+    gate.write_policy("shop", POLICY);
+    eventually("no problem", || (status(&gate).1 == Some(0)).then_some(()));
+}
+
+/// The report of a process that hangs comes from its state directory, and says so.
+#[test]
+fn report_of_a_process_that_hangs_is_from_its_directory() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    let config = gate.path("crawlgate.yaml").display().to_string();
+    let report = || run(&["report", "--config", &config]);
+    let running = report();
+    assert!(running.stderr.is_empty(), "{running:?}");
+    gate.signal("STOP");
+    let hanging = report();
+    gate.signal("CONT");
+    let notes = String::from_utf8_lossy(&hanging.stderr).into_owned();
+    assert_eq!(hanging.status.code(), Some(0), "{notes}");
+    assert!(notes.contains("hangs"), "{notes}");
+    assert!(notes.contains(&gate.path("state").display().to_string()));
 }
 
 #[test]
