@@ -1,7 +1,7 @@
 //! DNS look-ups. [`DnsResolver`] finds the records that verify a crawler's IP address. A timeout,
-//! SERVFAIL or a refusal proves nothing; it is [`DnsAnswer::Failed`]. [`resolve_host`] finds a
-//! server's address as other programs do, also in `/etc/hosts`. Nothing is cached here, so each
-//! answer is fresh.
+//! SERVFAIL or REFUSED says nothing about the crawler; the result is [`DnsAnswer::Failed`].
+//! [`resolve_host`] finds a server's address as other programs do, also in `/etc/hosts`. Nothing is
+//! cached here, so each answer is fresh.
 
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,

@@ -1,5 +1,5 @@
-//! [`Hash`]: a SHA-256 sum. It identifies files, lists of networks and entries of logs. It has one
-//! spelling: lower-case hexadecimal digits.
+//! [`Hash`]: a SHA-256 sum. It identifies files, lists of networks and entries of logs, and is
+//! always written as lower-case hexadecimal digits.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

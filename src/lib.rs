@@ -1,8 +1,9 @@
 //! crawlgate makes crawlers follow the rules of a web site.
 //!
-//! A site owner writes one YAML policy. crawlgate publishes it as `/robots.txt`, attaches it as
-//! `X-Robots-Tag` to responses, holds crawlers to it, and shows which crawlers obeyed. The program
-//! `crawlgate` does this as a reverse proxy. This library does it inside of a program of your own.
+//! A site owner writes one YAML policy. crawlgate publishes the policy as `/robots.txt`, adds its
+//! `X-Robots-Tag` lines to responses, can block crawlers that break its rules, and shows which
+//! crawlers obeyed. The program `crawlgate` does this as a reverse proxy, this library inside your
+//! own program.
 //!
 //! # A decision
 //!
@@ -20,13 +21,14 @@
 //! # }
 //! ```
 //!
-//! A policy with mistakes is [`PolicyError`]: an error that shows each mistake in its place.
+//! If a policy has mistakes, loading it fails with a [`PolicyError`], which shows each mistake and
+//! its place in the text.
 //!
-//! # The gate in an application
+//! # In an application
 //!
-//! With the feature `tower`, `middleware::GateLayer` is the gate in front of an application of
-//! axum, hyper or tonic. It serves robots.txt, answers crawlers that break the rules, adds tags to
-//! responses, and follows changes of the policies.
+//! With the feature `tower`, `middleware::GateLayer` puts crawlgate in front of an application of
+//! axum, hyper or tonic. It serves robots.txt, answers crawlers that break the rules, adds
+//! X-Robots-Tag lines to responses, and follows changes of the policies.
 //!
 #![cfg_attr(feature = "tower", doc = "```")]
 #![cfg_attr(not(feature = "tower"), doc = "```ignore")]
@@ -58,7 +60,8 @@
 //! Times are [`time::Timestamp`]s (whole seconds since 1970) and [`std::time::Duration`]s. User
 //! agents, hosts and targets are bytes as they came; no function fails because of what they hold.
 //!
-//! `docs/library.md` says more about the layer. `docs/internals/architecture.md` has the map of the source.
+//! `docs/library.md` says more about `GateLayer`. `docs/internals/architecture.md` has the map of
+//! the source.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -764,7 +764,7 @@ pub fn head(data: &[u8]) {
         target: 256,
         headers: 1_024,
         fields: 16,
-        ..Limits::DEFAULT
+        ..Limits::default()
     };
     let whole = HeadScanner::new(&limits).scan(data);
     let mut scanner = HeadScanner::new(&limits);

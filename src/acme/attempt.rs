@@ -137,22 +137,17 @@ impl OrderAttempt {
         } = &*self.shared;
         let _one = account_lock.lock().await;
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
-        let contact = settings
-            .email
-            .as_ref()
-            .map(|email| format!("mailto:{email}"));
+        let email = settings.email.clone();
+        let contact = email.as_ref().map(|email| format!("mailto:{email}"));
         let contact: Vec<&str> = contact.as_deref().into_iter().collect();
         if let Some(stored) = storage.read_account()?
             && let Ok(credentials) =
                 serde_json::from_value::<AccountCredentials>(stored.credentials.clone())
         {
             let account = builder.from_credentials(credentials).await?;
-            if stored.email != settings.email {
+            if stored.email != email {
                 account.update_contacts(&contact).await?;
-                storage.write_account(&StoredAccount {
-                    email: settings.email.clone(),
-                    credentials: stored.credentials,
-                })?;
+                storage.write_account(&StoredAccount { email, ..stored })?;
             }
             return Ok(account);
         }
@@ -167,10 +162,7 @@ impl OrderAttempt {
             .await?;
         let credentials =
             serde_json::to_value(credentials).map_err(|error| Unavailable(error.to_string()))?;
-        storage.write_account(&StoredAccount {
-            email: settings.email.clone(),
-            credentials,
-        })?;
+        storage.write_account(&StoredAccount { email, credentials })?;
         tracing::info!(
             account = account.id(),
             "registered an account with the certificate authority"

@@ -2,6 +2,7 @@
 //! [`OrderFailureKind`] decides how long crawlgate waits before the next attempt.
 
 use super::certificate::CertificateError;
+use crate::printable::join;
 use crate::telemetry::OrderFailureKind;
 use instant_acme::{Error, Problem};
 use std::io;
@@ -138,20 +139,13 @@ fn error_from_problem(problem: &Problem) -> OrderError {
 
 /// The details of a problem and its subproblems, or else its type; at most 500 characters.
 pub fn problem_text(problem: &Problem) -> String {
-    let details = problem
-        .subproblems
-        .iter()
-        .filter_map(|problem| problem.detail.as_deref());
-    let details: Vec<&str> = problem
-        .detail
-        .as_deref()
-        .into_iter()
-        .chain(details)
-        .collect();
+    let subproblems = problem.subproblems.iter();
+    let more = subproblems.filter_map(|problem| problem.detail.as_ref());
+    let details = join(problem.detail.iter().chain(more), "; ");
     if details.is_empty() {
         one_line_excerpt(problem.r#type.as_deref().unwrap_or("no reason given"))
     } else {
-        one_line_excerpt(&details.join("; "))
+        one_line_excerpt(&details)
     }
 }
 

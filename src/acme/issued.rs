@@ -1,7 +1,7 @@
-//! [`IssuedCertificates`]: the certificates from a certificate authority that are in use, by host,
-//! and the answers to the authority's open ACME challenges. Order attempts write both; TLS
-//! handshakes and the authority's requests read them. A handshake finds its certificate without
-//! taking a lock.
+//! [`IssuedCertificates`]: for each host, the certificate from the certificate authority that is in
+//! use, and the answers to the authority's open ACME challenges. Attempts to order a certificate
+//! write both; TLS handshakes and the authority's requests read them. A handshake finds its
+//! certificate without taking a lock.
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;
@@ -69,18 +69,19 @@ impl IssuedCertificates {
 
     /// The content of the http challenge's file with this token (RFC 8555 section 8.3).
     pub fn challenge_file(&self, token: &str) -> Option<String> {
-        lock(&self.challenges)
-            .get(&(Http, token.to_owned()))
-            .map(|answer| answer.proof.clone())
+        let challenge = (Http, token.to_owned());
+        Some(lock(&self.challenges).get(&challenge)?.proof.clone())
     }
 
     /// The answers to all open challenges, for the next process.
     pub fn passed_challenges(&self) -> PassedChallenges {
         let mut passed = PassedChallenges::default();
         for ((kind, name), answer) in &*lock(&self.challenges) {
-            let PassedChallenges { files, handshakes } = &mut passed;
-            let requests_of_kind = if *kind == Http { files } else { handshakes };
-            requests_of_kind.push((name.clone(), answer.proof.clone()));
+            let of_kind = match kind {
+                Http => &mut passed.files,
+                TlsAlpn => &mut passed.handshakes,
+            };
+            of_kind.push((name.clone(), answer.proof.clone()));
         }
         passed
     }
@@ -88,9 +89,8 @@ impl IssuedCertificates {
     /// Answers the open challenges of the previous process. Continued orders replace and remove their
     /// answers; others stay: they are few, and valid for one order each.
     pub fn restore_challenges(&self, passed: PassedChallenges) {
-        let PassedChallenges { files, handshakes } = passed;
-        for (kind, requests_of_kind) in [(Http, files), (TlsAlpn, handshakes)] {
-            for (name, proof) in requests_of_kind {
+        for (kind, of_kind) in [(Http, passed.files), (TlsAlpn, passed.handshakes)] {
+            for (name, proof) in of_kind {
                 if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
                     lock(&self.challenges).insert((kind, name), answer);
                 }
@@ -159,11 +159,7 @@ impl AcmeCertificates for IssuedCertificates {
 
     /// For clients that name no host: the certificate of the alphabetically first host.
     fn fallback_certificate(&self) -> Option<Arc<CertifiedKey>> {
-        self.by_host
-            .load()
-            .values()
-            .next()
-            .map(|certificate| certificate.key.clone())
+        Some(self.by_host.load().values().next()?.key.clone())
     }
 
     fn has_certificate(&self, host: &str) -> bool {

@@ -6,9 +6,9 @@
 //! these states:
 //! - Due: it has no certificate, or its certificate is to be renewed. An attempt moves it to
 //!   running.
-//! - Running: crawlgate checks that the host leads to it, orders, answers the challenge, and
-//!   fetches the certificate. The order is stored first, so that it survives a restart. A
-//!   certificate moves the host to certified, a failure to paused.
+//! - Running: crawlgate checks that the host's DNS points to this machine, orders a certificate,
+//!   answers the challenge, and fetches the certificate. The order is stored first, so that it
+//!   survives a restart. A certificate moves the host to certified, a failure to paused.
 //! - Paused: the last attempt failed; a present certificate stays in use. The pause is stored, and
 //!   its end moves the host to due.
 //! - Certified: its certificate is in use. The host becomes due after two thirds of the
@@ -16,8 +16,8 @@
 //!
 //! In an upgrade a new process takes over from the running one. The running process stops its
 //! attempts ([`AcmeScheduler::hand_over`]) and passes the answers to open challenges, which both
-//! processes then give. The new process continues the stored orders once it alone accepts
-//! connections.
+//! processes then give. The new process continues the stored orders once the other one accepts no
+//! more connections.
 
 mod attempt;
 mod authority;

@@ -1,11 +1,12 @@
-//! [`ReachCheck`] checks, before a certificate is ordered, that the host's DNS leads to this
-//! crawlgate. It connects to each address of the host as the certificate authority will: it
-//! requests the file of a random token, or makes a TLS-ALPN handshake.
+//! [`ReachCheck`] checks that a host's DNS leads to this crawlgate, before a certificate for the
+//! host is ordered. It connects to each address of the host as the certificate authority will for a
+//! challenge: it requests a file with a random name (HTTP challenge), or makes a TLS handshake
+//! (TLS-ALPN challenge).
 //!
-//! If an address leads to another server, crawlgate does not use that kind of challenge: it could
-//! fail, and authorities limit failed orders. If no kind is left, crawlgate orders nothing. An
-//! address that does not answer prevents no order: the network may block crawlgate but not the
-//! authority.
+//! If an address leads to another server, crawlgate does not use this kind of challenge: the order
+//! could fail, and authorities limit failed orders. If no kind is left, crawlgate orders nothing.
+//! An address that does not answer at all prevents no order: the network may block crawlgate but
+//! not the authority.
 
 use super::failure::{OrderError, one_line_excerpt};
 use super::issued::IssuedCertificates;
@@ -22,6 +23,7 @@ use rustls::crypto::{CryptoProvider, ring as provider};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,11 +143,9 @@ impl ReachCheck<'_> {
 fn combined_result(reached: Vec<ReachResult>) -> ReachResult {
     let is_own = reached.contains(&Reached);
     let mut others = reached.into_iter();
-    match others.find(|reached| matches!(reached, OtherServer(_))) {
-        Some(other) => other,
-        None if is_own => Reached,
-        None => Unreachable,
-    }
+    others
+        .find(|reached| matches!(reached, OtherServer(_)))
+        .unwrap_or(if is_own { Reached } else { Unreachable })
 }
 
 /// The distinct addresses of a host, IPv4 and IPv6, at most eight.
@@ -156,11 +156,8 @@ async fn addresses_to_check(
     let found = dns::resolve_host(host, resolvers)
         .await
         .map_err(|error| OrderError::HostNotReached(format!("{host} does not resolve: {error}")))?;
-    let mut addresses: Vec<IpAddr> = found.addresses.iter().map(IpAddr::to_canonical).collect();
-    addresses.sort();
-    addresses.dedup();
-    addresses.truncate(MAX_ADDRESSES);
-    Ok(addresses)
+    let addresses: BTreeSet<IpAddr> = found.addresses.iter().map(IpAddr::to_canonical).collect();
+    Ok(addresses.into_iter().take(MAX_ADDRESSES).collect())
 }
 
 /// 128 random bits in base64url.
@@ -219,10 +216,8 @@ async fn check_handshake(
     host: &str,
     expected: &CertifiedKey,
 ) -> ReachResult {
-    let Ok(name) = ServerName::try_from(host.to_owned()) else {
-        return Unreachable;
-    };
-    let Ok(config) = challenge_tls_config() else {
+    let name = ServerName::try_from(host.to_owned());
+    let (Ok(name), Ok(config)) = (name, challenge_tls_config()) else {
         return Unreachable;
     };
     match TlsConnector::from(config).connect(name, stream).await {

@@ -1,7 +1,8 @@
 //! [`renewal_time`] computes when to renew a TLS certificate: in the window that the certificate
 //! authority suggests (RFC 9773), or else after two thirds of its lifetime, and never later than
-//! nine tenths. A new certificate is kept for a day, or for a twentieth of its lifetime if that is
-//! shorter. [`should_ask_suggestion`] says whether to ask the authority for a suggestion now.
+//! nine tenths. A new certificate is not renewed in its first day, or in the first twentieth of its
+//! lifetime if that is shorter: authorities limit how often they issue the same certificate.
+//! [`should_ask_suggestion`] says whether to ask the authority for a suggestion now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::RenewalSuggestion;

@@ -241,16 +241,10 @@ impl AcmeScheduler {
         }
         let mut hosts = lock(&self.hosts);
         for host in wanted {
-            if !hosts.contains_key(host) {
-                let progress = self.shared.storage.read_progress(host);
-                hosts.insert(
-                    host.clone(),
-                    HostState {
-                        progress,
-                        attempt: None,
-                    },
-                );
-            }
+            hosts.entry(host.clone()).or_insert_with(|| HostState {
+                progress: self.shared.storage.read_progress(host),
+                attempt: None,
+            });
         }
         hosts.retain(|name, host| {
             let stays = host.attempt.is_some() || wanted.contains(name);
@@ -292,19 +286,14 @@ impl AcmeScheduler {
         };
         match &outcome {
             Ok(AttemptOutcome::Obtained) => {
-                let until = self
-                    .shared
-                    .issued
-                    .get(&host)
-                    .map(|certificate| certificate.not_after.to_http_date());
+                let certificate = self.shared.issued.get(&host);
+                let until = certificate.map(|certificate| certificate.not_after.to_http_date());
                 tracing::info!(host, until, "the certificate is stored and in use");
                 self.metrics.count_certificate_order("obtained");
             }
             Err(error) => {
-                let next = progress
-                    .failure
-                    .as_ref()
-                    .map(|failure| failure.next.to_string());
+                let failure = progress.failure.as_ref();
+                let next = failure.map(|failure| failure.next.to_string());
                 tracing::warn!(host, next, "no certificate was issued: {error}");
                 self.metrics.count_certificate_order(error.kind().name());
             }
@@ -375,9 +364,7 @@ impl AcmeScheduler {
         });
         OrderStatus {
             host: name.to_owned(),
-            not_after: certificate
-                .as_ref()
-                .map(|certificate| certificate.not_after),
+            not_after: certificate.map(|certificate| certificate.not_after),
             renewal,
             failed,
             problem,

@@ -44,14 +44,12 @@ impl AcmeStorage {
     }
 
     pub fn create_directory(&self) -> Result<(), StorageError> {
-        let made = DirBuilder::new()
+        let path = self.directory.clone();
+        DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&self.directory);
-        made.map_err(|source| StorageError {
-            path: self.directory.clone(),
-            source,
-        })
+            .create(&path)
+            .map_err(|source| StorageError { path, source })
     }
 
     /// `None` also for a damaged file.
@@ -91,24 +89,26 @@ impl AcmeStorage {
     /// All stored certificates, also expired ones. A damaged one is logged and left out, so it is
     /// ordered again.
     pub fn read_certificates(&self) -> Vec<IssuedCertificate> {
-        let entries = std::fs::read_dir(&self.directory)
+        let mut certificates = Vec::new();
+        for entry in std::fs::read_dir(&self.directory)
             .into_iter()
             .flatten()
-            .flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let certificates = names.filter_map(|name| {
-            let host = name.strip_suffix(".pem")?;
-            let pem = self.read_file(&name).ok().flatten()?;
-            let read = IssuedCertificate::from_pem(host, &pem, self.certificate_file(host));
-            read.map_err(|error| {
-                tracing::warn!(
-                    host,
-                    "the stored certificate cannot be used: {error}; it is ordered again"
-                )
-            })
-            .ok()
-        });
-        certificates.collect()
+            .flatten()
+        {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            if let Some(host) = name.strip_suffix(".pem")
+                && let Ok(Some(pem)) = self.read_file(&name)
+            {
+                match IssuedCertificate::from_pem(host, &pem, self.certificate_file(host)) {
+                    Ok(certificate) => certificates.push(certificate),
+                    Err(error) => tracing::warn!(
+                        host,
+                        "the stored certificate cannot be used: {error}; it is ordered again"
+                    ),
+                }
+            }
+        }
+        certificates
     }
 
     /// `None` if there is no such file.

@@ -1,7 +1,7 @@
 //! [`AnswerCache`] turns the decision about a request into crawlgate's answer. It caches answers
-//! that are needed again: the files of each site, pauses and blocks. All cached answers belong to
-//! one [`Snapshot`] of the policies; the first request that was judged by a newer one clears the
-//! cache.
+//! that are needed again: the files of each site (such as robots.txt), pauses and blocks. All
+//! cached answers belong to one [`Snapshot`] of the policies; the first request that was judged by
+//! a newer one clears the cache.
 
 use super::answer::Answer;
 use super::conditional::{is_not_modified, matches_etag};
@@ -57,7 +57,7 @@ enum RefusalCause {
     /// Retry-After of a slow-down.
     Crawler {
         answer: u16,
-        rule: Option<(u16, Option<u32>)>,
+        rule: Option<(usize, Option<usize>)>,
         kind: Kind,
         retry_after: Option<u32>,
     },

@@ -1,7 +1,7 @@
 //! The HTTP responses that crawlgate makes itself: robots.txt, blocks, slow-downs, pauses, demands
 //! for a licence, tdmrep.json, errors. [`AnswerCache`] turns the decision about a request into a
-//! complete [`Answer`]. For the decision service, functions such as [`nginx_refusal`] adapt an
-//! answer to the proxy that asks.
+//! complete [`Answer`]. Another reverse proxy can ask crawlgate whether a request may pass;
+//! functions such as [`nginx_refusal`] adapt the answer to this proxy.
 
 mod answer;
 mod cache;

@@ -1,6 +1,6 @@
-//! Content negotiation for errors, refusals and pauses. [`negotiate_format`] reads `Accept`
-//! and returns the [`BodyFormat`] of the answer: plain text, HTML or JSON. Quality values and
-//! wildcards do not count.
+//! Content negotiation for errors, refusals and pauses. [`negotiate_format`] reads `Accept` and
+//! returns the [`BodyFormat`] of the answer: plain text, HTML or JSON. Quality values and wildcards
+//! are ignored.
 
 use http::{HeaderMap, header};
 

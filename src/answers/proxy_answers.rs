@@ -9,10 +9,10 @@
 //! - [`malformed_query`]: a block, because the query cannot be read.
 //! - [`redirect_to_file`]: a redirect to the usual spelling of a file that crawlgate serves, such
 //!   as `/robots.txt`.
-//! - [`not_found`]: 404, because crawlgate has no answer of its own.
+//! - [`not_found`]: 404, if the proxy asks for an answer and crawlgate has none of its own.
 //! - [`healthy`]: 200 for a health check of the proxy.
-//! - [`loop_detected`]: 508, because crawlgate fetches the origin's robots.txt and the proxy asks
-//!   crawlgate for it.
+//! - [`loop_detected`]: 508, if crawlgate fetches the origin's robots.txt and the proxy in front of
+//!   the origin asks crawlgate for this file.
 
 use super::answer::Answer;
 use super::field::AnswerField;

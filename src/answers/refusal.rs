@@ -78,7 +78,7 @@ pub fn rule_refusal(
     let kind = refusal_kind(decision);
     let group = decision
         .rule
-        .and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
+        .and_then(|rule| entry.site.document.groups.get(rule.group));
     let rule = decision
         .rule
         .and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));

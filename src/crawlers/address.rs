@@ -46,18 +46,16 @@ fn is_address_boundary(byte: &u8) -> bool {
     byte.is_ascii_whitespace() || b"()[]<>{},;\"'|+".contains(byte)
 }
 
+/// The letters, digits, hyphens and dots with which a text begins.
+fn leading_host(text: &[u8]) -> &[u8] {
+    let mut parts = text.split(|byte| !byte.is_ascii_alphanumeric() && !b"-.".contains(byte));
+    parts.next().unwrap_or_default()
+}
+
 /// For a text that begins within a host: the text from the last dot of the host. The whole text if
 /// there is no dot.
 pub fn from_last_dot(text: &[u8]) -> &[u8] {
-    let end = text
-        .iter()
-        .position(|byte| !byte.is_ascii_alphanumeric() && !b"-.".contains(byte))
-        .unwrap_or(text.len());
-    let last = text[..end]
-        .iter()
-        .rposition(|&byte| byte == b'.')
-        .unwrap_or_default();
-    &text[last..]
+    &text[memchr::memrchr(b'.', leading_host(text)).unwrap_or_default()..]
 }
 
 /// Whether a text begins with a common top-level domain, such as `.com`, and no letter, digit or `-`
@@ -78,11 +76,7 @@ pub fn starts_with_tld(text: &[u8]) -> bool {
 /// Whether a text begins with a host of at least two labels, of which the last has only letters. The
 /// `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count.
 pub fn starts_with_mail_host(text: &[u8]) -> bool {
-    let end = text
-        .iter()
-        .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.' && *byte != b'-');
-    let host = &text[..end.unwrap_or(text.len())];
-    let mut labels = host
+    let mut labels = leading_host(text)
         .rsplit(|&byte| byte == b'.')
         .skip_while(|label| label.is_empty());
     let top = labels

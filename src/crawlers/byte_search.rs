@@ -60,6 +60,13 @@ pub fn is_before_other_program(before: &[u8]) -> bool {
     ends_with_ignore_case(before, b"like ") || ends_with_ignore_case(before, b"following ")
 }
 
+/// [`is_separate_word`] for a text that needs a boundary at each side where it has a letter.
+pub fn is_separate_token(text: &[u8], start: usize, end: usize) -> bool {
+    let begins_word = is_token_byte(text[start]);
+    let ends_word = is_token_byte(text[end - 1]);
+    is_separate_word(text, start, end, begins_word, ends_word)
+}
+
 /// Whether the text at `start..end` is a word by itself, and not the name of another program than
 /// the client. `begins_word` and `ends_word` tell at which sides a boundary is needed: a marker
 /// that begins or ends with a sign needs none there.

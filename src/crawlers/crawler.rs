@@ -1,5 +1,5 @@
 //! [`Crawler`]: the entry of one crawler in the registry (the table of known crawlers), with what
-//! its operator documents. [`Purpose`] is what the crawler is for, and [`RobotsObedience`] is which
+//! its operator documents. [`Purpose`] says what the crawler is for, and [`RobotsObedience`] which
 //! groups of a robots.txt it obeys.
 
 use crate::robots::Dialect;
@@ -90,6 +90,12 @@ impl Crawler {
         token
             .chain([&self.id, &self.name])
             .any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether this is one of its tokens, without regard to case.
+    pub(crate) fn has_token(&self, name: &str) -> bool {
+        let mut tokens = self.tokens.iter();
+        tokens.any(|token| token.eq_ignore_ascii_case(name))
     }
 }
 

@@ -5,7 +5,7 @@
 //! mention.
 
 use super::Claim;
-use super::byte_search::{is_separate_word, is_token_byte};
+use super::byte_search::{is_separate_token, is_separate_word};
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::marker_index::MarkerIndex;
 use super::program_kind::{
@@ -43,7 +43,7 @@ impl RegistryMarker {
 }
 
 /// The best marker found: that of a crawler before that of a tool, then the longest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct MarkerMatch {
     named: bool,
     length: usize,
@@ -259,7 +259,7 @@ struct SiteMarker {
 }
 
 /// The user agents in which a marker of a site counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum TokenScope {
     /// All. For markers that the owner wrote.
     All,
@@ -346,13 +346,7 @@ impl SiteMarkers {
                     return;
                 };
                 if best.is_some_and(|(_, longest)| longest >= length)
-                    || !is_separate_word(
-                        text,
-                        start,
-                        end,
-                        is_token_byte(text[start]),
-                        is_token_byte(text[end - 1]),
-                    )
+                    || !is_separate_token(text, start, end)
                 {
                     return;
                 }

@@ -12,23 +12,16 @@ const MAPPED_PREFIX_BITS: u8 = 96;
 /// addresses that it is compared with. `None` for one that is wider than all mapped addresses, like
 /// `::ffff:0.0.0.0/90`. Bits after the prefix are cleared.
 pub fn parse_network(written: &str) -> Option<IpNet> {
-    let network = written
+    let network: IpNet = written
         .parse()
         .or_else(|_| written.parse::<IpAddr>().map(IpNet::from))
         .ok()?;
-    let mapped = match network {
-        IpNet::V6(network) => network
-            .addr()
-            .to_ipv4_mapped()
-            .map(|address| (address, network.prefix_len())),
-        IpNet::V4(_) => None,
-    };
-    let network = match mapped {
-        Some((address, length)) => {
-            IpNet::V4(Ipv4Net::new(address, length.checked_sub(MAPPED_PREFIX_BITS)?).ok()?)
-        }
-        None => network,
-    };
+    if let IpNet::V6(network) = network
+        && let Some(address) = network.addr().to_ipv4_mapped()
+    {
+        let length = network.prefix_len().checked_sub(MAPPED_PREFIX_BITS)?;
+        return Some(IpNet::V4(Ipv4Net::new(address, length).ok()?.trunc()));
+    }
     Some(network.trunc())
 }
 

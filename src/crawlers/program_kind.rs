@@ -223,10 +223,7 @@ pub fn plain_browser_device_end(text: &[u8]) -> Option<usize> {
     if version.starts_with(b"537.36 (KHTML, like Gecko) ") {
         return Some(end);
     }
-    let version_end = version
-        .iter()
-        .position(|byte| *byte == b' ')
-        .unwrap_or(version.len());
+    let version_end = memchr::memchr(b' ', version)?;
     version[version_end..]
         .starts_with(b" (KHTML, like Gecko) ")
         .then_some(end)

@@ -80,14 +80,9 @@ impl Registry {
     /// of that cache is documented to keep a copy; zero if nothing is documented.
     pub(crate) fn robots_cache(&self, index: CrawlerIndex) -> (&str, Duration) {
         let crawler = self.get(index);
-        let cache_times = self
-            .cache_times
-            .get(usize::from(index.0))
-            .copied()
-            .unwrap_or_default();
         (
             crawler.shares_cache.as_deref().unwrap_or(&crawler.id),
-            cache_times,
+            self.cache_times[usize::from(index.0)],
         )
     }
 

@@ -1,8 +1,8 @@
-//! [`classify_unlisted`] decides by words whether a `User-Agent` without the marker of a known
-//! crawler is a visitor's, a bot's or a tool's. A browser or an app is a visitor unless it calls
-//! itself a bot. These rules are strict: phones are called `Spider 8`, `M bot 51` and `POWER BOT`,
-//! and a visitor who is taken for a bot may be blocked. Any other program is a bot if it says so,
-//! otherwise a tool.
+//! [`classify_unlisted`] decides whether a `User-Agent` that names no known crawler is a visitor's,
+//! a bot's or a tool's, by the words in it. A browser or an app is a visitor unless it calls itself
+//! a bot. Any other program is a bot if it calls itself one, otherwise a tool. A visitor who is
+//! taken for a bot may be blocked, and there are phones with names such as `Spider 8`, `M bot 51`
+//! and `POWER BOT`. So a browser or app needs a clear sign to count as a bot.
 
 use super::Claim;
 use super::address::{
@@ -477,7 +477,7 @@ fn device_comment(text: &[u8]) -> Range<usize> {
 /// The range of the text in the first round brackets, nested ones included; up to the end of the
 /// string if they are not closed. An empty range without brackets.
 fn first_comment(text: &[u8]) -> Range<usize> {
-    let Some(open) = text.iter().position(|&byte| byte == b'(') else {
+    let Some(open) = memchr::memchr(b'(', text) else {
         return 0..0;
     };
     let mut depth = 0_usize;
@@ -518,15 +518,13 @@ fn starts_with_introduction(after: &[u8]) -> bool {
 }
 
 fn contains_url(text: &[u8]) -> bool {
-    contains_ignore_case(text, b"http://") || contains_ignore_case(text, b"https://")
+    contains_any_ignore_case(text, &[b"http://", b"https://"])
 }
 
 /// The offset of the last URL or mail address.
 fn last_contact_start(text: &[u8]) -> Option<usize> {
     (0..text.len()).rev().find(|&at| {
-        let is_page = starts_with_ignore_case(&text[at..], b"http://")
-            || starts_with_ignore_case(&text[at..], b"https://");
-        is_page
+        starts_with_any_ignore_case(&text[at..], &[b"http://", b"https://"])
             || text[at] == b'@'
                 && at > 0
                 && is_token_byte(text[at - 1])

@@ -1,8 +1,10 @@
 //! A built-in list of real user agents of browsers and apps. [`is_visitor_word`] tests whether a
-//! name is a word in one of them: a policy that names a crawler by such a word could take visitors
-//! for that crawler.
+//! name is a word in one of these user agents. If a policy named a crawler by such a word,
+//! crawlgate could take visitors for that crawler.
 
-use super::byte_search::{is_separate_word, is_token_byte};
+use super::byte_search::is_separate_token;
+#[cfg(test)]
+use super::byte_search::is_token_byte;
 use std::sync::LazyLock;
 
 const VISITOR_USER_AGENTS: &str = include_str!("visitors.txt");
@@ -29,16 +31,8 @@ pub fn is_visitor_word(name: &[u8]) -> bool {
         return false;
     }
     // A line break is no part of a word, so the list can be searched as one text.
-    memchr::memmem::find_iter(LOWER.as_bytes(), lower).any(|start| {
-        let end = start + name.len();
-        is_separate_word(
-            LOWER.as_bytes(),
-            start,
-            end,
-            is_token_byte(name[0]),
-            is_token_byte(name[name.len() - 1]),
-        )
-    })
+    memchr::memmem::find_iter(LOWER.as_bytes(), lower)
+        .any(|start| is_separate_token(LOWER.as_bytes(), start, start + name.len()))
 }
 
 /// The words of the list that could be tokens of a policy, in lower case: products, platforms,

@@ -1,7 +1,8 @@
-//! The decision service: another reverse proxy (nginx, Caddy, Traefik, Envoy or HAProxy) asks about
-//! each of its requests, and crawlgate says whether the request may pass and which header fields to
-//! add to the response. [`DecisionService`] is the service; a listener of the module `edge` calls
-//! it. Each decision, and each robots.txt that the service sends, is recorded in logs and metrics.
+//! The decision service, for sites behind another reverse proxy (nginx, Caddy, Traefik, Envoy or
+//! HAProxy). The proxy asks about each of its requests. crawlgate says whether the request may
+//! pass, and which header fields to add to the response. [`DecisionService`] is the service; a
+//! listener of the module `edge` calls it. Each decision, and each robots.txt that the service
+//! sends, is recorded in logs and metrics.
 //!
 //! The module `query` reads the original request from the header fields of each proxy; the module
 //! `service` answers.

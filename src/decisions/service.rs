@@ -1,10 +1,11 @@
-//! [`DecisionService`] answers a reverse proxy that asks whether a request may pass. The request is
-//! judged by the [`RequestPipeline`], and recorded in logs and metrics once the proxy got the
-//! answer. A request that may pass is recorded without a status, because crawlgate cannot know what
-//! the proxy's client gets.
+//! [`DecisionService`] answers a reverse proxy that asks whether a request may pass. The
+//! [`RequestPipeline`] judges the request. Logs and metrics record it once the proxy has got the
+//! answer. If the request may pass, it is recorded without a status, because crawlgate cannot know
+//! what the proxy's client gets.
 //!
-//! Not recorded are health checks, malformed queries, those that crawlgate itself caused, and those
-//! that only fetch the answer to a request that was blocked before.
+//! Four kinds of queries are not recorded: health checks, malformed queries, queries about
+//! crawlgate's own requests, and queries that only fetch the answer to a request that an earlier
+//! query blocked.
 
 use super::query::{DecisionQuery, DecisionQueryError, QueryProtocol, ROBOTS_TXT, TDMREP};
 use crate::answers::{

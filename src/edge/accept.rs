@@ -1,10 +1,12 @@
 //! [`AcceptService`] accepts client connections and passes each to the [`ServeConnection`] of its
-//! listener. It replaces Pingora's listeners: [`bind`] runs before anything starts, so that a busy
-//! port fails at once (Pingora tries 30 times, a second apart) and port 0 works.
+//! listener. [`bind`] binds a listener before anything else starts, so that a busy port is an error
+//! at once, and the actual port is known if the settings say port 0. Pingora's own listeners, which
+//! this replaces, try a busy port 30 times, a second apart.
 
 use super::connection_counter::{ConnectionCounter, CountGuard};
 use super::stop_signals::StopSignals;
 use super::worker_health::WorkerHealth;
+use crate::threads::spawn;
 use async_trait::async_trait;
 use pingora_core::server::{ListenFds, ShutdownWatch};
 use pingora_core::services::Service;
@@ -158,8 +160,7 @@ impl AcceptService {
         let counter = self.counter.clone();
         let health = self.worker_health.answer_checks();
         let stops = self.stops.clone();
-        let thread = std::thread::Builder::new().name(self.name.to_owned());
-        let started = thread.spawn(move || {
+        let started = spawn(self.name, move || {
             runtime.block_on(async {
                 tokio::spawn(health);
                 for (listener, service) in own_listeners {

@@ -1,9 +1,11 @@
 //! [`AdminListener`] serves the admin interface, a Pingora application that is not public. Its
-//! connections have the same limits as those of the proxy, but are counted separately, so that
-//! neither can use up the connections of the other.
+//! connections have the same limits as connections of the proxy, but are counted separately. So
+//! many connections to the proxy do not block the admin interface, and many to the admin interface
+//! do not block the proxy.
 
 use super::accept::{ClientSocket, ServeConnection};
 use super::client_stream::{ClientStream, MAX_LINGER_BYTES};
+use super::context::PingoraApp;
 use super::http1::{read_head, write_answer};
 use super::listener::try_write_rejection;
 use super::sent_answer::bare_rejection;
@@ -26,18 +28,18 @@ use tokio::time::timeout;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves a Pingora application over HTTP/1 in clear text.
-pub struct AdminListener<A> {
-    app: Arc<A>,
+pub struct AdminListener {
+    app: Box<dyn PingoraApp>,
     limits: Limits,
     admission: Arc<AdmissionLimiter>,
 }
 
-impl<A> AdminListener<A> {
+impl AdminListener {
     /// Serves `app` within `limits`.
-    pub fn new(app: A, limits: Limits) -> AdminListener<A> {
+    pub fn new(app: impl HttpServerApp + Send + Sync + 'static, limits: Limits) -> AdminListener {
         let admission = AdmissionLimiter::new(limits.connections, limits.connections_per_address);
         AdminListener {
-            app: Arc::new(app),
+            app: Box::new(Arc::new(app)),
             limits,
             admission,
         }
@@ -45,7 +47,7 @@ impl<A> AdminListener<A> {
 }
 
 #[async_trait]
-impl<A: HttpServerApp + Send + Sync + 'static> ServeConnection for AdminListener<A> {
+impl ServeConnection for AdminListener {
     /// Serves a connection. Beyond the limits, a TCP client gets a 503, and a Unix socket is
     /// closed.
     async fn serve(&self, socket: ClientSocket, stops: StopSignals) {
@@ -74,7 +76,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServeConnection for AdminListener
     }
 }
 
-impl<A: HttpServerApp + Send + Sync + 'static> AdminListener<A> {
+impl AdminListener {
     /// Has the application answer one request after the other. The connection ends when the client
     /// leaves, at a stop, after a malformed head, after `REQUEST_TIMEOUT`, or when the application
     /// does not return it.
@@ -93,7 +95,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> AdminListener<A> {
                 }
             }
             let session = ServerSession::new_http1(connection);
-            let processed = self.app.process_new_http(session, &stops.draining);
+            let processed = self.app.process(session, &stops.draining);
             let answered = timeout(REQUEST_TIMEOUT, processed).await;
             let Ok(Some(reused)) = answered else { return };
             let Ok(next) = reused.consume().0.into_any().downcast::<ClientStream>() else {

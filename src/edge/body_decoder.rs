@@ -13,10 +13,11 @@ pub const MAX_TRAILERS: usize = 100;
 /// The most digits of a chunk's size: one chunk of 256 TiB is enough.
 const MAX_SIZE_DIGITS: u8 = 12;
 
-/// A body that two readers could frame differently.
+/// A body that two readers could frame differently, or with malformed, too many or too large
+/// trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed chunk")]
-pub struct MalformedChunk;
+#[error("malformed chunk or trailers")]
+pub struct MalformedBody;
 
 /// The part of the body that the next byte belongs to. A chunk goes from `Size` (through
 /// `Extension`, if it has one) to `DataEnd` and back, the last one from `SizeEnd` to
@@ -67,7 +68,7 @@ impl ChunkedDecoder {
     ///
     /// # Errors
     /// The framing is malformed.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, MalformedChunk> {
+    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, MalformedBody> {
         let mut read = 0;
         while read < bytes.len() && !self.is_finished() {
             read += self.next_data(&bytes[read..])?.1;
@@ -80,7 +81,7 @@ impl ChunkedDecoder {
     ///
     /// # Errors
     /// The framing is malformed.
-    pub fn next_data<'o>(&mut self, bytes: &'o [u8]) -> Result<(&'o [u8], usize), MalformedChunk> {
+    pub fn next_data<'o>(&mut self, bytes: &'o [u8]) -> Result<(&'o [u8], usize), MalformedBody> {
         let mut read = 0;
         while read < bytes.len() && !self.is_finished() {
             if self.state == ChunkState::Data {
@@ -112,7 +113,7 @@ impl ChunkedDecoder {
     /// Reads one byte that is not chunk data, and returns the state after it. Fails if the byte
     /// does not fit the state, and at the limits: digits of a size, `MAX_EXTRA_BYTES`,
     /// `MAX_TRAILERS`.
-    fn next_state(&mut self, byte: u8) -> Result<ChunkState, MalformedChunk> {
+    fn next_state(&mut self, byte: u8) -> Result<ChunkState, MalformedBody> {
         use ChunkState::*;
 
         Ok(match (self.state, byte) {
@@ -135,7 +136,7 @@ impl ChunkedDecoder {
             (DataReturn, b'\r') => DataEnd,
             (DataEnd, b'\n') => Size,
             (TrailerStart, b'\r') => LastEnd,
-            (TrailerStart, b' ' | b'\t') => return Err(MalformedChunk),
+            (TrailerStart, b' ' | b'\t') => return Err(MalformedBody),
             (TrailerStart | Trailer, b' '..=b'~' | b'\t' | 0x80..) => {
                 self.trailers.push(byte);
                 self.count_extra_byte(Trailer)?
@@ -144,22 +145,22 @@ impl ChunkedDecoder {
             (TrailerEnd, b'\n') => {
                 self.trailer_count += 1;
                 if self.trailer_count > MAX_TRAILERS {
-                    return Err(MalformedChunk);
+                    return Err(MalformedBody);
                 }
                 self.trailers.extend_from_slice(b"\r\n");
                 TrailerStart
             }
             (LastEnd, b'\n') => Over,
-            _ => return Err(MalformedChunk),
+            _ => return Err(MalformedBody),
         })
     }
 
     /// Counts one byte of an extension, padding or trailer. Returns `state`, unless the body has
     /// more than `MAX_EXTRA_BYTES` of these bytes.
-    fn count_extra_byte(&mut self, state: ChunkState) -> Result<ChunkState, MalformedChunk> {
+    fn count_extra_byte(&mut self, state: ChunkState) -> Result<ChunkState, MalformedBody> {
         self.extra_bytes += 1;
         if self.extra_bytes > MAX_EXTRA_BYTES {
-            Err(MalformedChunk)
+            Err(MalformedBody)
         } else {
             Ok(state)
         }
@@ -197,7 +198,7 @@ impl BodyDecoder {
 
     /// Reads to the end of the first data in these bytes. Returns the data, which may be empty, and
     /// how many bytes were read. Only chunks can be malformed.
-    pub fn next_data<'o>(&mut self, bytes: &'o [u8]) -> Result<(&'o [u8], usize), MalformedChunk> {
+    pub fn next_data<'o>(&mut self, bytes: &'o [u8]) -> Result<(&'o [u8], usize), MalformedBody> {
         let count = match self {
             Length(left) => {
                 let count =
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
 
     /// The length of the body, if it is complete: the same in one piece and byte by byte.
-    fn body_length(bytes: &[u8]) -> Result<Option<usize>, MalformedChunk> {
+    fn body_length(bytes: &[u8]) -> Result<Option<usize>, MalformedBody> {
         let whole = {
             let mut chunks = ChunkedDecoder::default();
             chunks
@@ -310,19 +311,15 @@ mod tests {
             "ffffffffffffffff\r\n",
             "0000000000000\r\n",
         ] {
-            assert_eq!(
-                body_length(body.as_bytes()),
-                Err(MalformedChunk),
-                "{body:?}"
-            );
+            assert_eq!(body_length(body.as_bytes()), Err(MalformedBody), "{body:?}");
         }
         assert_eq!(
             body_length(format!("1;{}", "a".repeat(MAX_EXTRA_BYTES + 1)).as_bytes()),
-            Err(MalformedChunk)
+            Err(MalformedBody)
         );
         assert_eq!(
             body_length(format!("0\r\n{}", "a: b\r\n".repeat(MAX_EXTRA_BYTES)).as_bytes()),
-            Err(MalformedChunk)
+            Err(MalformedBody)
         );
     }
 }

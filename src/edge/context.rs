@@ -1,6 +1,5 @@
-//! [`EdgeContext`]: what the listeners of the proxy share: the [`RequestPipeline`] that judges
-//! requests, the limits, the metrics, and the forwarder to the origins. The decision service has a
-//! context of its own, which answers in place of forwarding.
+//! [`EdgeContext`] has what all listeners of the proxy use: the [`RequestPipeline`] that judges
+//! requests, the limits, the metrics, and the forwarder to the origins.
 
 use super::close_log::CloseLog;
 use super::forwarder::Forwarder;

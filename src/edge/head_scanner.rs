@@ -108,13 +108,14 @@ impl<'l> HeadScanner<'l> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::LazyLock;
 
-    const LIMITS: Limits = Limits {
+    static LIMITS: LazyLock<Limits> = LazyLock::new(|| Limits {
         target: 64,
         headers: 256,
         fields: 4,
-        ..Limits::DEFAULT
-    };
+        ..Limits::default()
+    });
 
     /// The range of the head: the same in one piece and byte by byte.
     fn scan(bytes: &[u8]) -> Result<Option<Range<usize>>, HeadError> {

@@ -1,5 +1,6 @@
-//! [`Listener`]: one network listener of the proxy or of the decision service. It serves each
-//! client connection in these steps: limits, PROXY protocol, TLS handshake, HTTP/1 or HTTP/2.
+//! [`Listener`]: one network listener of the proxy, or of the decision service (which other proxies
+//! ask whether a request may pass). It serves each client connection in these steps: limits, PROXY
+//! protocol, TLS handshake, HTTP/1 or HTTP/2.
 
 use super::accept::{ClientSocket, ServeConnection};
 use super::client_stream::ClientStream;
@@ -221,12 +222,8 @@ impl Listener {
         };
         match handshake {
             // The certificate was the answer.
-            Ok(Ok(CompletedHandshake {
-                mut stream,
-                is_acme_challenge: true,
-                ..
-            })) => {
-                let _ = timeout(limit, stream.shutdown()).await;
+            Ok(Ok(mut completed)) if completed.is_acme_challenge => {
+                let _ = timeout(limit, completed.stream.shutdown()).await;
                 None
             }
             Ok(Ok(CompletedHandshake {

@@ -2,9 +2,9 @@
 //! connections, [`Listener`] serves them, and [`EdgeContext`] has what listeners share.
 //!
 //! `http1_head` and `http2` read request heads, and the module `requests` decides what happens. A
-//! request that passes is forwarded by the [`Forwarder`] if it fits, otherwise by Pingora's proxy.
-//! Pingora reads an HTTP/1 request from its `client_stream`, and an HTTP/2 request over
-//! `http2::pingora_bridge`.
+//! request that passes is forwarded by the [`Forwarder`] if that can send it, otherwise by
+//! Pingora's proxy. Pingora reads an HTTP/1 request from the connection itself (`client_stream`),
+//! and an HTTP/2 request through `http2::pingora_bridge`.
 
 mod accept;
 mod admin_listener;

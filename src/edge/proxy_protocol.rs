@@ -1,7 +1,7 @@
 //! [`read_header`] reads the header of the PROXY protocol, version 1 or 2
-//! (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first bytes of a connection, by which a
-//! load balancer in front of crawlgate passes on the client's address. It reads no byte behind that
-//! header.
+//! (haproxy.org/download/3.0/doc/proxy-protocol.txt). A load balancer in front of crawlgate sends
+//! this header as the first bytes of a connection, to pass on the client's address. No byte after
+//! the header is read.
 
 use ProxyHeaderError::{Malformed, Missing};
 use std::io;

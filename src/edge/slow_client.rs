@@ -1,7 +1,8 @@
-//! [`SlowClientTimer`] measures how long a forwarded request waits for its client. The setting
-//! `connections` limits the requests that an origin gets at once. If other requests wait for a
-//! place, a request that has waited too long for its client loses its place. It goes on without one,
-//! or is ended if too many already do. Time in which crawlgate waits for the origin does not count.
+//! [`SlowClientTimer`] measures how long a forwarded request waits for its client, so that slow
+//! clients do not keep an origin busy. The setting `connections` limits how many requests an origin
+//! gets at once; each of them has a place. If visitors wait for a place, a request that has waited
+//! for its client for too long gives its place up. It goes on without a place, or is ended if too
+//! many others already do so. Time in which crawlgate waits for the origin does not count.
 
 use crate::upstreams::ReleasablePlace;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! [`Timer`]: an async timer that can be set again and again, and costs nothing until a task waits
-//! for it. [`StallTimer`] fires when a client has read nothing for too long of what is written to
-//! it.
+//! for it. [`StallTimer`] fires when a client has not read the bytes written to it for too long.
 
 use crate::local_pool::LocalPool;
 use std::pin::Pin;

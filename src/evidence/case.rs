@@ -3,8 +3,9 @@
 //! site's publications, of the log itself), so a missing entry is noticed.
 //!
 //! Each instance of crawlgate has its own log. [`build_case`] reads the logs on this machine, and
-//! joins cases that other machines exported ([`read_exported_logs`]). It never reads a copy of a
-//! log: an export may sign a new checkpoint, and the copy would then differ from its log.
+//! joins cases that other machines exported ([`read_exported_logs`]). It reads only original logs,
+//! never a copy: an export may add a signed checkpoint to the log, and the original must have every
+//! checkpoint.
 
 use super::canonical::canonical_line;
 use super::case_layout::{REPORT_FILE, SCRIPTS, join_logs};
@@ -94,15 +95,11 @@ fn export_log(
     let earlier: Vec<u64> = named.proofs.range(..numbers.start).copied().collect();
     let mut proofs = String::new();
     for number in earlier {
-        proofs.push_str(&export_chain(
-            database,
-            &names[0],
-            &ChainRange {
-                id: *id,
-                numbers: number..number + 1,
-            },
-            &mut named,
-        )?);
+        let range = ChainRange {
+            id: *id,
+            numbers: number..number + 1,
+        };
+        proofs += &export_chain(database, &names[0], &range, &mut named)?;
     }
     put(proofs::EARLIER_PROOFS_FILE, proofs.into_bytes());
     put("personal.jsonl", named.personal.into_bytes());
@@ -125,11 +122,7 @@ fn export_log(
             proofs.into_bytes(),
         );
         put(&format!("checkpoints/{number:06}.note"), note.into_bytes());
-        for (place, (_, response)) in database
-            .checkpoint_timestamps(number)?
-            .into_iter()
-            .enumerate()
-        {
+        for (place, response) in (0..).zip(database.checkpoint_timestamps(number)?) {
             put(&format!("timestamps/{number:06}-{place}.tsr"), response);
         }
     }
@@ -155,19 +148,17 @@ fn no_entries_error(
     database: &EvidenceDatabase,
     scope: &CaseScope,
 ) -> Result<CaseError, DatabaseError> {
-    let names = database
-        .chains()?
-        .into_iter()
+    let chains = database.chains()?.into_iter();
+    let mut known: Vec<String> = chains
         .map(|chain| chain.head.chain)
-        .filter(|name| !name.crawler.is_empty());
-    let known: BTreeSet<String> = names
+        .filter(|name| !name.crawler.is_empty())
         .map(|name| format!("{} on {}", name.crawler, name.site))
         .collect();
-    let known = if known.is_empty() {
-        "nothing".to_owned()
-    } else {
-        Vec::from_iter(known).join(", ")
-    };
+    known.sort();
+    if known.is_empty() {
+        known.push("nothing".to_owned());
+    }
+    let known = known.join(", ");
     Ok(CaseError::NoEntries(format!(
         "crawler {} on site {} in this time; it has: {known}",
         scope.crawler, scope.site
@@ -320,17 +311,16 @@ fn export_chain(
 /// of the checkpoint.
 fn head_proofs(heads: &[ChainHead], names: &[ChainName]) -> Vec<HeadProof> {
     let leaves: Vec<Hash> = heads.iter().map(ChainHead::leaf_hash).collect();
-    let mut proofs = Vec::new();
-    for name in names {
-        if let Some(place) = heads.iter().position(|head| head.chain == *name) {
-            proofs.push(HeadProof {
-                head: heads[place].clone(),
-                place,
-                path: merkle::inclusion_path(&leaves, place),
-            });
-        }
-    }
-    proofs
+    let places = names
+        .iter()
+        .filter_map(|name| heads.iter().position(|head| head.chain == *name));
+    places
+        .map(|place| HeadProof {
+            head: heads[place].clone(),
+            place,
+            path: merkle::inclusion_path(&leaves, place),
+        })
+        .collect()
 }
 
 /// The files of one log of a case.
@@ -345,15 +335,15 @@ pub struct ExportedLog {
 /// # Errors
 /// The file is not a case.
 pub fn read_exported_logs(archive: &[u8]) -> Result<Vec<ExportedLog>, CaseError> {
-    let mut joined = Vec::new();
-    for (number, files) in (1..).zip(read_logs(archive)?) {
+    let logs = (1..).zip(read_logs(archive)?);
+    logs.map(|(number, files)| {
         let key = file_text(&files, "key.vkey").and_then(|key| VerifyKey::parse(key).ok());
-        joined.push(ExportedLog {
+        Ok(ExportedLog {
             key: key.ok_or(CaseError::NoKey(number))?,
             files,
-        });
-    }
-    Ok(joined)
+        })
+    })
+    .collect()
 }
 
 /// The bytes of a case with the logs of this machine and those that other machines exported

@@ -67,7 +67,7 @@ fn split_logs(files: CaseFiles) -> Result<Vec<CaseFiles>, ArchiveError> {
     if !files.keys().any(|path| path.starts_with("logs/")) {
         return Ok(vec![files]);
     }
-    let mut logs: BTreeMap<usize, CaseFiles> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, CaseFiles> = BTreeMap::new();
     for (path, bytes) in files {
         if path == REPORT_FILE {
             continue;
@@ -75,25 +75,18 @@ fn split_logs(files: CaseFiles) -> Result<Vec<CaseFiles>, ArchiveError> {
         let part = path
             .strip_prefix("logs/")
             .and_then(|rest| rest.split_once('/'));
-        let part =
-            part.and_then(|(number, file)| Some((number.parse::<usize>().ok()?, number, file)));
-        // No leading zeros.
-        match part.filter(|(number, text, _)| *number > 0 && number.to_string() == *text) {
-            Some((number, _, file)) => drop(
-                logs.entry(number)
-                    .or_default()
-                    .insert(file.to_owned(), bytes),
-            ),
-            None => return Err(ArchiveError::UnknownFile(path)),
-        }
+        let Some((name, file)) = part else {
+            return Err(ArchiveError::UnknownFile(path));
+        };
+        let log = by_name.entry(name.to_owned()).or_default();
+        log.insert(file.to_owned(), bytes);
     }
-    match logs
-        .keys()
-        .zip(1..)
-        .find(|(number, expected)| **number != *expected)
-    {
-        Some((number, _)) => Err(ArchiveError::UnknownFile(format!("logs/{number}/"))),
-        None => Ok(logs.into_values().collect()),
+    let logs = (1..)
+        .map_while(|number: usize| by_name.remove(&number.to_string()))
+        .collect();
+    match by_name.into_keys().next() {
+        Some(name) => Err(ArchiveError::UnknownFile(format!("logs/{name}/"))),
+        None => Ok(logs),
     }
 }
 

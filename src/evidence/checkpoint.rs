@@ -1,7 +1,7 @@
-//! [`Checkpoint`]: a summary of the evidence log, signed by the log's key. A Merkle tree over the
-//! [`ChainHead`]s of all hash chains covers their last entries. The text of a checkpoint is that of
-//! C2SP `tlog-checkpoint` (origin, number of leaves, root) with three more lines: the checkpoint's
-//! number, the hash of the checkpoint before, and the time.
+//! [`Checkpoint`]: a summary of the evidence log, signed by the log's key. It contains the root of
+//! a Merkle tree over the last entries ([`ChainHead`]s) of all hash chains. The text of a
+//! checkpoint is that of C2SP `tlog-checkpoint` (origin, number of leaves, root) with three more
+//! lines: the checkpoint's number, the hash of the checkpoint before, and the time.
 
 use super::{ChainName, Hash, canonical_json, merkle};
 use base64::Engine;

@@ -7,6 +7,7 @@ use crate::hash::Hash;
 use crate::record::{RecordField, RecordRow};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The result of checking a case.
 #[derive(Debug, Default, Serialize)]
@@ -36,9 +37,9 @@ impl CaseFindings {
 
 /// The name of a log that is in the case twice.
 pub fn duplicate_log(logs: &[LogFindings]) -> Option<&str> {
-    let mut names: Vec<&str> = logs.iter().map(|log| log.log.as_str()).collect();
-    names.sort_unstable();
-    Some(names.windows(2).find(|pair| pair[0] == pair[1])?[0])
+    let mut names = BTreeSet::new();
+    let mut all = logs.iter().map(|log| log.log.as_str());
+    all.find(|name| !names.insert(*name))
 }
 
 /// The result of checking one log of a case.

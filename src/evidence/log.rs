@@ -1,8 +1,9 @@
 //! [`EvidenceRecorder`]: the handle by which other modules add entries to the evidence log. Adding
 //! an entry takes a short lock, and never waits for the disk.
 //!
-//! The recorder is disabled, open, or failed to open. While it is open, a thread writes the entries
-//! (`writer`). If it failed to open, entries are counted and dropped.
+//! If the log is open, a thread (`writer`) writes the entries. If the log could not be opened,
+//! entries are counted as lost and dropped. If the settings do not enable a log, entries are
+//! ignored.
 
 use super::opening::open_for_writing;
 use super::writer::LogWriter;
@@ -10,6 +11,7 @@ use super::{ChainName, DatabaseError, NewEntry, OpenError, WriterState};
 use crate::finding::Finding;
 use crate::locks::lock;
 use crate::settings::{AddressDetail, EvidenceSettings};
+use crate::threads::spawn;
 use prometheus::IntCounter;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -17,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-/// A handle to the evidence log. Cheap to clone.
+/// A handle to the evidence log. Cheap to clone. The default keeps nothing.
 #[derive(Clone, Default)]
 pub struct EvidenceRecorder(Arc<RecorderState>);
 
@@ -37,11 +39,6 @@ struct RecorderState {
 type WriterThread = (Sender<Sender<()>>, JoinHandle<()>);
 
 impl EvidenceRecorder {
-    /// A recorder that keeps nothing.
-    pub fn disabled() -> EvidenceRecorder {
-        EvidenceRecorder::default()
-    }
-
     /// Opens the log in a directory and starts the writer thread. If that fails, entries are counted
     /// as lost, and [`EvidenceRecorder::problem`] says why.
     pub fn open(
@@ -97,11 +94,12 @@ impl EvidenceRecorder {
         let second = now
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |time| time.as_secs());
+        let chain = ChainName::of_crawler(site, crawler);
         if location.is_none() {
             shared.lost.inc();
-        } else if lock(&shared.queue).try_admit(site, crawler, second) {
+        } else if lock(&shared.queue).try_admit(&chain, second) {
             let record = make();
-            lock(&shared.queue).push(ChainName::of_crawler(site, crawler), record);
+            lock(&shared.queue).push(chain, record);
         }
     }
 
@@ -208,8 +206,6 @@ fn start_writer(
         .write(|log| log.set_timestamp_authorities(&settings.timestamps))?;
     let writer = LogWriter::begin_run(log, directory, shared.clone(), settings.clone())?;
     let (sender, receiver) = channel();
-    let thread = std::thread::Builder::new()
-        .name("evidence".into())
-        .spawn(move || writer.run(&receiver))?;
+    let thread = spawn("evidence", move || writer.run(&receiver))?;
     Ok((sender, thread))
 }

@@ -4,11 +4,12 @@
 //! all chains. A case is an excerpt of the log as one file, for a third party.
 //!
 //! - Formats, without files or clock: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
-//! - Writing: `sink` makes entries of requests, and `publications` of what sites publish. They pass
-//!   through the `EvidenceRecorder` of `log` into the `queue`. A thread (`writer`) writes them into
-//!   the `database`.
+//! - Writing: `sink` makes entries about requests, and `publications` about what sites publish. The
+//!   entries go through the `EvidenceRecorder` of `log` into the `queue`, and a thread (`writer`)
+//!   writes them from there into the `database`.
 //! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for
-//!   people, which begins with the sentences of `summary`. `scripts` check a case without crawlgate.
+//!   people, which begins with the sentences of `summary`. `scripts` check a case without
+//!   crawlgate.
 
 mod authority;
 mod canonical;

@@ -192,8 +192,8 @@ pub fn add_proof_findings(
 /// Adds how many proofs were checked again, and how many cannot be.
 fn add_proof_sums(findings: &mut LogFindings) {
     let all = findings.proofs.len();
-    let complete = findings.proofs.iter().filter(|proof| proof.is_complete);
-    let complete = complete.count();
+    let proofs = findings.proofs.iter();
+    let complete = proofs.filter(|proof| proof.is_complete).count();
     if complete > 0 {
         findings.add_check(
             "proofs",
@@ -257,8 +257,8 @@ fn check_lists(
 ) -> Result<(), Finding> {
     let is_verified = entry.data_text("identity") == Some("verified");
     let client = personal_value(personal, entry, "client")
-        .filter(|_| entry.data_text("address") == Some("whole"));
-    let client = client.and_then(|client| client.parse::<IpAddr>().ok());
+        .filter(|_| entry.data_text("address") == Some("whole"))
+        .and_then(|client| client.parse::<IpAddr>().ok());
     for (source, list) in named_lists(entry) {
         let path = list.case_path();
         let Some(bytes) = files.get(&path) else {

@@ -1,14 +1,13 @@
 //! [`EntryQueue`]: the entries that wait to be written to the evidence log. It admits 200 entries a
-//! second, and beyond them one a second for each hash chain (of one site and crawler). It counts
-//! the dropped entries of each chain. [`WriterState`] is shared by the writer thread and the
-//! recorder: the queue, counters and problems.
+//! second. Beyond that it admits one entry a second for each hash chain (of one site and crawler),
+//! and counts the entries that it drops. [`WriterState`] has what the thread that writes the log
+//! shares with other threads: the queue, counters and problems.
 
 use super::{ChainName, NewEntry};
 use crate::locks::lock;
 use crate::telemetry::new_counter;
 use prometheus::IntCounter;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
 /// Entries that are admitted in a second. Beyond them each chain has one.
@@ -22,14 +21,12 @@ const MAX_PUBLICATIONS: usize = 1_000;
 #[derive(Default)]
 pub struct EntryQueue {
     waiting: Vec<(ChainName, NewEntry)>,
-    hasher: RandomState,
     /// The present second since 1970.
     second: u64,
     admitted: u64,
-    /// The hashes of the chains with an entry in this second: 64 bits under a random key do not
-    /// collide in practice.
-    chains: HashSet<u64>,
-    left_out: HashMap<u64, (ChainName, u64)>,
+    /// The chains with an entry in this second.
+    chains: HashSet<ChainName>,
+    left_out: HashMap<ChainName, u64>,
 }
 
 /// The content of the queue, for one transaction.
@@ -38,29 +35,25 @@ pub struct EntryBatch {
     /// In their order.
     pub entries: Vec<(ChainName, NewEntry)>,
     /// The number of dropped entries by chain.
-    pub left_out: Vec<(ChainName, u64)>,
+    pub left_out: HashMap<ChainName, u64>,
 }
 
 impl EntryQueue {
     /// Admits an entry of a chain in this second, or counts it as dropped. The first 200 of a second
     /// are admitted, and beyond them the first of each chain, unless 20,000 wait.
-    pub fn try_admit(&mut self, site: &str, crawler: &str, second: u64) -> bool {
+    pub fn try_admit(&mut self, chain: &ChainName, second: u64) -> bool {
         if self.second != second {
             self.second = second;
             self.admitted = 0;
             self.chains.clear();
         }
-        let chain = self.hasher.hash_one((site, crawler));
         let is_full = self.waiting.len() >= MAX_WAITING;
-        if !is_full && (self.admitted < MAX_PER_SECOND || !self.chains.contains(&chain)) {
+        if !is_full && (self.admitted < MAX_PER_SECOND || !self.chains.contains(chain)) {
             self.admitted += 1;
-            self.chains.insert(chain);
+            self.chains.insert(chain.clone());
             return true;
         }
-        self.left_out
-            .entry(chain)
-            .or_insert_with(|| (ChainName::of_crawler(site, crawler), 0))
-            .1 += 1;
+        *self.left_out.entry(chain.clone()).or_default() += 1;
         false
     }
 
@@ -81,10 +74,9 @@ impl EntryQueue {
 
     /// Takes out all entries and counts.
     pub fn drain(&mut self) -> EntryBatch {
-        let left_out = std::mem::take(&mut self.left_out).into_values();
         EntryBatch {
             entries: std::mem::take(&mut self.waiting),
-            left_out: left_out.collect(),
+            left_out: std::mem::take(&mut self.left_out),
         }
     }
 }
@@ -145,39 +137,34 @@ mod tests {
     #[test]
     fn flood_of_one_chain_is_counted_and_hides_no_other() {
         let mut queue = EntryQueue::default();
+        let [loud, quiet] = ["loud", "quiet"].map(|name| ChainName::of_crawler("shop", name));
         for _ in 0..MAX_PER_SECOND + 50 {
-            if queue.try_admit("shop", "loud", 1) {
-                queue.push(ChainName::of_crawler("shop", "loud"), NewEntry::default());
+            if queue.try_admit(&loud, 1) {
+                queue.push(loud.clone(), NewEntry::default());
             }
         }
         assert!(
-            queue.try_admit("shop", "quiet", 1)
-                && !queue.try_admit("shop", "quiet", 1)
-                && queue.try_admit("shop", "loud", 2)
+            queue.try_admit(&quiet, 1) && !queue.try_admit(&quiet, 1) && queue.try_admit(&loud, 2)
         );
         let batch = queue.drain();
         assert_eq!(batch.entries.len() as u64, MAX_PER_SECOND);
-        let mut left_out = batch.left_out;
-        left_out.sort();
-        assert_eq!(
-            left_out,
-            [
-                (ChainName::of_crawler("shop", "loud"), 50),
-                (ChainName::of_crawler("shop", "quiet"), 1)
-            ]
-        );
+        assert_eq!(batch.left_out, [(loud, 50), (quiet, 1)].into());
         assert!(queue.drain().left_out.is_empty());
     }
 
     #[test]
     fn waiting_entries_are_bounded() {
         let mut queue = EntryQueue::default();
+        let chain = ChainName::of_crawler("shop", "gptbot");
         for second in 0..MAX_WAITING as u64 + 5 {
-            if queue.try_admit("shop", "gptbot", second) {
-                queue.push(ChainName::of_crawler("shop", "gptbot"), NewEntry::default());
+            if queue.try_admit(&chain, second) {
+                queue.push(chain.clone(), NewEntry::default());
             }
         }
         let batch = queue.drain();
-        assert_eq!((batch.entries.len(), batch.left_out[0].1), (MAX_WAITING, 5));
+        assert_eq!(
+            (batch.entries.len(), batch.left_out[&chain]),
+            (MAX_WAITING, 5)
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! [`render_case_page`] makes the report of a case (an excerpt of the evidence log, as one file):
 //! one HTML page for people who are not engineers. It begins with the result in three paragraphs
-//! (`summary`). Requests by unproven clients and by impostors have headings that say so. The template is `templates/case.html`.
+//! (`summary`). Requests by impostors, and by clients that are not proven to be the crawler, are
+//! listed under headings of their own. The template is `templates/case.html`.
 
 use super::summary::{
     ClientBasis, case_summary, clients_text, format_time, hosts_text, requests_with, site_source,

@@ -1,15 +1,17 @@
 //! Turns the entries of a case (an excerpt of the evidence log, as one file) into the findings that
 //! the case's report shows. [`add_log_findings`] adds what the site published, which robots.txt the
 //! crawler was served, how many entries are missing, and the crawler's requests. [`RobotsFiles`]
-//! judges each request again, by the robots.txt files in the case alone.
+//! judges each request again, using only the robots.txt files in the case.
 
-use super::entry::client_text;
+use super::entry::{client_text, named_robots_files};
+use super::examine::CheckedLog;
 use super::{
-    CHAIN_FILES, DocumentRef, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
+    CHAIN_FILES, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
     RequestFinding, ServedFile, named_proof, personal_value,
 };
 use crate::finding::Finding;
 use crate::numbers::plural_thousands;
+use crate::printable::join;
 use crate::record::{FieldValue, RecordField, RecordRow};
 use crate::robots::{Dialect, DialectRules, FileVerdict, GroupMatch, RobotsFile};
 use crate::verdict::Readings;
@@ -62,15 +64,13 @@ pub struct CaseHistory {
 }
 
 impl CaseHistory {
-    /// `logs` gives the three chains, the personal values and the name of each log.
-    pub fn new<'c>(
-        robots: RobotsFiles,
-        logs: impl Iterator<Item = (&'c [Vec<EvidenceEntry>; 3], &'c PersonalValues, &'c str)>,
-    ) -> CaseHistory {
+    /// `robots` are the files of all logs.
+    pub fn new(robots: RobotsFiles, logs: &[CheckedLog]) -> CaseHistory {
         let mut published = BTreeMap::<Hash, String>::new();
         let mut all_served = Vec::new();
-        for ([of_crawler, of_site, _], personal, log) in logs {
-            for entry in of_site.iter() {
+        for log in logs {
+            let [of_crawler, of_site, _] = &log.chains;
+            for entry in of_site {
                 let Some(hash) = entry.data_text("sha256").and_then(Hash::parse) else {
                     continue;
                 };
@@ -78,7 +78,10 @@ impl CaseHistory {
                 *first = std::mem::take(first).min(published_since(entry));
             }
             let copies = of_crawler.iter().filter(|entry| entry.kind == "served");
-            all_served.extend(copies.map(|entry| (log.to_owned(), served_file(entry, personal))));
+            all_served.extend(copies.map(|entry| {
+                let copy = served_file(entry, &log.personal);
+                (log.findings.log.clone(), copy)
+            }));
         }
         all_served.sort_by(|one, other| one.1.time.cmp(&other.1.time));
         CaseHistory {
@@ -109,14 +112,15 @@ pub fn add_log_findings(
     findings.declared = declared_files(of_crawler, all);
     // Entries are written after their response, so a request may come before the robots.txt that was
     // served before it.
-    let own = all
+    findings.served = all
         .served
         .iter()
         .filter(|(log, _)| *log == findings.log)
-        .map(|(_, copy)| copy.clone());
-    findings.served = own.collect();
-    let requests = of_crawler.iter().filter(|entry| entry.kind == "request");
-    requests.for_each(|entry| add_request_finding(entry, personal, all, findings));
+        .map(|(_, copy)| copy.clone())
+        .collect();
+    for entry in of_crawler.iter().filter(|entry| entry.kind == "request") {
+        add_request_finding(entry, personal, all, findings);
+    }
     let judged = findings
         .requests
         .iter()
@@ -136,12 +140,11 @@ pub fn add_log_findings(
     let requests = &mut findings.requests;
     requests.retain(|request| time.contains(&request.recorded.as_str()));
     add_words_of_site(findings);
+    // Deletion for age is reported by the check of the beginnings.
     let gaps = of_log
         .iter()
         .chain(of_crawler)
-        .filter(|entry| entry.kind == "gap");
-    // Deletion for age is reported by the check of the beginnings.
-    let gaps = gaps.filter(|entry| entry.data_text("reason") != Some("too_old"));
+        .filter(|entry| entry.kind == "gap" && entry.data_text("reason") != Some("too_old"));
     findings.unknown.extend(gaps.map(gap_finding));
     if findings.withdrawn > 0 {
         findings.add_unknown(
@@ -182,12 +185,13 @@ fn add_words_of_site(findings: &mut LogFindings) {
 
 /// The files that requests with a declared history were judged by, and that no log published.
 fn declared_files(of_crawler: &[EvidenceEntry], all: &CaseHistory) -> Vec<Hash> {
-    let declared = of_crawler
+    let declared: BTreeSet<Hash> = of_crawler
         .iter()
         .filter(|entry| entry.data_text("history") == Some("declared"))
-        .flat_map(super::entry::named_robots_files)
-        .filter(|hash| !all.published.contains_key(hash));
-    declared.collect::<BTreeSet<_>>().into_iter().collect()
+        .flat_map(named_robots_files)
+        .filter(|hash| !all.published.contains_key(hash))
+        .collect();
+    Vec::from_iter(declared)
 }
 
 /// `since` of the entry, but not later than the entry itself. Each start of crawlgate records the
@@ -249,7 +253,7 @@ fn add_request_finding(
         remark: None,
     };
     let target = finding.field_text(RecordField::Target).map(Cow::into_owned);
-    let versions = super::entry::named_robots_files(entry);
+    let versions = named_robots_files(entry);
     match all.robots.rejudge(entry, target.as_deref(), &versions) {
         RejudgedVerdict::Disallowed => {
             finding.rejudged = "disallowed";
@@ -258,14 +262,13 @@ fn add_request_finding(
         RejudgedVerdict::Allowed(by) => {
             finding.rejudged = "allowed";
             if entry.data_text("kind") == Some("violation") {
-                let by: Vec<String> = by.iter().map(Hash::to_string).collect();
                 findings.add_fault(
                     "allowed-violation",
                     format!(
                         "{}: entry {} is recorded as a violation, but a robots.txt that the crawler may have had allows it: {}",
                         CHAIN_FILES[0],
                         entry.number,
-                        by.join(", ")
+                        join(by, ", ")
                     ),
                 );
             }
@@ -310,17 +313,17 @@ fn earlier_version_remark(
     target: Option<&str>,
     counted: &[Hash],
 ) -> Option<String> {
-    for (hash, since) in &all.published {
-        if *since > entry.time || counted.contains(hash) || !all.robots.contains(*hash) {
-            continue;
-        }
-        if let RejudgedVerdict::Allowed(_) = all.robots.rejudge(entry, target, &[*hash]) {
-            return Some(format!(
-                "robots/{hash}.txt, published since {since}, allows it; by the record the crawler could no longer have that copy"
-            ));
-        }
-    }
-    None
+    let (hash, since) = all.published.iter().find(|(hash, since)| {
+        **since <= entry.time
+            && !counted.contains(hash)
+            && matches!(
+                all.robots.rejudge(entry, target, &[**hash]),
+                RejudgedVerdict::Allowed(_)
+            )
+    })?;
+    Some(format!(
+        "robots/{hash}.txt, published since {since}, allows it; by the record the crawler could no longer have that copy"
+    ))
 }
 
 /// The finding about a `gap` entry.
@@ -400,10 +403,6 @@ impl RobotsFiles {
         }
     }
 
-    pub fn contains(&self, hash: Hash) -> bool {
-        self.files.contains_key(&hash)
-    }
-
     /// Judges a request by these versions, in each dialect in which the crawler may read them. A
     /// version counts as allowing if it does so in one dialect. `Unknown` if the target was withdrawn
     /// (`None`) or cut off, or a file is missing.
@@ -455,9 +454,7 @@ impl RobotsFiles {
         let reading = self.cached_reading(hash, Dialect::Rfc9309, &tokens)?;
         let verdict = target_verdict(&reading, &tokens, request.data_text("binds")?, target?);
         let line = verdict.line.filter(|_| !verdict.allowed)?;
-        let is_list = false;
-        let file = DocumentRef { is_list, hash }.case_path();
-        Some(format!("{file} line {line}"))
+        Some(format!("robots/{hash}.txt line {line}"))
     }
 
     /// A robots.txt in this dialect for a crawler with these tokens; `None` if it is not in the case.
@@ -468,16 +465,10 @@ impl RobotsFiles {
         tokens: &[&str],
     ) -> Option<Rc<DialectRules>> {
         let bytes = self.files.get(&version)?;
-        let spaced: Vec<&str> = tokens
-            .iter()
-            .filter(|token| token.contains(' '))
-            .copied()
-            .collect();
-        let key = (
-            version,
-            dialect,
-            spaced.iter().map(ToString::to_string).collect(),
-        );
+        let mut spaced = tokens.to_vec();
+        spaced.retain(|token| token.contains(' '));
+        let names = spaced.iter().map(ToString::to_string).collect();
+        let key = (version, dialect, names);
         let mut cache = self.cache.borrow_mut();
         if cache.len() >= MAX_CACHED_READINGS {
             cache.clear();

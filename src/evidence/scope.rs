@@ -1,6 +1,6 @@
-//! [`CaseScope`]: what a case (a part of the evidence log as one file) is about, which is one
-//! crawler on one site in a span of time. It says which hash chains belong to the case, and since
-//! when.
+//! [`CaseScope`]: the subject of a case (an excerpt of the evidence log, as one file): one crawler
+//! on one site in a span of time. It says which hash chains belong to the case, and from which time
+//! on.
 
 use super::{ChainName, format_time};
 use std::time::{Duration, SystemTime};

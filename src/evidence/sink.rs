@@ -1,6 +1,6 @@
 //! [`EvidenceRecorder::sink`] makes entries for the evidence log: about each robots.txt that a
-//! crawler was served, and about each request against the rules. Both have the proof of the
-//! client's identity, if there is one.
+//! crawler was served, and about each request against the rules. Entries of both kinds name the
+//! proof of the client's identity, if there is one.
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::crawlers::{Claim, RobotsObedience};

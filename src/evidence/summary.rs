@@ -1,6 +1,6 @@
-//! [`case_summary`] says in three paragraphs what a case (an excerpt of the evidence log, as one
-//! file) shows: who did what and when, how sure it is who that was, and what rests on the word of
-//! the site. The report of the case begins with it.
+//! [`case_summary`] writes the first three paragraphs of the report on a case (an excerpt of the
+//! evidence log, as one file). They say what the crawler did and when, how certain it is that the
+//! client was that crawler, and which facts the reader must take on trust from the site.
 
 use super::{CaseFindings, LogFindings, RequestFinding};
 use crate::numbers::{plural_thousands, thousands};
@@ -156,8 +156,8 @@ fn what_happened(case: &CaseFindings) -> String {
             "may have followed an older robots.txt",
         ),
     ] {
-        let such = disallowed.iter();
-        let count = such
+        let count = disallowed
+            .iter()
             .filter(|one| one.field_text_or_empty(field) == value)
             .count();
         if count > 0 {
@@ -173,8 +173,8 @@ fn what_happened(case: &CaseFindings) -> String {
             plural_thousands(others, "other request")
         );
     }
-    let observed = requests.iter();
-    let observed = observed
+    let observed = requests
+        .iter()
         .filter(|one| one.field_text(RecordField::Would).is_some())
         .count();
     let mut what = Vec::new();
@@ -241,10 +241,8 @@ fn rules_text(requests: &[&&RequestFinding]) -> String {
 
 fn identity_sentences(case: &CaseFindings) -> String {
     let mut sentences = Vec::new();
-    let name = case
-        .logs
-        .first()
-        .map_or("", |log| crawler_name(&log.crawler));
+    let first = case.logs.first();
+    let name = first.map_or("", |log| crawler_name(&log.crawler));
     for basis in [
         ClientBasis::Proven,
         ClientBasis::Asserted,
@@ -252,8 +250,11 @@ fn identity_sentences(case: &CaseFindings) -> String {
         ClientBasis::Impostor,
         ClientBasis::AssertedImpostor,
     ] {
-        let logs = case.logs.iter();
-        let requests: Vec<_> = logs.flat_map(|log| requests_with(log, basis)).collect();
+        let requests: Vec<_> = case
+            .logs
+            .iter()
+            .flat_map(|log| requests_with(log, basis))
+            .collect();
         if requests.is_empty() {
             continue;
         }
@@ -278,16 +279,27 @@ fn identity_sentences(case: &CaseFindings) -> String {
 }
 
 fn site_sentences(case: &CaseFindings) -> String {
-    let stamps = case.logs.iter().filter_map(|log| log.timestamp.as_ref());
-    let latest = stamps.max_by_key(|stamp| &stamp.time);
-    let all: usize = case.logs.iter().map(|log| log.requests.len()).sum();
-    let covered = case.logs.iter().map(|log| {
-        let stamp = log.timestamp.as_ref();
-        log.requests
-            .iter()
-            .filter(|request| stamp.is_some_and(|stamp| request.recorded <= stamp.covers_until))
-            .count()
-    });
+    let mut latest = None;
+    let mut all = 0;
+    let mut covered = 0;
+    let mut not_judged = 0;
+    let mut declared = 0;
+    for log in &case.logs {
+        latest = latest
+            .into_iter()
+            .chain(&log.timestamp)
+            .max_by_key(|stamp| &stamp.time);
+        declared += log.count_requests_with(RecordField::History, "declared");
+        for request in &log.requests {
+            all += 1;
+            covered += usize::from(
+                log.timestamp
+                    .as_ref()
+                    .is_some_and(|stamp| request.recorded <= stamp.covers_until),
+            );
+            not_judged += usize::from(request.rejudged == "not judged" && request.is_disallowed());
+        }
+    }
     let mut sentences = match latest {
         None => "This case has no timestamp of an authority. The times, and that the entries are true and complete, are the \
                  site's word."
@@ -299,25 +311,17 @@ fn site_sentences(case: &CaseFindings) -> String {
              trust it. check.sh checks the signature. The timestamp does not show that the entries are true or complete: that is \
              the site's word.",
             stamp.authority,
-            thousands(covered.sum::<usize>()),
+            thousands(covered),
             plural_thousands(all, "request"),
             format_time(&stamp.time)
         ),
     };
-    let requests = case.logs.iter().flat_map(|log| &log.requests);
-    let not_judged = requests.filter(|one| one.rejudged == "not judged" && one.is_disallowed());
-    let not_judged = not_judged.count();
     if not_judged > 0 {
         let count = plural_thousands(not_judged, "request");
         sentences += &format!(
             " That robots.txt disallows {count} is the site's word, because the path was deleted or cut off."
         );
     }
-    let declared = case
-        .logs
-        .iter()
-        .map(|log| log.count_requests_with(RecordField::History, "declared"));
-    let declared: usize = declared.sum();
     if declared > 0 {
         let count = plural_thousands(declared, "request");
         sentences += &format!(

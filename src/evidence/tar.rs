@@ -1,5 +1,8 @@
-//! The archive format of a case (an excerpt of the evidence log): a tar of plain files, as POSIX
-//! ustar. A set of files has exactly one archive, so even a changed byte of a header is detected.
+//! Writes and reads the file of a case (an excerpt of the evidence log): a tar archive of plain
+//! files, as POSIX ustar. [`write_archive`] always writes the same files as the same bytes, and
+//! [`read_archive`] rejects everything that [`write_archive`] would not write. So not even a byte
+//! of a tar header can be changed unnoticed; the contents of the files are protected by `manifest`,
+//! a signed list of their hashes.
 
 use std::collections::BTreeMap;
 
@@ -51,29 +54,16 @@ fn file_header(path: &str, size: usize) -> [u8; BLOCK_SIZE] {
 pub fn read_archive(archive: &[u8]) -> Option<CaseFiles> {
     let mut files = CaseFiles::new();
     let mut rest = archive;
-    loop {
-        let (found, after) = rest.split_at_checked(BLOCK_SIZE)?;
-        if found == [0; BLOCK_SIZE] {
-            return (after == [0; BLOCK_SIZE]).then_some(files);
-        }
-        let name = found[..100]
-            .split(|byte| *byte == 0)
-            .next()
-            .unwrap_or_default();
+    while let Some((header, after)) = rest.split_at_checked(BLOCK_SIZE)
+        && header[0] != 0
+    {
+        let name = header[..100].split(|byte| *byte == 0).next()?;
         let name = str::from_utf8(name).ok()?;
-        let size = usize::from_str_radix(str::from_utf8(&found[124..135]).ok()?, 8).ok()?;
-        let (content, after) =
-            after.split_at_checked(size.checked_next_multiple_of(BLOCK_SIZE)?)?;
-        let (content, padding) = content.split_at(size);
-        let is_next = files
-            .last_key_value()
-            .is_none_or(|(last, _)| last.as_str() < name);
-        if !is_next || found != file_header(name, size) || padding.iter().any(|byte| *byte != 0) {
-            return None;
-        }
-        files.insert(name.to_owned(), content.to_vec());
-        rest = after;
+        let size = usize::from_str_radix(str::from_utf8(&header[124..135]).ok()?, 8).ok()?;
+        files.insert(name.to_owned(), after.get(..size)?.to_vec());
+        rest = after.get(size.checked_next_multiple_of(BLOCK_SIZE)?..)?;
     }
+    (write_archive(&files) == archive).then_some(files)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! [`verify_case`] checks a case (an excerpt of the evidence log, as one file) as a third party
-//! does: by the bytes of the file, and the public key of each log in it.
+//! does: it needs only the file and the public key of each log in it.
 
 use super::case_layout::SCRIPTS;
 use super::examine::{log_name, read_log_keys};
@@ -26,14 +26,11 @@ fn verify_logs(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Fi
     let mut keyed: Vec<(&CaseFiles, &VerifyKey)> = Vec::new();
     for (place, files) in logs.iter().enumerate() {
         let name = log_name(files);
-        let of_it = trusted
-            .iter()
-            .filter(|key| Some(&key.name) == name.as_ref());
         // Of several keys with the name of the log, one that its key changes lead to.
-        let key = of_it
-            .clone()
-            .find(|key| read_log_keys(files, key).is_ok())
-            .or_else(|| of_it.clone().next());
+        let key = trusted
+            .iter()
+            .filter(|key| Some(&key.name) == name.as_ref())
+            .min_by_key(|key| read_log_keys(files, key).is_err());
         match (key, trusted, logs.len()) {
             (Some(key), ..) | (None, [key], 1) => keyed.push((files, key)),
             _ => {
@@ -75,11 +72,8 @@ fn add_manifest_finding(files: &CaseFiles, key: &VerifyKey, findings: &mut LogFi
         }
         Err(fault) => findings.faults.insert(0, fault),
     }
-    let is_other = |(path, script): &(&str, &str)| {
-        let file = files.get(*path);
-        file.is_some_and(|file| file != script.as_bytes())
-    };
-    if SCRIPTS.iter().any(is_other) {
+    let mut scripts = SCRIPTS.iter();
+    if scripts.any(|(path, own)| files.get(*path).is_some_and(|file| file != own.as_bytes())) {
         let message = "whether check.sh and check.py are safe to run: this version of crawlgate has other ones";
         findings.add_unknown("other-scripts", message);
     }

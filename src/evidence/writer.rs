@@ -151,10 +151,12 @@ impl LogWriter {
         let batch = lock(&self.shared.queue).drain();
         let written = batch.entries.len() as u64;
         // Requeued if the batch cannot be written: there are few, and a case without them would be misread.
-        let publications = batch.entries.iter();
-        let publications = publications.filter(|(chain, _)| chain.crawler.is_empty());
-        let publications = publications.cloned().collect();
-        let left_out: u64 = batch.left_out.iter().map(|(_, number)| number).sum();
+        let entries = batch.entries.iter();
+        let publications = entries
+            .filter(|(chain, _)| chain.crawler.is_empty())
+            .cloned()
+            .collect();
+        let left_out: u64 = batch.left_out.values().sum();
         self.shared.lost.inc_by(left_out);
         match self.write_batch(batch, end) {
             Ok(()) => {
@@ -242,23 +244,20 @@ impl LogWriter {
     /// does not look shortened. Does nothing after a hand-over.
     fn prune(&mut self, now: ClockReading, every: Duration) -> Result<(), WriteError> {
         let ClockReading { wall, monotonic } = now;
+        let unfinished = self.unfinished_prune.take();
+        let begins = unfinished.is_none();
         let is_due = self
             .last_prune
-            .is_none_or(|pruned| monotonic.duration_since(pruned) >= every)
-            || self.unfinished_prune.is_some();
-        let Some(oldest) = wall
-            .checked_sub(self.settings.keep)
-            .filter(|_| is_due && !self.is_handed_over)
+            .is_none_or(|pruned| monotonic.duration_since(pruned) >= every);
+        let oldest = wall.checked_sub(self.settings.keep).map(format_time);
+        let Some(before) = unfinished
+            .or(oldest.filter(|_| is_due))
+            .filter(|_| !self.is_handed_over)
         else {
             return Ok(());
         };
         // A failure is not retried at once.
         self.last_prune = Some(monotonic);
-        let begins = self.unfinished_prune.is_none();
-        let before = self
-            .unfinished_prune
-            .take()
-            .unwrap_or_else(|| format_time(oldest));
         let deletion = self.database.write(|log| {
             let deletion = log.prune(&before)?;
             if begins && deletion.entries > 0 {
@@ -286,18 +285,12 @@ fn append_batch(
     now: &str,
 ) -> Result<(), DatabaseError> {
     if let Some(milliseconds) = step {
-        log.append_to_log_chain(
-            "gap",
-            json!({"reason": "clock", "milliseconds": milliseconds}),
-            now,
-        )?;
+        let gap = json!({"reason": "clock", "milliseconds": milliseconds});
+        log.append_to_log_chain("gap", gap, now)?;
     }
     if lost > 0 {
-        log.append_to_log_chain(
-            "gap",
-            json!({"reason": "not_written", "entries": lost}),
-            now,
-        )?;
+        let gap = json!({"reason": "not_written", "entries": lost});
+        log.append_to_log_chain("gap", gap, now)?;
     }
     for (chain, mut record) in batch.entries {
         if let Some(proof) = record.proof.take() {

@@ -1,11 +1,13 @@
 //! Converts facts (such as which crawler fetched which robots.txt) between crawlgate's types and
-//! [`SharedFact`], the format in the shared Redis or Valkey store. A key has the fact's table, its
-//! writer, and the columns of the fact's key, separated by line feeds.
+//! [`SharedFact`], the format in the shared Redis or Valkey store. There are two kinds of facts:
 //!
-//! A fact of one writer has its other columns as value. An *event* (a served version, a mark, a
-//! release, a pause) may be written by any number of instances: it has no writer and no value. Its
-//! key has the other columns too, with times in seconds after that of the event, and only its
-//! latest time counts.
+//! - A fact that only one instance writes. Its key has the name of the fact's table, the writer,
+//!   and the columns that identify the fact, separated by line feeds. The other columns are the
+//!   value.
+//! - An *event* (a crawler was served a robots.txt, a client was marked or released, a site was
+//!   paused), which several instances may write. Its key has the table and all columns, but no
+//!   writer, and there is no value. A time in the key (such as the end of a pause) is a number of
+//!   seconds since the event. If an event happens again, its latest time counts.
 
 use super::SharedFact;
 use crate::facts::{
@@ -90,21 +92,23 @@ pub fn writer_key(writer: &str, fact: &AnyFact) -> String {
 
 /// Encodes a fact of one writer. `at` and the moments in the result are by the store's clock.
 pub fn encode_fact(writer: &str, fact: &AnyFact, at: i64, clocks: ClockPair) -> SharedFact {
-    let values = fact.values().into_iter();
-    let values: Vec<Json> = values
-        .map(|value| {
-            value_to_json(value, |own| match own.0 {
-                // Zero means the beginning of time on every clock.
-                ..=0 => own.0,
-                _ => clocks.to_store(own),
-            })
-        })
-        .collect();
+    let value = columns_json(fact, |own| match own.0 {
+        // Zero means the beginning of time on every clock.
+        ..=0 => own.0,
+        _ => clocks.to_store(own),
+    });
     SharedFact {
         key: writer_key(writer, fact),
         at,
-        value: Json::Array(values).to_string(),
+        value,
     }
+}
+
+/// The other columns of a fact as JSON. `seconds` converts moments.
+fn columns_json(fact: &AnyFact, seconds: impl Fn(Timestamp) -> i64) -> String {
+    let values = fact.values().into_iter();
+    let values = values.map(|value| value_to_json(value, &seconds)).collect();
+    Json::Array(values).to_string()
 }
 
 /// Decodes a fact of one writer, and returns the writer with it. Moments are by the own clock.
@@ -127,16 +131,11 @@ pub fn decode_fact<'a>(key: &'a str, value: &str, clocks: ClockPair) -> Option<(
 /// no event, or if a name in it is too long for a key or has a line feed.
 pub fn encode_event(fact: &Fact, at: i64) -> Option<SharedFact> {
     let mut key = writer_key("", &fact.fact);
-    let values = fact.fact.values();
     if fact.is_removal {
         key.push_str("\n[]");
-    } else if !values.is_empty() {
-        let values = values.into_iter();
-        let values: Vec<Json> = values
-            .map(|value| value_to_json(value, |moment| moment.0.saturating_sub(fact.at.0)))
-            .collect();
+    } else if !fact.fact.table().values.is_empty() {
         key.push('\n');
-        key.push_str(&Json::Array(values).to_string());
+        key += &columns_json(&fact.fact, |moment| moment.0.saturating_sub(fact.at.0));
     }
     // A line feed in a name would make it another event.
     let read = decode_event(&key, fact.at)?;

@@ -1,7 +1,8 @@
 //! [`SharedFact`]: one fact that several crawlgate instances share (such as which crawler fetched
-//! which robots.txt), as it is in the shared store: a key, a time, and mostly a value.
-//! [`MergedFacts`] keeps the latest fact of each key; of two with the same time, it keeps the
-//! greater value. So merging is commutative, associative and idempotent.
+//! which robots.txt), as it is in the shared store: a key, a time, and a value, which may be empty.
+//! [`MergedFacts`] keeps the latest fact of each key; if two have the same time, it keeps the one
+//! with the greater value. So all instances end with the same facts, in whatever order these
+//! arrive.
 
 use std::collections::BTreeMap;
 
@@ -44,6 +45,11 @@ impl MergedFacts {
         for (key, (at, value)) in other.0 {
             self.add(SharedFact { key, at, value });
         }
+    }
+
+    /// The time of the fact with this key.
+    pub fn time(&self, key: &str) -> Option<i64> {
+        self.0.get(key).map(|(at, _)| *at)
     }
 
     /// The number of facts.

@@ -1,4 +1,4 @@
-//! [`ExchangeMembers`]: the other crawlgate instances at the shared store, by id. A run of an
+//! [`ExchangeMembers`]: the other crawlgate instances that use the same store, by id. A run of an
 //! instance is the time from its start to its stop. [`ExchangeMembers::publication_logs`] computes
 //! which robots.txt files each run published, and when.
 
@@ -7,9 +7,7 @@ use super::{
     StoreIdentity, codec, whole_seconds,
 };
 use crate::facts::AnyFact;
-use crate::publications::{
-    LogChange, LogGaps, Publication, PublicationLog, Tenure, next_change_number,
-};
+use crate::publications::{LogChange, Publication, PublicationLog, next_change_number};
 use crate::time::Timestamp;
 use MemberState::{Gone, Left, Present, Silent};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,7 +123,7 @@ impl ExchangeMembers {
         clocks: ClockPair,
         standing: impl Fn(&Member) -> MemberState,
     ) -> Vec<PublicationLog> {
-        let mut runs: BTreeMap<&str, RunRecords> = BTreeMap::new();
+        let mut runs: BTreeMap<&str, PublicationLog> = BTreeMap::new();
         for (key, _, value) in facts.with_prefix("") {
             match codec::decode_fact(key, value, clocks) {
                 Some((run, AnyFact::Publication(publication))) => {
@@ -148,9 +146,9 @@ impl ExchangeMembers {
             logs.push(PublicationLog::from_stored(
                 log.tenures,
                 log.publications,
-                BTreeMap::new(),
-                LogGaps::default(),
-                Vec::new(),
+                log.declared,
+                log.gaps,
+                log.jumps,
             ));
         }
         logs.retain(|log| !log.is_empty());
@@ -180,11 +178,10 @@ impl ExchangeMembers {
         let reported = clocks.to_own(member.reported);
         if member.run != run {
             let at = clocks.to_own(member.joined);
+            let since = at.0.saturating_sub(whole_seconds(FACT_RETENTION));
             return Some(RunEnd {
                 at,
-                unreported_since: Some(Timestamp(
-                    at.0.saturating_sub(whole_seconds(FACT_RETENTION)),
-                )),
+                unreported_since: Some(Timestamp(since)),
             });
         }
         match standing(member) {
@@ -207,13 +204,6 @@ impl ExchangeMembers {
     }
 }
 
-/// The records of what a run published.
-#[derive(Default)]
-struct RunRecords {
-    tenures: Vec<Tenure>,
-    publications: Vec<Publication>,
-}
-
 /// How a run ended.
 struct RunEnd {
     at: Timestamp,
@@ -224,7 +214,7 @@ struct RunEnd {
 impl RunEnd {
     /// Closes all open tenures and publications with one more change of the log. Those that were in
     /// force after the last report count as unreported until the end.
-    fn close_records(&self, log: &mut RunRecords) {
+    fn close_records(&self, log: &mut PublicationLog) {
         let end = LogChange {
             number: next_change_number(&log.tenures, &log.publications),
             at: self.at,

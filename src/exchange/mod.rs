@@ -1,9 +1,12 @@
-//! The exchange of facts between several crawlgate instances in front of the same sites. Without
-//! it, a crawler that fetched robots.txt from one instance could be judged wrongly by another.
-//! [`Exchange`] writes the facts of this instance to a shared store and reads those of its peers;
-//! [`ExchangeThread`] runs it. [`ExchangeStore`] is the trait of the store; `shared_store`
-//! implements it with Redis or Valkey. Of several [`SharedFact`]s with one key the latest counts,
-//! so order and repetition do not matter.
+//! The exchange of facts between several crawlgate instances in front of the same sites, such as
+//! which crawler fetched which robots.txt. Without the exchange, a crawler that fetched robots.txt
+//! from one instance could be judged wrongly by another.
+//!
+//! [`Exchange`] writes the facts of this instance to a shared store, and reads those of its peers
+//! (the other instances). [`ExchangeThread`] calls it several times a second. [`ExchangeStore`] is
+//! the trait of the store, and `shared_store` implements it with Redis or Valkey. If several
+//! [`SharedFact`]s have the same key, the latest one counts, so facts may arrive in any order and
+//! more than once.
 
 pub mod codec;
 pub mod fact;

@@ -1,7 +1,9 @@
-//! [`OperatorOrders`]: pauses of sites and releases of marked clients, which operators ordered at
-//! any of the crawlgate instances that share a store. For each site and each network the latest
-//! order counts; of two in one second, the greater one. So merging is commutative, associative and
-//! idempotent.
+//! [`OperatorOrders`] keeps the orders that operators gave at any of the crawlgate instances that
+//! share a store. An order pauses a site, ends its pause, or releases the clients of an IP network
+//! that are marked for breaking the rules. For each site, and for each network, only the latest
+//! order counts. If two orders have the same time, every instance chooses the same one, by
+//! comparing their keys in the store. So all instances agree, in whatever order they receive the
+//! orders.
 
 use super::SharedFact;
 use super::codec::{decode_event, encode_event};
@@ -50,7 +52,7 @@ impl OperatorOrders {
         self.0.insert(fact.key(), new);
         if self.0.len() > MAX_ORDERS {
             let oldest = self.0.iter().min_by_key(|(_, order)| order.at);
-            if let Some(key) = oldest.map(|(key, _)| (key.0, key.1.clone())) {
+            if let Some(key) = oldest.map(|(key, _)| key.clone()) {
                 self.0.remove(&key);
             }
         }

@@ -1,6 +1,7 @@
-//! [`OwnPublications`]: which robots.txt this instance has published on which host, and when, since
-//! its start, and how much of that is in the store that several crawlgate instances share. A
-//! publication is written to the store before it takes effect, and its end afterwards.
+//! [`OwnPublications`]: a list of which robots.txt this instance has published on which host since
+//! its start, and when. It also records which entries are already in the store that several
+//! crawlgate instances share. The beginning of a publication is written to the store before it
+//! takes effect, its end after it has ended.
 //!
 //! Each record of a publication is in one of these states:
 //! - new: it was not written yet.
@@ -89,19 +90,16 @@ impl OwnPublications {
     pub fn remove_unused_files(&mut self, peer_versions: &BTreeSet<RobotsVersion>) -> Vec<String> {
         let known = self.written.values().chain(self.attempted.values());
         let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
-        wanted.extend(
-            known
-                .filter_map(published_version)
-                .chain(peer_versions.iter().copied()),
-        );
-        let over = self
-            .files
-            .keys()
-            .filter(|version| !wanted.contains(version))
-            .copied()
-            .map(file_key)
-            .collect();
-        self.files.retain(|version, _| wanted.contains(version));
+        wanted.extend(known.filter_map(published_version));
+        wanted.extend(peer_versions);
+        let mut over = Vec::new();
+        self.files.retain(|version, _| {
+            let is_wanted = wanted.contains(version);
+            if !is_wanted {
+                over.push(file_key(*version));
+            }
+            is_wanted
+        });
         over
     }
 
@@ -147,10 +145,10 @@ impl OwnPublications {
     /// Returns the files among these that are not known here as facts. Peers do not have them
     /// either.
     pub fn encode_new_files(&self, files: &[VersionFile], at: i64) -> Vec<SharedFact> {
-        let new = files
+        files
             .iter()
-            .filter(|(version, _)| !self.files.contains_key(version));
-        new.map(|(version, bytes)| encode_file(*version, bytes.clone(), at))
+            .filter(|(version, _)| !self.files.contains_key(version))
+            .map(|(version, bytes)| encode_file(*version, bytes.clone(), at))
             .collect()
     }
 

@@ -1,6 +1,7 @@
 //! [`ExchangeStore`]: the trait for the shared store (Redis or Valkey) through which several
-//! crawlgate instances report to each other what they published and served. Its methods block, and
-//! are never called concurrently. `shared_store` implements it.
+//! crawlgate instances exchange facts: which robots.txt they published and served, and which
+//! clients they marked. Its methods block, and are never called concurrently. `shared_store`
+//! implements it.
 //!
 //! The keys in Redis or Valkey, all with one prefix:
 //!
@@ -15,7 +16,7 @@
 //! | `counts:STEP:START` | hash | the id of an instance, and its counts of an hour, day or week, for dashboards |
 //!
 //! Facts that no longer apply are deleted by [`StoreBatch::forget`] and
-//! [`StoreBatch::served_before`]. Each of these keys expires after 40 days unless an instance
+//! [`StoreBatch::served_before`]. Each key of the table expires after 40 days unless an instance
 //! renews it.
 
 use super::{LogPosition, Member, SharedFact, StoreIdentity};
@@ -67,6 +68,23 @@ pub struct StoreBatch {
     /// The entry that is appended to the log, last of all. Its [`LogEntry::member`] is written to
     /// `members` (`HSET`) before. `None` for a part of what is written into another store.
     pub entry: Option<LogEntry>,
+}
+
+impl StoreBatch {
+    /// Facts, and the entry of `member` that has them. `asks` as in [`LogEntry::asks`].
+    pub fn with_entry(member: Member, facts: Vec<SharedFact>, asks: bool) -> StoreBatch {
+        let entry = LogEntry {
+            member,
+            facts: facts.clone(),
+            asks,
+            ..LogEntry::default()
+        };
+        StoreBatch {
+            facts,
+            entry: Some(entry),
+            ..StoreBatch::default()
+        }
+    }
 }
 
 /// The result of writing a [`StoreBatch`].

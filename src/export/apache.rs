@@ -3,9 +3,9 @@
 //! directory.
 //!
 //! Both consist of sections (`<If>`) on the original request. They use no environment variables,
-//! because a `.htaccess` sets these too late. `req_novary` reads a request header without adding it
-//! to `Vary`, which would spoil caches. `THE_REQUEST` has the path as the client sent it, with the
-//! query.
+//! because a `.htaccess` sets these too late. Apache's function `req_novary` reads a request header
+//! without adding it to `Vary`, which would make caches useless. Apache's variable `THE_REQUEST`
+//! has the path as the client sent it, with the query.
 
 use super::regex::{alternatives_regex, marker_steps, request_line_steps, split_regexes};
 use super::rules::{CrawlerClass, ExportedPolicy, PathRule, SignalRule, TagCondition, TagRule};

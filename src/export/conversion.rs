@@ -16,7 +16,6 @@ use crate::policy::model::{
 };
 use crate::policy::site::{GoogleParsing, SignalField};
 use crate::yaml::located_values;
-use std::collections::BTreeSet;
 
 /// The body of a blocking answer if the policy has none.
 const DEFAULT_REFUSAL_BODY: &str = "The rules of this site do not allow this crawler to fetch \
@@ -88,12 +87,10 @@ impl ExportedPolicy {
         for rule in &site.policy.indexing {
             match to_tag_rule(rule) {
                 Some(tag) => rules.tags.push(tag),
-                None => {
-                    rules.left_out.push(
-                        "a rule of \"indexing\" with \"path_regex\": its X-Robots-Tag is missing"
-                            .into(),
-                    );
-                }
+                None => rules.left_out.push(
+                    "a rule of \"indexing\" with \"path_regex\": its X-Robots-Tag is missing"
+                        .into(),
+                ),
             }
         }
         rules
@@ -170,15 +167,9 @@ impl ExportedPolicy {
     /// The index in `lists` of a group's rules; `None` without a Disallow. The longest pattern comes
     /// first, and of equals Allow. Google's crawlers also get what Google's parser alone allows.
     fn group_list(&mut self, site: &Site, group: usize, is_google: bool) -> Option<usize> {
-        let rules = site
-            .document
-            .groups
-            .get(group)?
-            .rules
-            .iter()
-            .filter(|rule| !rule.pattern.is_empty());
         let mut list: Vec<PathRule> = Vec::new();
-        for rule in rules {
+        let rules = site.document.groups.get(group)?.rules.iter();
+        for rule in rules.filter(|rule| !rule.pattern.is_empty()) {
             let directory = rule.google_index_directory().filter(|_| is_google);
             let patterns = std::iter::once(&rule.pattern).chain(&directory);
             list.extend(patterns.map(|pattern| PathRule {
@@ -207,25 +198,20 @@ impl ExportedPolicy {
     /// Drops markers of crawlers that always pass, except those that contain a marker of another
     /// class.
     fn drop_passing_classes(&mut self) {
-        let blocked: BTreeSet<String> = self
-            .classes
-            .iter()
-            .filter(|class| !class.always_passes())
+        let classes = self.classes.iter().filter(|class| !class.always_passes());
+        let blocked: Vec<String> = classes
             .flat_map(|class| &class.markers)
             .map(|(_, marker)| marker_text(marker))
             .collect();
-        for class in self
-            .classes
-            .iter_mut()
-            .filter(|class| class.always_passes())
-        {
-            class.markers.retain(|(_, marker)| {
-                blocked
-                    .iter()
-                    .any(|other| marker_text(marker).contains(other.as_str()))
-            });
-        }
-        self.classes.retain(|class| !class.markers.is_empty());
+        self.classes.retain_mut(|class| {
+            if class.always_passes() {
+                class.markers.retain(|(_, marker)| {
+                    let text = marker_text(marker);
+                    blocked.iter().any(|other| text.contains(other))
+                });
+            }
+            !class.markers.is_empty()
+        });
     }
 }
 

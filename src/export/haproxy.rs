@@ -46,9 +46,11 @@ pub fn frontend_config(
     files.insert("crawlers.map".into(), file_of_lines(map));
     let mut lists = Vec::new();
     for (place, list) in rules.lists.iter().enumerate() {
-        for (kind, paths) in list_files(list).filter(|(_, paths)| !paths.is_empty()) {
-            files.insert(format!("list{place}.{kind}"), file_of_lines(paths));
-            lists.push((place, kind));
+        for (kind, paths) in list_files(list) {
+            if !paths.is_empty() {
+                files.insert(format!("list{place}.{kind}"), file_of_lines(paths));
+                lists.push((place, kind));
+            }
         }
     }
     let frontend = FrontendConfig {
@@ -64,7 +66,7 @@ pub fn frontend_config(
 /// `map`: regular expressions with `open` or `closed`, of which the first match counts. Other lists
 /// are divided by how HAProxy compares: `reg` for patterns with `*`, `str` for those that end with
 /// `$`, and `beg` for prefixes, which it finds in a tree.
-fn list_files(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+fn list_files(list: &[PathRule]) -> [(&'static str, Vec<String>); 4] {
     let has_allow = list.iter().any(|rule| rule.allow);
     let mut map = Vec::new();
     let mut prefixes = Vec::new();
@@ -87,7 +89,6 @@ fn list_files(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<Stri
         ("str", whole),
         ("reg", split_regexes(&wild)),
     ]
-    .into_iter()
 }
 
 fn file_of_lines(items: impl IntoIterator<Item = String>) -> Vec<u8> {

@@ -76,7 +76,7 @@ pub struct TagRule {
 }
 
 /// A condition on a request and its response. One item of each nonempty list must match.
-#[derive(Clone)]
+#[derive(Clone, Default, PartialEq)]
 pub struct TagCondition {
     pub paths: Vec<String>,
     /// Types like `application/pdf` or `image/*`.
@@ -100,9 +100,7 @@ impl TagRule {
 
     /// Whether every response gets the lines.
     pub fn is_unconditional(&self) -> bool {
-        let when = &self.when;
-        let is_empty = when.paths.is_empty() && when.types.is_empty() && when.status.is_empty();
-        is_empty && self.unless.is_none()
+        self.when == TagCondition::default() && self.unless.is_none()
     }
 }
 
@@ -149,12 +147,9 @@ impl ExportedPolicy {
     pub fn ordered_markers(&self) -> Vec<(usize, &str)> {
         let mut all = Vec::new();
         for (place, class) in self.classes.iter().enumerate() {
-            all.extend(
-                class
-                    .markers
-                    .iter()
-                    .map(|(order, marker)| (*order, place, marker.as_str())),
-            );
+            for (rank, marker) in &class.markers {
+                all.push((*rank, place, marker.as_str()));
+            }
         }
         all.sort_unstable();
         all.into_iter()

@@ -1,7 +1,7 @@
-//! Stores facts, the things that crawlgate remembers (such as which robots.txt a crawler was
-//! served), as rows of tables. This module converts each field of a fact to the content of a column
-//! ([`ColumnValue`]) and back. Types of fields implement [`ColumnType`], and kinds of facts
-//! [`FactTable`]. The macros `tables!` and `all_facts!` declare all kinds.
+//! Converts facts (what crawlgate remembers, such as which robots.txt a crawler was served) to rows
+//! of tables and back. Each field of a fact becomes the content of a column ([`ColumnValue`]).
+//! Types of fields implement [`ColumnType`], and kinds of facts implement [`FactTable`]. The macros
+//! `tables!` and `all_facts!` declare all kinds.
 
 use super::{GapReason, PauseEvent};
 use crate::policy::RobotsVersion;

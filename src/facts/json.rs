@@ -1,6 +1,6 @@
 //! Serializes facts, the things that crawlgate remembers, as JSON for other processes: the name of
-//! a fact's table and a list of its columns. The exchange between instances has its own format, and
-//! uses only the conversions of single columns.
+//! a fact's table and a list of its columns. The exchange between crawlgate instances has a format
+//! of its own, but shares the functions that convert single columns.
 
 use super::columns::{ColumnInfo, ColumnValue};
 use super::{AnyFact, Fact, TABLES, TableInfo};

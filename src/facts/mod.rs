@@ -15,8 +15,8 @@
 //! | [`ListProof`], [`NetworkList`], [`AddressProof`] | `ledger::NetworkListHealth`, `identity` | their tables | a proof at its end |
 //! | [`ExchangeMembership`] | `exchange` | - | never |
 //!
-//! Crawl rates and proven fetches are not facts: the next process gets them in an upgrade, and a
-//! restart forgets them.
+//! Crawl rates, and which clients certainly have the present robots.txt, are not facts: the next
+//! process gets them in an upgrade, and a restart forgets them.
 
 mod columns;
 mod json;

@@ -1,7 +1,7 @@
 //! Implements [`FactTable`] (the columns of a table of the state database) for [`Publication`],
 //! what a site published and when, and [`Tenure`], when a site had which hosts. These structs
-//! belong to `publications` and have nested fields, so the macro for the other facts does not fit
-//! them.
+//! belong to the module `publications` and have nested fields, which the macro for the other tables
+//! cannot handle.
 
 use super::columns::{
     ColumnInfo, ColumnType, ColumnValue, Expiry, FactTable, TableInfo, read_as_written, read_past,

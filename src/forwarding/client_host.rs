@@ -1,6 +1,7 @@
 //! [`restore_client_host`] puts the host that the client requested into the URLs of response
 //! headers (Location, Content-Location, Refresh). It is for origins to which crawlgate sends
-//! another Host: they write that Host into redirects, and clients would be sent to it.
+//! another Host than the client's: such an origin writes its own Host into redirects, which would
+//! lead clients to the wrong host.
 
 use super::head::EditableHead;
 use crate::robots::{AbsoluteUrl, Authority};

@@ -1,7 +1,9 @@
-//! Changes to HTTP heads and HTML pages that pass through crawlgate. [`write_request`] turns the
+//! Changes the HTTP requests and responses that pass through crawlgate. [`write_request`] turns the
 //! head of a client's request into the head for the origin. [`write_response`] adds the policy's
-//! header fields to a response, and `PageRewrite` rewrites pages. All work on any [`EditableHead`]:
-//! of the forwarder, of Pingora's proxy, and of the middleware.
+//! header fields to the head of a response. `PageRewrite` writes robots metas (`<meta
+//! name="robots">`) into HTML pages. Heads are changed through the trait [`EditableHead`], because
+//! crawlgate's own forwarder, Pingora's proxy, and crawlgate inside an application each have their
+//! own type of head.
 
 mod client;
 mod client_host;

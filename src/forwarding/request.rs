@@ -1,6 +1,6 @@
 //! [`write_request`] turns the request head that a client sent into the head for the origin. It
-//! adds forwarding fields and the request id. It removes conditions (If-None-Match) if a 304 could
-//! hide a new X-Robots-Tag from a crawler.
+//! adds fields about the client (such as X-Forwarded-For) and the request id. It removes conditions
+//! (If-None-Match) if a 304 could hide a new X-Robots-Tag from a crawler.
 
 use super::client::{ForwardedElement, Peer};
 use super::head::{EditableHead, valid_field_value};

@@ -1,6 +1,6 @@
-//! [`add_tags`] writes the X-Robots-Tag lines of a response. The policy has lines of its own. It
-//! says what happens to the lines of the origin: they stay beside the policy's, they become one line
-//! with the policy's, or they are replaced.
+//! [`add_tags`] adds the policy's X-Robots-Tag lines to an origin's response. The policy also says
+//! what happens to X-Robots-Tag lines from the origin: they are kept, merged with the policy's
+//! lines, replaced by them, or removed.
 
 use super::head::EditableHead;
 use crate::heads::{X_ROBOTS_TAG, join_lines};

@@ -1,7 +1,7 @@
-//! Takes from a connection what the edge (the code that accepts connections and judges requests)
-//! attached to it before Pingora got the request. [`take_ticket`] takes the request's ticket, which
-//! has the request and the decision about it, and configures the connection. [`connection_facts`]
-//! returns what all requests of the connection have in common.
+//! Takes over a client's connection, to which the module `edge` has attached data before passing it
+//! to Pingora. [`take_ticket`] takes the request's ticket, which has the request and the decision
+//! about it, and configures the connection. [`connection_facts`] returns what all requests of the
+//! connection have in common.
 
 use super::{Gateway, GatewayContext};
 use crate::forwarding::Peer;

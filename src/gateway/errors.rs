@@ -5,7 +5,7 @@
 use super::connection::connection_facts;
 use super::peer::report_failure;
 use super::{Gateway, GatewayContext};
-use crate::answers::{Answer, RequestToAnswer};
+use crate::answers::Answer;
 use crate::upstreams::{AttemptProgress, failure_status};
 use pingora_core::{Error, ErrorSource, Result};
 use pingora_http::ResponseHeader;
@@ -42,14 +42,9 @@ pub async fn answer_failure(
         && !has_begun
         && let Some(ticket) = &ctx.ticket
     {
-        let request = session.req_header();
-        let asked = RequestToAnswer {
-            method: &request.method,
-            headers: &request.headers,
-        };
         let answer = ticket
             .head_writer(connection_facts(session))
-            .no_response_answer(status, &ctx.attempts, &asked);
+            .no_response_answer(status, &ctx.attempts, &session.req_header().headers);
         let written = match pingora_head(&answer) {
             Ok(head) => {
                 session

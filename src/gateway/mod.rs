@@ -1,9 +1,10 @@
-//! [`Gateway`] implements the phases of Pingora's proxy. It forwards the requests that crawlgate's
-//! own forwarder (`edge/forwarder`) does not handle, such as WebSockets. The edge has received and
-//! judged these requests, and passes them to Pingora as HTTP/1.
+//! [`Gateway`] forwards requests to origins with Pingora's proxy, whose phases it implements. Every
+//! request is first received and judged by the module `edge`. If crawlgate's own forwarder
+//! (`edge/forwarder`) cannot send a request, as with WebSockets, `edge` passes it to Pingora, as
+//! HTTP/1.
 //!
-//! `connection` configures a request's connection, `peer` chooses a server of the origin,
-//! `response` adapts the response, and `errors` answers if the origin does not.
+//! `connection` takes over the client's connection, `peer` chooses a server of the origin,
+//! `response` adapts the response, and `errors` answers the client if the origin gives no response.
 
 mod connection;
 mod errors;

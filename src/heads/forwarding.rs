@@ -1,5 +1,6 @@
-//! [`ForwardingFields`]: which header fields a request has of those in which a proxy describes its
-//! client, such as X-Forwarded-For. crawlgate believes them only if a trusted proxy sent them.
+//! [`ForwardingFields`] says which header fields about the client a request has, such as
+//! X-Forwarded-For. Proxies add such fields to describe their client, but a client can send them,
+//! too. So crawlgate believes them only if a trusted proxy sent them.
 
 use std::ops::BitOrAssign;
 

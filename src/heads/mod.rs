@@ -1,7 +1,8 @@
-//! Parsers for parts of an HTTP head. HTTP/1, HTTP/2, the middleware and the decision service share
-//! them, so that all read heads in the same way. [`HeadFields`] are the parts of a request head
-//! that judging needs; [`ForwardingFields`] are the fields in which a proxy describes its client,
-//! such as X-Forwarded-For.
+//! Parsers for parts of an HTTP head. HTTP/1, HTTP/2, the middleware (crawlgate inside an
+//! application) and the decision service (for other proxies) share them, so that all read heads in
+//! the same way. [`HeadFields`] are the parts of a request head that judging needs;
+//! [`ForwardingFields`] are the fields in which a proxy describes its client, such as
+//! X-Forwarded-For.
 
 mod fields;
 mod forwarding;

@@ -1,8 +1,10 @@
-//! [`RegistryMeans`] says how each crawler of the registry can be proven: by published lists of
-//! networks, host names and signing keys. The registry has them as texts with remarks (`google.com
-//! (host must start google-proxy-)`), which this module parses.
+//! [`RegistryMeans`] says how each crawler of the registry (the table of known crawlers) can be
+//! verified: by published lists of networks, by host names, or by signing keys. The registry has
+//! these as texts with remarks (`google.com (host must start google-proxy-)`), which this module
+//! parses.
 
 use crate::crawlers::{Crawler, CrawlerIndex, Registry};
+use crate::yaml::strip_http_scheme;
 
 /// The remark on a host that may confirm a crawler and never refute it.
 const CONFIRMS_ONLY_REMARK: &str = "absence proves nothing";
@@ -18,7 +20,7 @@ pub fn is_directory(url: &str) -> bool {
     url.ends_with(DIRECTORY_PATH)
 }
 
-/// The index of a list in [`RegistryMeans::lists`].
+/// The index of a list in [`RegistryMeans::urls`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListIndex(pub u16);
 
@@ -135,7 +137,8 @@ impl ProofMeans {
 /// How every crawler of a registry can be proven.
 #[derive(Debug)]
 pub struct RegistryMeans {
-    urls: Vec<String>,
+    /// The URLs of all lists and key directories, by [`ListIndex`].
+    pub urls: Vec<String>,
     by_crawler: Vec<ProofMeans>,
 }
 
@@ -165,13 +168,6 @@ impl RegistryMeans {
         self.by_crawler.get(usize::from(crawler.0))
     }
 
-    /// All lists and key directories with their URLs.
-    pub fn lists(&self) -> impl Iterator<Item = (ListIndex, &str)> {
-        (0..)
-            .map(ListIndex)
-            .zip(self.urls.iter().map(String::as_str))
-    }
-
     /// Whether a name is a host of any crawler. crawlgate resolves no other names.
     pub fn is_host_of_any(&self, name: &str) -> bool {
         self.by_crawler.iter().any(|means| means.has_host(name))
@@ -197,9 +193,7 @@ fn parse_list_url(written: &str) -> Option<(String, bool)> {
         _ => return None,
     };
     // Over http anybody on the way could write the list.
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"))?;
+    let rest = strip_http_scheme(url)?;
     Some((format!("https://{rest}"), is_whole))
 }
 
@@ -275,7 +269,7 @@ mod tests {
             }
         }
         let known = RegistryMeans::from_registry(Registry::builtin());
-        assert!(known.lists().count() > 30 && known.lists().all(|(_, url)| !url.contains(' ')));
+        assert!(known.urls.len() > 30 && known.urls.iter().all(|url| !url.contains(' ')));
     }
 
     #[test]
@@ -290,10 +284,7 @@ mod tests {
             let signer = means_of(&crawler.id)
                 .signer
                 .unwrap_or_else(|| panic!("{}", crawler.id));
-            let (_, url) = known
-                .lists()
-                .find(|(list, _)| *list == signer.directory)
-                .expect("a directory");
+            let url = &known.urls[usize::from(signer.directory.0)];
             assert!(
                 url.starts_with(&signer.origin) && super::is_directory(url),
                 "{url}"

@@ -287,7 +287,7 @@ impl IdentityProofs {
         } else {
             ReverseDnsLookup::Unknown
         };
-        if matches!(lists, ListLookup::Inside(_)) {
+        if lists == ListLookup::Inside {
             return IdentityFinding::new(Verified, ProofKind::List);
         }
         if matches!(names, ReverseDnsLookup::Confirmed { .. }) {

@@ -9,7 +9,7 @@
 //!   next query moves the address to queried.
 //! - failed: DNS gave no answer. The address may be queried again after a minute.
 //!
-//! An address that is queried or failed keeps its last answer.
+//! While an address is queried, and after a failure, its last answer is kept.
 
 use super::means::ProofMeans;
 use crate::bounded::{BoundedTable, Expires};

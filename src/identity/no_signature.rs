@@ -1,5 +1,5 @@
-//! Stands in for `signature.rs` in a build without the feature `signatures`: no signature of a
-//! request verifies anything.
+//! Replaces `signature.rs` in a build without the feature `signatures`: no client is verified by
+//! the signature of its request.
 
 use super::signed::SignatureProblem;
 use super::{IdentityClaim, IdentityEffects, IdentityProofs, ProofMeans};

@@ -21,6 +21,7 @@ use crate::time::Timestamp;
 use crate::verdict::IdentityDoubt;
 use arc_swap::ArcSwapOption;
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -81,17 +82,57 @@ pub struct FetchedList {
     pub etag: String,
     /// The `Last-Modified`, or the modification time of a file; empty without one.
     pub last_modified: String,
+    /// When its server last confirmed it.
+    pub checked: Timestamp,
 }
 
-/// The difference between an accepted list and the former one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListChange {
-    pub added: Vec<IpNet>,
-    pub removed: Vec<IpNet>,
+/// The report about the update of one list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListUpdate {
+    /// The URL of the list.
+    pub url: String,
+    /// The result.
+    pub result: UpdateResult,
     /// How many networks or keys the list has now.
     pub networks: usize,
-    /// Whether it differs from the former one.
-    pub is_changed: bool,
+    /// New networks.
+    pub added: Vec<IpNet>,
+    /// Removed networks.
+    pub removed: Vec<IpNet>,
+    /// Why the update failed. The former list stays in use.
+    pub error: Option<String>,
+}
+
+/// The result of an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateResult {
+    /// The list differs from the former one.
+    Changed,
+    /// The list is the same.
+    #[default]
+    Unchanged,
+    /// The list could not be fetched.
+    Unreachable,
+    /// The list was fetched and rejected.
+    Refused,
+    /// The directory or mirror has no copy, and there was none before.
+    Absent,
+}
+
+impl ListUpdate {
+    /// Makes it the report of a failure.
+    pub(super) fn fail(&mut self, result: UpdateResult, error: String) {
+        self.result = result;
+        self.error = Some(error);
+    }
+}
+
+impl UpdateResult {
+    /// Whether it needs attention.
+    pub fn is_failure(self) -> bool {
+        matches!(self, UpdateResult::Unreachable | UpdateResult::Refused)
+    }
 }
 
 /// Why a fetched list is rejected. The former one stays.
@@ -128,7 +169,7 @@ pub struct ListFailure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListLookup {
     /// The address is in this list.
-    Inside(ListIndex),
+    Inside,
     /// The address is in no list. The lists are all that the operator publishes, they are fresh,
     /// and they cover addresses of its kind.
     Outside,
@@ -159,11 +200,11 @@ impl PublishedLists {
         store: StateStore,
     ) -> PublishedLists {
         let mut lists = Vec::new();
-        for (_, url) in means.lists() {
-            let known = remembered.iter().find(|(_, list)| list.url == url);
+        for url in &means.urls {
+            let known = remembered.iter().find(|(_, list)| list.url == *url);
             let known = known.and_then(|(_, list)| KnownList::parse(list.clone()).ok());
             lists.push(ListSlot {
-                url: url.to_owned(),
+                url: url.clone(),
                 known: ArcSwapOption::new(known.map(Arc::new)),
                 is_fetch_requested: AtomicBool::new(false),
             });
@@ -243,7 +284,7 @@ impl PublishedLists {
                 continue;
             };
             if known.table.contains(address) {
-                return Inside(*list);
+                return Inside;
             }
             all_fresh &= known.is_fresh(now);
             covered |= known.table.has_family(address);
@@ -261,7 +302,7 @@ impl PublishedLists {
         }
     }
 
-    /// Replaces a list by one that was fetched at `checked`, and stores it.
+    /// Replaces a list by a fetched one, and stores it.
     ///
     /// # Errors
     /// The list is rejected: it cannot be read, or has less than half of the networks of a fresh former
@@ -270,14 +311,13 @@ impl PublishedLists {
         &self,
         list: ListIndex,
         fetched: FetchedList,
-        checked: Timestamp,
-    ) -> Result<ListChange, ListRejection> {
+    ) -> Result<ListUpdate, ListRejection> {
         let new = KnownList::parse(NetworkList {
             url: self.url(list).to_owned(),
             bytes: fetched.bytes.into(),
             etag: fetched.etag,
             last_modified: fetched.last_modified,
-            checked,
+            checked: fetched.checked,
         })?;
         let before = self.get(list);
         let former = before
@@ -286,7 +326,7 @@ impl PublishedLists {
         let networks = new.entry_count();
         if before
             .as_ref()
-            .is_some_and(|before| before.is_fresh(checked))
+            .is_some_and(|before| before.is_fresh(fetched.checked))
             && networks * 2 < former.len()
         {
             return Err(ListRejection::Shrunk {
@@ -294,16 +334,23 @@ impl PublishedLists {
                 before: former.len(),
             });
         }
-        let change = ListChange {
+        let is_changed = before
+            .as_ref()
+            .is_none_or(|before| before.table != new.table || before.keys != new.keys);
+        let update = ListUpdate {
+            url: new.copy.url.clone(),
+            result: if is_changed {
+                UpdateResult::Changed
+            } else {
+                UpdateResult::Unchanged
+            },
+            networks,
             added: difference(new.table.networks(), former),
             removed: difference(former, new.table.networks()),
-            networks,
-            is_changed: before
-                .as_ref()
-                .is_none_or(|before| before.table != new.table || before.keys != new.keys),
+            error: None,
         };
         self.store_list(list, new);
-        Ok(change)
+        Ok(update)
     }
 
     /// Records that the server confirmed the list at `now`.

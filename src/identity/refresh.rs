@@ -9,15 +9,15 @@
 use super::IdentityProofs;
 use super::means::{ListIndex, is_directory};
 use super::published::{FetchedList, PublishedLists};
+pub use super::published::{ListUpdate, UpdateResult};
 use crate::clock::Clock;
 use crate::crawlers::MAX_LIST_BYTES;
 use crate::download::{client_config, failure_reason, header_text, read_body, with_validators};
+use crate::facts::NetworkList;
 use crate::files;
 use crate::scheduler::{JobWaker, Scheduler};
 use crate::settings::{IdentitySettings, ListSource};
 use crate::time::Timestamp;
-use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LIST_INTERVAL: Duration = Duration::from_secs(86_400);
 const FILE_INTERVAL: Duration = Duration::from_secs(60);
@@ -37,58 +37,10 @@ const MAX_IDLE: Duration = Duration::from_secs(5);
 const MIN_IDLE: Duration = Duration::from_millis(50);
 /// For an update that an operator requested.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(100);
-const MAX_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: u32 = 5;
 /// For a list with all redirects.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The report about the update of one list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListUpdate {
-    /// The URL of the list.
-    pub url: String,
-    /// The result.
-    pub result: UpdateResult,
-    /// How many networks or keys the list has now.
-    pub networks: usize,
-    /// New networks.
-    pub added: Vec<IpNet>,
-    /// Removed networks.
-    pub removed: Vec<IpNet>,
-    /// Why the update failed. The former list stays in use.
-    pub error: Option<String>,
-}
-
-/// The result of an update.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UpdateResult {
-    /// The list differs from the former one.
-    Changed,
-    /// The list is the same.
-    #[default]
-    Unchanged,
-    /// The list could not be fetched.
-    Unreachable,
-    /// The list was fetched and rejected.
-    Refused,
-    /// The directory or mirror has no copy, and there was none before.
-    Absent,
-}
-
-impl ListUpdate {
-    fn fail(&mut self, result: UpdateResult, error: String) {
-        self.result = result;
-        self.error = Some(error);
-    }
-}
-
-impl UpdateResult {
-    /// Whether it needs attention.
-    pub fn is_failure(self) -> bool {
-        matches!(self, UpdateResult::Unreachable | UpdateResult::Refused)
-    }
-}
 
 /// Updates one list now from where the settings say, or from its own server if lists are off. Records
 /// a failure, after which the former list stays.
@@ -100,24 +52,16 @@ pub fn update_list(
 ) -> ListUpdate {
     let url = lists.url(list).to_owned();
     let known = lists.get(list);
-    let validators = known
-        .as_deref()
-        .map(|known| (known.copy.etag.as_str(), known.copy.last_modified.as_str()));
-    let (etag, last_modified) = validators.unwrap_or_default();
+    let former = known.as_deref().map(|known| &known.copy);
     let is_copy = matches!(from, ListSource::Directory(_) | ListSource::Mirror(_));
-    let (fetched, checked) = match from {
+    let fetched = match from {
         ListSource::Directory(directory) => {
-            read_list_file(&directory.join(list_file_name(&url)), last_modified, now)
+            read_list_file(&directory.join(list_file_name(&url)), former, now)
         }
-        ListSource::Mirror(mirror) => (
-            fetch_list(
-                &format!("{mirror}/{}", list_file_name(&url)),
-                etag,
-                last_modified,
-            ),
-            now,
-        ),
-        ListSource::Published | ListSource::Off => (fetch_list(&url, etag, last_modified), now),
+        ListSource::Mirror(mirror) => {
+            fetch_list(&format!("{mirror}/{}", list_file_name(&url)), former, now)
+        }
+        ListSource::Published | ListSource::Off => fetch_list(&url, former, now),
     };
     let networks = known.as_ref().map_or(0, |known| known.entry_count());
     let mut result = ListUpdate {
@@ -126,7 +70,7 @@ pub fn update_list(
         ..ListUpdate::default()
     };
     match fetched {
-        Ok(ListFetch::Unchanged) => lists.record_confirmation(list, checked),
+        Ok(ListFetch::Unchanged(checked)) => lists.record_confirmation(list, checked),
         // An operator's server should have it; a mirror and a directory need not.
         Ok(ListFetch::Absent) if networks == 0 && is_copy => result.result = UpdateResult::Absent,
         Ok(ListFetch::Absent) => {
@@ -138,15 +82,8 @@ pub fn update_list(
             result.fail(UpdateResult::Unreachable, error.to_owned());
         }
         Err(error) => result.fail(UpdateResult::Unreachable, error),
-        Ok(ListFetch::List(fetched)) => match lists.replace_list(list, fetched, checked) {
-            Ok(change) => {
-                if change.is_changed {
-                    result.result = UpdateResult::Changed;
-                }
-                result.added = change.added;
-                result.removed = change.removed;
-                result.networks = change.networks;
-            }
+        Ok(ListFetch::List(fetched)) => match lists.replace_list(list, fetched) {
+            Ok(update) => result = update,
             Err(error) => result.fail(UpdateResult::Refused, error.to_string()),
         },
     }
@@ -181,102 +118,82 @@ pub fn update_lists(
 }
 
 /// The result of fetching a list, unless that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
 enum ListFetch {
     List(FetchedList),
-    Unchanged,
+    /// The former list was confirmed at this moment.
+    Unchanged(Timestamp),
     /// Status 404 or 410, or there is no file.
     Absent,
 }
 
-/// Fetches a list over HTTP, with limits for redirects, size and time. The validators are those of
-/// the known list, or empty.
-fn fetch_list(url: &str, etag: &str, last_modified: &str) -> Result<ListFetch, String> {
-    let deadline = Instant::now() + FETCH_TIMEOUT;
-    let mut url = url.to_owned();
-    for _ in 0..=MAX_REDIRECTS {
-        let left = deadline
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1));
-        let agent = ureq::Agent::new_with_config(
-            client_config(left)
-                .timeout_connect(Some(CONNECT_TIMEOUT))
-                .build(),
-        );
-        let request = agent
-            .get(&url)
-            .header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
-        let response = with_validators(request, Some(etag), Some(last_modified)).call();
-        let response = response.map_err(|error| failure_reason(&error))?;
-        match response.status().as_u16() {
-            200 => {
-                let etag = header_text(&response, "etag").unwrap_or_default();
-                let last_modified = header_text(&response, "last-modified").unwrap_or_default();
-                let bytes = read_body(response.into_body(), MAX_LIST_BYTES)
-                    .map_err(|error| format!("the answer was cut off: {error}"))?;
-                return Ok(ListFetch::List(FetchedList {
-                    bytes,
-                    etag,
-                    last_modified,
-                }));
-            }
-            304 if !(etag.is_empty() && last_modified.is_empty()) => {
-                return Ok(ListFetch::Unchanged);
-            }
-            status @ (301 | 302 | 303 | 307 | 308) => {
-                let location = header_text(&response, "location").unwrap_or_default();
-                url = redirect_target(&url, &location)
-                    .ok_or_else(|| format!("the Location of the {status} cannot be followed"))?;
-            }
-            404 | 410 => return Ok(ListFetch::Absent),
-            status => return Err(format!("the answer is {status}")),
+/// Fetches a list over HTTP, with limits for redirects, size and time. Redirects never lead from
+/// https to http.
+fn fetch_list(
+    url: &str,
+    former: Option<&NetworkList>,
+    now: Timestamp,
+) -> Result<ListFetch, String> {
+    let config = client_config(FETCH_TIMEOUT)
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .max_redirects(MAX_REDIRECTS)
+        .https_only(url.starts_with("https:"));
+    let request = ureq::Agent::new_with_config(config.build())
+        .get(url)
+        .header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
+    let etag = former.map(|former| former.etag.as_str());
+    let last_modified = former.map(|former| former.last_modified.as_str());
+    let response = with_validators(request, etag, last_modified).call();
+    let response = response.map_err(|error| failure_reason(&error))?;
+    match response.status().as_u16() {
+        200 => Ok(ListFetch::List(FetchedList {
+            etag: header_text(&response, "etag").unwrap_or_default(),
+            last_modified: header_text(&response, "last-modified").unwrap_or_default(),
+            bytes: read_body(response.into_body(), MAX_LIST_BYTES)
+                .map_err(|error| format!("the answer was cut off: {error}"))?,
+            checked: now,
+        })),
+        304 if [etag, last_modified]
+            .iter()
+            .flatten()
+            .any(|known| !known.is_empty()) =>
+        {
+            Ok(ListFetch::Unchanged(now))
         }
+        404 | 410 => Ok(ListFetch::Absent),
+        status => Err(format!("the answer is {status}")),
     }
-    Err(format!("more than {MAX_REDIRECTS} redirects"))
 }
 
-/// `None` if the redirect leads from https to http, or is neither a whole URL nor an absolute path.
-fn redirect_target(from: &str, location: &str) -> Option<String> {
-    let (scheme, rest) = from.split_once("://")?;
-    let authority = rest.split('/').next()?;
-    if location.starts_with("https://") || scheme == "http" && location.starts_with("http://") {
-        return Some(location.to_owned());
-    }
-    let is_path = location.starts_with('/') && !location.starts_with("//");
-    is_path.then(|| format!("{scheme}://{authority}{location}"))
-}
-
-/// Reads a list from a file, and returns when it was confirmed: its modification time, at most `now`,
-/// which stands for `Last-Modified`, too. A missing file was confirmed now.
+/// Reads a list from a file. It was confirmed at its modification time, at most `now`, which stands
+/// for `Last-Modified`, too.
 fn read_list_file(
     path: &Path,
-    last_modified: &str,
+    former: Option<&NetworkList>,
     now: Timestamp,
-) -> (Result<ListFetch, String>, Timestamp) {
-    match read_changed_file(path, last_modified, now) {
-        Ok((read, confirmed)) => (Ok(read), confirmed),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (Ok(ListFetch::Absent), now),
-        Err(error) => (Err(format!("{}: {error}", path.display())), now),
+) -> Result<ListFetch, String> {
+    match read_changed_file(path, former, now) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ListFetch::Absent),
+        read => read.map_err(|error| format!("{}: {error}", path.display())),
     }
 }
 
-/// `Unchanged` if the modification time is `last_modified`.
+/// `Unchanged` if the modification time is that of the former list.
 fn read_changed_file(
     path: &Path,
-    last_modified: &str,
+    former: Option<&NetworkList>,
     now: Timestamp,
-) -> io::Result<(ListFetch, Timestamp)> {
-    let changed = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
-    let date = changed.to_http_date();
-    if date == last_modified {
-        return Ok((ListFetch::Unchanged, changed));
+) -> io::Result<ListFetch> {
+    let checked = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
+    let last_modified = checked.to_http_date();
+    if former.is_some_and(|former| former.last_modified == last_modified) {
+        return Ok(ListFetch::Unchanged(checked));
     }
-    let fetched = FetchedList {
+    Ok(ListFetch::List(FetchedList {
         bytes: files::read_file_up_to(path, MAX_LIST_BYTES as u64)?,
         etag: String::new(),
-        last_modified: date,
-    };
-    Ok((ListFetch::List(fetched), changed))
+        last_modified,
+        checked,
+    }))
 }
 
 /// The path of a list's copy in a directory or mirror: `openai.com/gptbot.json`.
@@ -480,7 +397,7 @@ fn log_updates(updates: &[ListUpdate]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{RandomState, jittered, list_file_name, redirect_target};
+    use super::{RandomState, jittered, list_file_name};
     use crate::identity::ListIndex;
     use std::time::Duration;
 
@@ -508,23 +425,5 @@ mod tests {
                 .iter()
                 .all(|time| (900..=1_100).contains(&time.as_secs()))
         );
-    }
-
-    #[test]
-    fn redirects_never_leave_tls() {
-        let to = |from: &str, location: &str| redirect_target(from, location).unwrap_or_default();
-        assert_eq!(to("https://a.example/x", "/y"), "https://a.example/y");
-        assert_eq!(
-            to("https://a.example/x", "https://b.example/y"),
-            "https://b.example/y"
-        );
-        assert_eq!(to("https://a.example/x", "http://b.example/y"), "");
-        assert_eq!(
-            to("http://a.example/x", "http://b.example/y"),
-            "http://b.example/y"
-        );
-        for refused in ["//b.example/y", "y", "", "file:///etc/passwd"] {
-            assert_eq!(to("https://a.example/x", refused), "", "{refused}");
-        }
     }
 }

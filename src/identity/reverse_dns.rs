@@ -1,7 +1,7 @@
 //! Verifies crawlers by forward-confirmed reverse DNS. [`confirm_address`] asks DNS for the names
-//! of one address; each name that is a host of a crawler has to resolve to the address.
-//! [`lookup_queue`] makes the queue of addresses. [`start_lookups`] starts the thread that asks
-//! about them: at most 16 at a time, and twenty a second.
+//! of one address. A name that belongs to a crawler counts only if it resolves to the same address.
+//! [`lookup_queue`] makes the queue of addresses to look up. [`start_lookups`] starts the thread
+//! that looks them up, at most 16 at a time and twenty a second.
 
 use super::names::{CrawlerHostNames, DnsQueue};
 use super::{IdentityProofs, RegistryMeans};

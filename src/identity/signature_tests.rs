@@ -1,6 +1,6 @@
-//! Tests of verifying signatures of requests (Web Bot Auth): signatures of a test client in all
-//! forms in use and with each mistake, the examples of the RFC and the drafts, and a comparison
-//! with another implementation.
+//! Tests of verifying signatures of requests (Web Bot Auth). They verify signatures in all forms in
+//! use, signatures with each mistake, and the examples of the RFC and the drafts. The results are
+//! compared with another implementation.
 
 use super::keys::{PublicKey, read_keys, thumbprint};
 use super::signature::verify_signature;

@@ -91,10 +91,11 @@ impl DnsWorld {
                 bytes: text.as_bytes().to_vec(),
                 etag: "\"1\"".into(),
                 last_modified: String::new(),
+                checked: Timestamp(now),
             };
             self.proofs
                 .lists
-                .replace_list(*list, fetched, Timestamp(now))
+                .replace_list(*list, fetched)
                 .expect("believed");
         }
     }
@@ -524,11 +525,9 @@ fn shrunken_list_is_accepted_only_over_an_old_one() {
             bytes: text.into(),
             etag: String::new(),
             last_modified: String::new(),
+            checked: Timestamp(now),
         };
-        world
-            .proofs
-            .lists
-            .replace_list(list, fetched, Timestamp(now))
+        world.proofs.lists.replace_list(list, fetched)
     };
     assert_eq!(
         take("192.0.2.0/26\n192.0.2.64/26", DAY),

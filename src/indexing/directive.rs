@@ -88,19 +88,11 @@ pub enum Flag {
     NoMl,
 }
 
+named!(Flag);
+
 impl Flag {
     /// All flags.
     pub(crate) const ALL: &[Flag] = Flag::VARIANTS;
-
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The flag of a name, without regard to case.
-    pub(crate) fn from_name(name: &str) -> Option<Flag> {
-        name.parse().ok()
-    }
 }
 
 /// Keys that take a value. They are never the name of a bot.
@@ -156,7 +148,8 @@ impl Directive {
         if UNRESTRICTED_WORDS.contains(&word.as_str()) {
             return Some(vec![Directive::All]);
         }
-        Flag::from_name(&word).map(|flag| vec![Directive::Flag(flag)])
+        let flag = word.parse().ok()?;
+        Some(vec![Directive::Flag(flag)])
     }
 
     /// Parses a key of [`VALUE_KEYS`] with its value. `None` for another key or a wrong value.
@@ -189,6 +182,28 @@ impl Directive {
                 }
             }
         }
+    }
+
+    /// Takes the value of `other` if that is of the same kind and more restrictive. Returns whether
+    /// they are of the same kind.
+    fn restrict_by(&mut self, other: &Directive) -> bool {
+        match (&mut *self, other) {
+            (Directive::MaxSnippet(current), Directive::MaxSnippet(new))
+            | (Directive::MaxVideoPreview(current), Directive::MaxVideoPreview(new)) => {
+                *current = [*current, *new].into_iter().flatten().min();
+            }
+            (Directive::MaxImagePreview(current), Directive::MaxImagePreview(new)) => {
+                *current = (*current).min(*new);
+            }
+            (Directive::UnavailableAfter(current), Directive::UnavailableAfter(new)) => {
+                *current = (*current).min(*new);
+            }
+            (Directive::Unknown(key, text), Directive::Unknown(other, new)) => {
+                return key.eq_ignore_ascii_case(other) && text == new;
+            }
+            (one, other) => return one == other,
+        }
+        true
     }
 
     /// Whether it is an unreadable date. It must come last: a recipient would take the rest for a
@@ -276,52 +291,19 @@ impl Directives {
     /// earlier); flags, custom and unknown directives are kept beside each other, each once. `all`
     /// stays only where it is alone.
     pub fn insert(&mut self, directive: Directive) {
-        let place = self
-            .members
-            .iter_mut()
-            .find(|member| match (&**member, &directive) {
-                (Directive::Flag(one), Directive::Flag(other)) => one == other,
-                (Directive::Custom(one), Directive::Custom(other)) => one == other,
-                (Directive::Unknown(one, value), Directive::Unknown(other, theirs)) => {
-                    one.eq_ignore_ascii_case(other) && value == theirs
-                }
-                (one, other) => {
-                    std::mem::discriminant(one) == std::mem::discriminant(other)
-                        && !matches!(
-                            one,
-                            Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..)
-                        )
-                }
-            });
-        match place {
-            None => {
-                // `all` restricts nothing, so it stays only if it is alone.
-                if directive == Directive::All && !self.members.is_empty() {
-                    return;
-                }
-                self.members.retain(|member| *member != Directive::All);
-                self.members.push(directive);
-                let late = Directive::is_unread_date;
-                self.members
-                    .sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
-            }
-            Some(member) => match (&mut *member, directive) {
-                (Directive::MaxSnippet(current), Directive::MaxSnippet(new))
-                | (Directive::MaxVideoPreview(current), Directive::MaxVideoPreview(new)) => {
-                    *current = match (*current, new) {
-                        (Some(one), Some(other)) => Some(one.min(other)),
-                        (one, other) => one.or(other),
-                    };
-                }
-                (Directive::MaxImagePreview(current), Directive::MaxImagePreview(new)) => {
-                    *current = (*current).min(new)
-                }
-                (Directive::UnavailableAfter(current), Directive::UnavailableAfter(new)) => {
-                    *current = (*current).min(new)
-                }
-                _ => {}
-            },
+        let mut members = self.members.iter_mut();
+        if members.any(|member| member.restrict_by(&directive)) {
+            return;
         }
+        // `all` restricts nothing, so it stays only if it is alone.
+        if directive == Directive::All && !self.members.is_empty() {
+            return;
+        }
+        self.members.retain(|member| *member != Directive::All);
+        self.members.push(directive);
+        let late = Directive::is_unread_date;
+        self.members
+            .sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
     }
 
     /// Adds all of `other`.

@@ -1,9 +1,12 @@
 //! The syntax of X-Robots-Tag: [`parse_lines`] parses what origins send, [`RobotsTags::lines`]
-//! renders it. Parsing is lenient, because a misread line deindexes or reveals a page.
+//! renders it. Parsing keeps what it does not know: a lost or misread directive could reveal a
+//! page, or remove it from search.
 //!
-//! There is no common grammar. Here a bot's name applies within its line until the next name; keys
-//! that take values are recognised before names; a date may contain commas and colons; unknown text
-//! is kept in its scope.
+//! There is no common grammar. This module follows these rules:
+//! - A bot's name applies to its line until the next name.
+//! - Keys that take values are recognised before names.
+//! - A date may contain commas and colons.
+//! - Unknown text is kept, for the bot or for all bots that it was written for.
 
 use super::directive::is_value_key;
 use super::member::{is_token, parse_split_date, trim_blanks, unfold};
@@ -111,14 +114,14 @@ fn split_bot_name(part: &str) -> (Option<&str>, &str) {
     };
     let name = trim_blanks(name);
     // A directive is no name: in `googlebot: noindex: nofollow` the bot is googlebot.
-    if !is_token(name) || is_value_key(name) || Flag::from_name(name).is_some() {
+    if !is_token(name) || is_value_key(name) || name.parse::<Flag>().is_ok() {
         return (None, part);
     }
     let rest = trim_blanks(rest);
     let first = rest.split([':', ' ']).next().unwrap_or("");
     let is_directive = Directive::from_word(rest).is_some()
         || is_value_key(first)
-        || Flag::from_name(first).is_some()
+        || first.parse::<Flag>().is_ok()
         // `bingbot: somethingnew`, `googlebot:` (the directives follow the comma), `googlebot:
         // newkey: 3`.
         || is_bot_name(name);
@@ -168,31 +171,25 @@ fn is_scope_of(name: &str, member: &str) -> bool {
 /// members that it used. An unreadable date, which recipients may understand, is kept as an unknown
 /// directive up to the next directive or bot's name.
 fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
+    let parts: Vec<String> = following
+        .iter()
+        .map(|part| unfold(part))
+        .take_while(|next| !ends_date(next))
+        .collect();
     if let Some((moment, used)) = parse_split_date(value, following) {
-        let mut rest = following[used..]
-            .iter()
-            .map(|part| unfold(part))
-            .take_while(|next| !ends_date(next));
-        if !rest.any(|next| super::date::is_date_fragment(&next)) {
+        let mut rest = parts.iter().skip(used);
+        if !rest.any(|next| super::date::is_date_fragment(next)) {
             return (Directive::UnavailableAfter(moment), used);
         }
     }
     let mut text = trim_blanks(value).to_owned();
-    let mut used = 0;
-    for next in following
-        .iter()
-        .map(|part| unfold(part))
-        .take_while(|next| !ends_date(next))
-    {
-        used += 1;
-        if !next.is_empty() {
-            text.push_str(", ");
-            text.push_str(&next);
-        }
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        text.push_str(", ");
+        text.push_str(part);
     }
     (
         Directive::Unknown("unavailable_after".into(), text.into()),
-        used,
+        parts.len(),
     )
 }
 

@@ -1,5 +1,6 @@
-//! Members of an X-Robots-Tag line, which are separated by commas. [`parse_split_date`] parses a
-//! date, which may contain commas itself; [`unfold`] removes control characters.
+//! Parses the members of an X-Robots-Tag line, which are separated by commas. A date may contain
+//! commas itself, so [`parse_split_date`] puts it together again. [`unfold`] removes control
+//! characters.
 
 use super::date::parse_date;
 use crate::time::Timestamp;
@@ -7,7 +8,7 @@ use crate::time::Timestamp;
 /// Parses a date that was split at its commas: `value` and as many of the following parts, at most
 /// four, as make the longest date. Returns it with the number of parts used.
 pub fn parse_split_date(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
-    let mut found = parse_date(trim_blanks(value)).map(|moment| (moment, 0));
+    let mut found = parse_date(value).map(|moment| (moment, 0));
     let mut text = trim_blanks(value).to_owned();
     // `Tuesday, June 25, 2030, 3:00 PM` has three commas; no form has more than four.
     for (used, part) in following.iter().take(4).enumerate() {
@@ -15,7 +16,7 @@ pub fn parse_split_date(value: &str, following: &[&str]) -> Option<(Timestamp, u
         text.push_str(&unfold(part));
         // An empty member is no part of a date.
         if !trim_blanks(part).is_empty()
-            && let Some(moment) = parse_date(trim_blanks(&text))
+            && let Some(moment) = parse_date(&text)
         {
             found = Some((moment, used + 1));
         }

@@ -1,8 +1,10 @@
 //! [`RobotsTags`]: the directives of X-Robots-Tag by [`TagScope`], which is every crawler or a
-//! named one. They are merged so that the result is as restrictive as each source.
+//! named one. Tags from several sources are merged so that the result is as restrictive as each
+//! source.
 
 use super::directive::{ARCHIVE_SOFTENER, INDEX_SOFTENER};
 use super::{Directives, Flag};
+use std::collections::BTreeMap;
 
 /// The crawlers that a line is for. `All` sorts and is emitted first: in a joined line it would
 /// belong to the bot named before it.
@@ -28,21 +30,14 @@ impl TagScope {
 /// Directives by scope: one set per scope at most, in the order of emission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RobotsTags {
-    scopes: Vec<(TagScope, Directives)>,
+    scopes: BTreeMap<TagScope, Directives>,
 }
 
 impl RobotsTags {
     /// Adds directives to a scope. Of each kind the most restrictive value stays.
     pub fn add(&mut self, scope: TagScope, directives: &Directives) {
-        if directives.is_empty() {
-            return;
-        }
-        match self
-            .scopes
-            .binary_search_by(|(existing, _)| existing.cmp(&scope))
-        {
-            Ok(index) => self.scopes[index].1.extend(directives),
-            Err(index) => self.scopes.insert(index, (scope, directives.clone())),
+        if !directives.is_empty() {
+            self.scopes.entry(scope).or_default().extend(directives);
         }
     }
 
@@ -73,10 +68,10 @@ impl RobotsTags {
             let softened = self
                 .scopes
                 .iter_mut()
-                .filter(|(existing, _)| *existing == TagScope::All || *existing == scope);
+                .filter(|(existing, _)| **existing == TagScope::All || **existing == scope);
             softened.for_each(|(_, directives)| directives.remove(flag));
         }
-        self.scopes.retain(|(_, directives)| !directives.is_empty());
+        self.scopes.retain(|_, directives| !directives.is_empty());
     }
 
     /// Removes from the directives of another source in `scope` those that would soften a directive
@@ -99,17 +94,13 @@ impl RobotsTags {
 
     /// The scopes of bots.
     fn bot_scopes(&self) -> impl Iterator<Item = TagScope> + '_ {
-        self.scopes
-            .iter()
-            .map(|(scope, _)| scope.clone())
-            .filter(|scope| *scope != TagScope::All)
+        let scopes = self.scopes.keys().cloned();
+        scopes.filter(|scope| *scope != TagScope::All)
     }
 
     /// The directives of exactly this scope, without those for every bot.
     pub(crate) fn get(&self, scope: &TagScope) -> Option<&Directives> {
-        self.iter()
-            .find(|(existing, _)| *existing == scope)
-            .map(|(_, directives)| directives)
+        self.scopes.get(scope)
     }
 
     /// The directives that bind the bots of a scope: those of one bot include those for every bot.
@@ -122,9 +113,7 @@ impl RobotsTags {
 
     /// Scopes and their directives, unscoped first, then by name.
     pub fn iter(&self) -> impl Iterator<Item = (&TagScope, &Directives)> {
-        self.scopes
-            .iter()
-            .map(|(scope, directives)| (scope, directives))
+        self.scopes.iter()
     }
 
     /// The directives that bind a bot, as Google computes them: those for every bot and its own.

@@ -1,8 +1,8 @@
-//! [`Judge`] judges a request: which crawler the client claims to be, whether that is proven, which
-//! versions of robots.txt it may have cached, how it behaved lately, and what crawlgate does. A
-//! request is judged only once, because judging counts it against the crawl rate and marks clients
-//! that hit traps; [`Judge::explain`] takes the same steps and changes nothing. [`Recorder`] passes
-//! each finished request to metrics and logs.
+//! [`Judge`] judges a request. It finds out which crawler the client claims to be, whether that is
+//! proven, which versions of robots.txt the crawler may have cached, and how the client behaved
+//! lately. Then it decides what crawlgate does. A request is judged only once, because judging
+//! counts it against the crawl rate and marks clients that hit traps; [`Judge::explain`] takes the
+//! same steps and changes nothing. [`Recorder`] passes each finished request to metrics and logs.
 
 mod peers;
 mod recorder;

@@ -1,7 +1,8 @@
 //! [`PeerConfirmation`] delays the record of a violation until the peers (other instances of
-//! crawlgate in front of the same sites) have reported which versions of robots.txt they served: a
-//! peer may have served one that allows the request. Then the request is judged again and recorded.
-//! A violation that waits too long, or that comes when too many wait, is recorded as `unproven`.
+//! crawlgate in front of the same sites) have reported which versions of robots.txt they served. A
+//! peer may have served a version that allows the request, so the request is judged again before it
+//! is recorded. A violation that waits too long, or that comes when too many wait, is recorded as
+//! `unproven`.
 
 use crate::locks::lock;
 use crate::peers::{CONFIRM_TIMEOUT, ExchangeProgress};

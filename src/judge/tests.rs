@@ -1,5 +1,5 @@
-//! Tests that `judge` and `explain` come to the same decision about a request, and that `explain`
-//! changes nothing. They vary policies, crawlers, addresses, paths and time.
+//! Tests that explaining a request (`explain`) comes to the same decision as judging it (`judge`),
+//! and changes nothing. The tests vary policies, crawlers, addresses, paths and time.
 
 use super::*;
 use crate::clock::{Clock, Moment};

@@ -1,7 +1,7 @@
 //! [`JudgeWorkspace`]: memory that a thread reuses between requests, so that judging needs no lock
 //! and no allocation. Its [`ClaimCache`] stores which crawler each recent user agent claims to be,
 //! because few user agents send nearly all requests. The cache is bounded, and is emptied when the
-//! policies change, because another policy may have other tokens.
+//! policies change, because a changed policy may name other crawlers.
 
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;

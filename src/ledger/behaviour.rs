@@ -1,7 +1,7 @@
-//! [`BehaviourTables`]: what clients did recently, in three tables: their crawl rates, the clients
-//! that requested a trap (a path that no obedient crawler requests), and the clients that were
-//! certainly served the present robots.txt. [`BehaviourTables::evaluate`] looks up all three for
-//! one request.
+//! [`BehaviourTables`]: what clients did recently. There are three tables: crawl rates, clients
+//! that requested a trap (a path that no obedient crawler requests), and clients that were
+//! certainly served the present robots.txt. [`BehaviourTables::evaluate`] looks up one request in
+//! all three.
 
 use super::cached_versions::RobotsCache;
 use super::clock_steps::MAX_CLOCK_DRIFT;
@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The tables of what clients did recently.
-#[derive(Default)]
 pub struct BehaviourTables {
     /// Crawl rates of crawlers.
     pub crawl_rates: CrawlRates,
@@ -128,16 +127,17 @@ impl BehaviourTables {
         passed: Option<BehaviourTransfer>,
         monotonic: Duration,
     ) -> BehaviourTables {
-        let Some(BehaviourTransfer { rates, fetches }) = passed else {
-            return BehaviourTables {
-                marked_clients,
-                ..BehaviourTables::default()
-            };
-        };
+        let restored = passed.map(|BehaviourTransfer { rates, fetches }| {
+            (
+                CrawlRates::restore(rates, monotonic),
+                ProvenFetches::restore(fetches),
+            )
+        });
+        let (crawl_rates, proven_fetches) = restored.unwrap_or_default();
         BehaviourTables {
-            crawl_rates: CrawlRates::restore(rates, monotonic),
+            crawl_rates,
             marked_clients,
-            proven_fetches: ProvenFetches::restore(fetches),
+            proven_fetches,
         }
     }
 

@@ -24,6 +24,22 @@ use std::time::Duration;
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 
+impl Default for MarkedClients {
+    fn default() -> MarkedClients {
+        let start = Moment {
+            now: Timestamp(0),
+            monotonic: Duration::ZERO,
+        };
+        MarkedClients::restore(&[], StateStore::in_memory_only().0, start)
+    }
+}
+
+impl Default for BehaviourTables {
+    fn default() -> BehaviourTables {
+        BehaviourTables::restore(MarkedClients::default(), None, Duration::ZERO)
+    }
+}
+
 fn milliseconds(number: u64) -> Duration {
     Duration::from_millis(number)
 }

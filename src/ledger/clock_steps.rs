@@ -1,9 +1,9 @@
 //! [`ClockStepDetector`] detects that the clock was set or that the machine slept, by comparing the
-//! wall clock with the monotonic clock. Times in the ledger are then unreliable, so crawlgate
+//! wall clock with the monotonic clock. Afterwards the recorded times are unreliable, so crawlgate
 //! begins anew to observe which robots.txt crawlers are served.
 //!
-//! A request that detects a step makes the clock unsettled. [`ClockStepDetector::mark_settled`]
-//! makes it settled again.
+//! When a request detects such a step, the clock counts as unsettled until
+//! [`ClockStepDetector::mark_settled`] is called.
 
 use crate::clock::Moment;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};

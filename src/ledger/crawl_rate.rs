@@ -1,7 +1,7 @@
-//! [`CrawlRates`] detects crawlers that request faster than their crawl delay allows, by the
-//! generic cell rate algorithm (ITU-T I.371), which [`gcra`] implements. It keeps a [`RateState`]
-//! for each verified crawler on each host, and for an unverified one for each of its addresses. A
-//! state may be forgotten when the delay after its last request is over.
+//! [`CrawlRates`] detects crawlers that request faster than their crawl delay allows. It uses the
+//! generic cell rate algorithm (ITU-T I.371), which [`gcra`] implements. On each host, a verified
+//! crawler has one [`RateState`]. A crawler that is not verified has one for each of its addresses.
+//! A state may be forgotten when the delay after its last request is over.
 
 use super::host_table::HostKey;
 use super::marked_clients::client_network;

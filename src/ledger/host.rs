@@ -1,8 +1,9 @@
-//! [`HostRecord`]: what the ledger knows of one host: since when it is observed (the ledger knows
-//! every robots.txt that was served there), and which versions of robots.txt each crawler was
-//! served there ([`ServeHistory`]). Observation restarts when the host moves to another site, when
-//! no crawler requested it for long, and after a gap. [`host_facts`] converts a host into facts for
-//! the state database, and [`restore_hosts`] converts facts back.
+//! [`HostRecord`]: what the ledger knows of one host: since when it is observed (from then on the
+//! ledger knows every robots.txt that was served there), and which versions of robots.txt each
+//! crawler was served there ([`ServeHistory`]). Observation restarts when the host moves to another
+//! site, when no crawler requested it for long, and after a time for which records may be missing.
+//! [`host_facts`] converts a host into facts (rows) for the state database, and [`restore_hosts`]
+//! converts facts back.
 
 use super::proxy_paths::ProxyPathStates;
 use crate::facts::{self, Fact, HostObservation, StoredFacts, UncachedPath};

@@ -1,7 +1,8 @@
-//! [`HostTable`]: the bounded table of the hosts on which the ledger observes crawlers. When the
-//! table is full, the hosts without requests for the longest time are removed, and a removed host
-//! counts as never observed. A change is passed to the state store under the lock of the host, so
-//! that a commit has every change from before its time.
+//! [`HostTable`]: the bounded table of the hosts on which crawlgate observes which robots.txt each
+//! crawler is served. When the table is full, the hosts without requests for the longest time are
+//! removed, and a removed host counts as never observed. A change is passed to the state store
+//! while the host is still locked, so that each commit to disk contains all changes that were made
+//! before it.
 //!
 //! A new host is at first only in the table, because clients can invent any number of hosts. It is
 //! stored when a crawler requests it again after a minute, or when crawlgate stops.

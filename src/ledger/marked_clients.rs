@@ -7,7 +7,7 @@
 use super::clock_steps::{ClockStepDetector, MAX_CLOCK_DRIFT};
 use crate::bounded::{BoundedTable, Expires};
 use crate::clock::Moment;
-use crate::facts::{AnyFact, ClientMark, Fact, FactSubscribers, MarkRelease, diff_facts};
+use crate::facts::{AnyFact, ClientMark, Fact, MarkRelease, diff_facts};
 use crate::locks::lock;
 use crate::state::StateStore;
 use crate::time::Timestamp;
@@ -74,20 +74,14 @@ impl ActiveMark {
 }
 
 /// The table of marks.
-#[derive(Default)]
 pub struct MarkedClients {
     marks: BoundedTable<ActiveMark>,
     /// Whether the marks may differ from the stored ones.
     has_changed: AtomicBool,
-    kept: Option<MarkStore>,
-    subscribers: FactSubscribers,
-}
-
-/// The state store, with the marks that it has.
-struct MarkStore {
     store: StateStore,
+    /// The marks that the store has.
+    stored: Mutex<Vec<AnyFact>>,
     clock: ClockStepDetector,
-    marks: Mutex<Vec<AnyFact>>,
 }
 
 impl MarkedClients {
@@ -99,16 +93,14 @@ impl MarkedClients {
         moment: Moment,
     ) -> MarkedClients {
         let known = marks.iter().map(|(_, mark)| mark.clone().into()).collect();
-        let subscribers = store.subscribers.clone();
-        let kept = MarkStore {
-            store,
-            clock: ClockStepDetector::new(moment),
-            marks: Mutex::new(known),
-        };
         let traps = MarkedClients {
-            kept: Some(kept),
-            subscribers,
-            ..MarkedClients::default()
+            marks: BoundedTable::default(),
+            // Expired marks must be removed from the store, or they might count again after the
+            // clock was set back.
+            has_changed: (!marks.is_empty()).into(),
+            store,
+            stored: Mutex::new(known),
+            clock: ClockStepDetector::new(moment),
         };
         for (_, mark) in marks {
             let mark = ActiveMark::new(mark.clone(), moment);
@@ -116,9 +108,6 @@ impl MarkedClients {
                 traps.insert(mark, moment.monotonic);
             }
         }
-        // Expired marks must be removed from the store, or they might count again after the clock
-        // was set back.
-        traps.has_changed.store(!marks.is_empty(), Release);
         traps
     }
 
@@ -139,7 +128,8 @@ impl MarkedClients {
             since: moment.now,
             until: moment.now.plus(time),
         };
-        self.subscribers
+        self.store
+            .subscribers
             .notify(|| Fact::set(moment.now, mark.clone()));
         self.insert(ActiveMark::new(mark, moment), moment.monotonic);
     }
@@ -228,10 +218,8 @@ impl MarkedClients {
     pub fn release_network(&self, whose: IpNet, moment: Moment) -> Vec<ClientMark> {
         let whose = canonical_network(whose);
         let release = Fact::set(moment.now, MarkRelease { network: whose });
-        self.subscribers.notify(|| release.clone());
-        if let Some(kept) = &self.kept {
-            kept.store.put([release]);
-        }
+        self.store.subscribers.notify(|| release.clone());
+        self.store.put([release]);
         let mut released = Vec::new();
         self.retain(|known| {
             let kept = !whose.contains(&known.mark.address);
@@ -253,15 +241,14 @@ impl MarkedClients {
 
     /// Removes expired marks, and stores what changed since the last call; if the clock was set,
     /// all marks with their new times. Call this about once a second, because a crash loses later
-    /// changes. Does nothing without a store.
+    /// changes.
     pub fn flush(&self, moment: Moment) {
-        let Some(kept) = &self.kept else { return };
         if !self.marks.is_empty() {
             // Also from the store, or they might count again after the clock was set back.
             self.retain(|known| known.is_active(moment.monotonic));
         }
         // The stored times are by the clock before it was set.
-        let was_set = kept.clock.accept_step(moment).is_some();
+        let was_set = self.clock.accept_step(moment).is_some();
         if !self.has_changed.swap(false, Acquire) && !was_set {
             return;
         }
@@ -270,8 +257,8 @@ impl MarkedClients {
             .into_iter()
             .map(AnyFact::from)
             .collect();
-        let stored = std::mem::replace(&mut *lock(&kept.marks), marks.clone());
-        kept.store.put(diff_facts(stored, marks, moment.now));
+        let stored = std::mem::replace(&mut *lock(&self.stored), marks.clone());
+        self.store.put(diff_facts(stored, marks, moment.now));
     }
 
     /// The number of marks, with expired ones that are not removed yet.

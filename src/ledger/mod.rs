@@ -4,10 +4,12 @@
 //! - [`Ledger`] is the interface for other modules. For a request it returns which versions the
 //!   crawler may have cached, and it records each robots.txt that is served. `host_table` has the
 //!   observed hosts, `host` the record of one host, and `cached_versions` the computation.
-//! - `peers` has the part of [`Ledger`] for what other processes served: peers (other instances of
-//!   crawlgate in front of the same sites), and the other process of an upgrade.
+//! - `peers` is the part of [`Ledger`] about robots.txt files that other processes served. These
+//!   are peers (other instances of crawlgate in front of the same sites), and the other process of
+//!   an upgrade.
 //! - `network_list_health` decides which lists of networks may prove an impostor.
-//! - [`BehaviourTables`] combines `crawl_rate`, `marked_clients` and `proven_fetches`.
+//! - [`BehaviourTables`] combines `crawl_rate`, `marked_clients` (traps) and `proven_fetches`
+//!   (which clients certainly have the present robots.txt).
 //!
 //! Requests read tables under locks that are held briefly, and never wait for a file. Every table
 //! is bounded. Changes go to the state store, which writes them about once a second.
@@ -126,14 +128,9 @@ impl Ledger {
     #[cfg(any(test, feature = "internals"))]
     pub fn in_memory(new_hosts: Vec<String>, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let (store, _) = StateStore::in_memory_only();
+        let list_health = NetworkListHealth::restore(&[], store.clone());
         let hosts = HostTable::new(TableBounds::default(), store);
-        Ledger::from_parts(
-            hosts,
-            NetworkListHealth::default(),
-            new_hosts,
-            snapshot,
-            moment,
-        )
+        Ledger::from_parts(hosts, list_health, new_hosts, snapshot, moment)
     }
 
     /// Restores a ledger from the state store. Also returns the facts that [`StateStore::begin`]

@@ -1,7 +1,8 @@
 //! [`NetworkListHealth`] decides which lists of crawlers' networks may prove that a client is an
-//! impostor. An outdated list would accuse real crawlers. So a list may accuse for a week after a
-//! request that it verified. After that week it is suspended while requests under the crawler's
-//! name come from outside of the list.
+//! impostor, because its address is in none of the networks. An outdated list would accuse real
+//! crawlers. So a list may accuse clients only if it verified a request within the last week, which
+//! shows that it is up to date. If it verified none, and requests under the crawler's name come
+//! from other addresses, it is suspended.
 //!
 //! There is a list for each site and crawler with networks in the policy, and for each crawler
 //! whose operator publishes networks or host names ([`EVERY_SITE`]). Requests take no lock: they
@@ -75,10 +76,10 @@ pub struct ListHealth {
 }
 
 /// The lists of all sites and crawlers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NetworkListHealth {
     table: ArcSwap<ListTable>,
-    store: Option<StateStore>,
+    store: StateStore,
 }
 
 impl NetworkListHealth {
@@ -99,7 +100,7 @@ impl NetworkListHealth {
         }
         NetworkListHealth {
             table: ArcSwap::from_pointee(table),
-            store: Some(store),
+            store,
         }
     }
 
@@ -144,15 +145,8 @@ impl NetworkListHealth {
                 gone.push(Fact::removed(now, to_list_proof(site, crawler, proof)));
             }
         });
-        self.put_facts(gone);
+        self.store.put(gone);
         self.table.store(Arc::new(table));
-    }
-
-    /// Writes facts to the state store, if there is one.
-    fn put_facts(&self, facts: Vec<Fact>) {
-        if let Some(store) = self.store.as_ref().filter(|_| !facts.is_empty()) {
-            store.put(facts);
-        }
     }
 
     /// Returns what is proven of a request, given what the list says of its address (`identity`),
@@ -265,7 +259,7 @@ impl NetworkListHealth {
                 _ => {}
             }
         });
-        self.put_facts(facts);
+        self.store.put(facts);
     }
 
     fn for_each_list(&self, mut visit: impl FnMut(&str, &str, &ListState)) {

@@ -1,5 +1,6 @@
-//! Finds out for the ledger which site a host belongs to at present ([`find_owner`]), and which
-//! versions of robots.txt the host published since a time ([`versions_since`]).
+//! [`find_owner`] finds the site that a host belongs to at present, and [`versions_since`] the
+//! versions of robots.txt that the host published since a time. The ledger needs both: it records
+//! which robots.txt each crawler was served on each host.
 
 use super::host::HostOwner;
 use crate::policy::site::split_host_port;

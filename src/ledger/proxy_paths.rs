@@ -1,6 +1,6 @@
-//! [`ProxyPathStates`]: whether there is a cache in front of crawlgate that may answer robots.txt
-//! in its place. A proxy path is a chain of trusted proxies through which requests reach a host;
-//! each path of a host has a state.
+//! [`ProxyPathStates`] says whether there may be a cache in front of crawlgate that answers
+//! requests for robots.txt in its place. A proxy path is a chain of trusted proxies through which
+//! requests reach a host; each path of a host has a state.
 //!
 //! A proxy path is in one of these states:
 //! - perhaps cached: nothing is known, or one crawler was served a robots.txt through it.

@@ -1,6 +1,6 @@
-//! [`GateBody`]: the body of a response of the gate, which is crawlgate inside an application. The
-//! body is an answer of crawlgate, or the application's body, unchanged or rewritten. When the body
-//! is dropped, the request is over and goes to metrics and logs.
+//! [`GateBody`]: the body of a response when crawlgate runs inside an application. It is the body
+//! of an answer that crawlgate makes itself, or the application's body, unchanged or rewritten.
+//! When the body is dropped, the request is over and goes to metrics and logs.
 
 use super::request::GateRequest;
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! [`GateLayer`]: crawlgate as a tower layer. It puts the gate in front of an application's
-//! services, so that requests are judged before a service gets them. [`GateBuilder`] has its
-//! options, and [`GateBuilder::open`] loads the policies and starts the threads.
+//! [`GateLayer`]: crawlgate as a tower layer. It wraps the services of an application, so that
+//! requests are judged before a service gets them. [`GateBuilder`] has its options, and
+//! [`GateBuilder::open`] loads the policies and starts the threads.
 
 use super::service::Gate;
 use super::state::{GateState, PeerAddress};

@@ -1,7 +1,7 @@
 //! crawlgate inside an application: [`GateLayer`], a tower layer for axum, hyper, tonic and every
-//! other `Service<http::Request<_>>`. The gate needs no proxy and no second process. It serves
-//! robots.txt, refuses, slows down and pauses crawlers, adds tags to responses by their real
-//! content type, and writes robots metas into pages.
+//! other `Service<http::Request<_>>`. It needs no proxy and no second process. It serves
+//! robots.txt, blocks crawlers or slows them down, answers them with 503 during a pause, adds
+//! X-Robots-Tag lines to responses by their real content type, and writes robots metas into pages.
 //!
 //! ```no_run
 //! use crawlgate::middleware::GateLayer;

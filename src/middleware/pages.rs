@@ -1,6 +1,6 @@
-//! Writes robots metas into the HTML pages of the middleware's application. With the feature `html`
-//! this file re-exports `PageRewrite` of `forwarding`. Without the feature it has a stand-in that
-//! rewrites nothing.
+//! Writes robots metas into the HTML pages of an application in which crawlgate runs (as
+//! middleware). With the feature `html` this file re-exports `PageRewrite` of `forwarding`. Without
+//! the feature it has a stand-in that rewrites nothing.
 
 #[cfg(feature = "html")]
 pub use crate::forwarding::PageRewrite;

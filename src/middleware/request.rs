@@ -1,5 +1,6 @@
-//! [`GateRequest`]: one request to an application behind the middleware. It lives from the
-//! request's arrival until its response is dropped. Then the request goes to metrics and logs.
+//! [`GateRequest`]: one request to an application in which crawlgate runs as middleware. It exists
+//! from the arrival of the request until its response is dropped. Then the request is recorded in
+//! metrics and logs.
 
 use super::pages::PageRewrite;
 use super::state::GateState;

@@ -1,5 +1,5 @@
-//! Tests of the middleware in front of unusual applications: bodies in pieces, trailers, errors in
-//! the middle of a page, no response at all.
+//! Tests of the middleware (crawlgate inside an application) with unusual applications: bodies in
+//! pieces, trailers, errors in the middle of a page, no response at all.
 
 use super::{GateBody, GateLayer, OpenError};
 use bytes::Bytes;

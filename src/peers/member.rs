@@ -1,8 +1,8 @@
 //! [`Member`]: the entry of one crawlgate instance in the shared store, where other instances find
 //! it. An instance becomes a member before it serves its first robots.txt. It stops being one when
-//! it leaves in order, when an operator declares it gone, or after a day of silence.
-//! [`StoreIdentity`] tells one store from another, and [`LogPosition`] is a position in the log of
-//! a store.
+//! it shuts down in order, when an operator declares it gone, or when it has reported nothing for a
+//! day. [`StoreIdentity`] tells one store from another, and [`LogPosition`] is a position in the
+//! log of a store.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,7 +1,8 @@
 //! The interface to peers, which are other instances of crawlgate in front of the same sites.
 //! [`ExchangeStatus`] shows operators the state of all peers, [`Peers`] has the commands of
-//! operators, and [`ExchangeProgress`] has the numbers that requests read. The module `exchange`
-//! implements all of it. Without an exchange an instance has no peers.
+//! operators, and [`ExchangeProgress`] is what requests read about peers. The module `exchange`,
+//! which connects instances through a shared store, implements all of it. Without it an instance
+//! has no peers.
 
 mod member;
 

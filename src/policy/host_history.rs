@@ -1,12 +1,12 @@
 //! [`HostHistory`]: the robots.txt versions that a host published earlier, and when. Requests are
-//! judged by these versions, too, because a crawler may still use a cached copy of one. The module
-//! `publications` computes the histories for each new snapshot of the sites; [`HostHistories`]
-//! finds the history of a host without allocating.
+//! judged by these versions, too, because a crawler may still have one of them cached. The module
+//! `publications` computes the histories whenever sites change; [`HostHistories`] finds the history
+//! of a host without allocating.
 
 use super::model::HostPattern;
 use super::site::{HostIndex, SiteEntry, SupersededVersion};
 use crate::time::Timestamp;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// A span of time in which robots.txt answered 503.
@@ -42,7 +42,7 @@ pub struct PeerPublications {
 }
 
 /// What a host published in the past. Hosts with the same closest pattern share a history.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HostHistory {
     /// The versions published before the one in force: each once, the last superseded first, at
     /// most [`HostHistory::MAX_SUPERSEDED`].
@@ -77,23 +77,13 @@ impl HostHistory {
     pub const MAX_SUPERSEDED: usize = 64;
 
     /// The history of a host that published nothing before `since`.
-    pub const fn new(since: Timestamp) -> HostHistory {
+    pub fn new(since: Timestamp) -> HostHistory {
         HostHistory {
-            superseded: Vec::new(),
-            unknown_until: None,
-            unavailable: Vec::new(),
-            jumps: Vec::new(),
             since,
             on_site_since: since,
             has_unique_date: true,
             identity_epoch: since,
-            is_declared: false,
-            moved_at: None,
-            peers: PeerPublications {
-                in_force: 0,
-                unreported: Vec::new(),
-                unknown_until: None,
-            },
+            ..HostHistory::default()
         }
     }
 
@@ -162,7 +152,7 @@ impl HostHistory {
     }
 }
 
-fn minus(moment: Timestamp, by: Duration) -> Timestamp {
+pub(crate) fn minus(moment: Timestamp, by: Duration) -> Timestamp {
     Timestamp(moment.0.saturating_sub_unsigned(by.as_secs()))
 }
 
@@ -173,7 +163,7 @@ pub struct HostHistories {
     histories: Vec<(Option<HostPattern>, Arc<HostHistory>)>,
 }
 
-static EMPTY_HISTORY: HostHistory = HostHistory::new(Timestamp(0));
+static EMPTY_HISTORY: LazyLock<HostHistory> = LazyLock::new(|| HostHistory::new(Timestamp(0)));
 
 impl HostHistories {
     /// Indexes histories by their patterns; `None` stands for every other host.
@@ -187,7 +177,7 @@ impl HostHistories {
     /// The history for a `Host` field value; [`HostHistory::empty`] where no pattern matches.
     pub fn get(&self, host: &[u8]) -> &HostHistory {
         self.find(host)
-            .map_or(&EMPTY_HISTORY, |(_, history)| history)
+            .map_or(HostHistory::empty(), |(_, history)| history)
     }
 
     /// The history for a `Host` field value, and the index of its pattern in

@@ -52,20 +52,6 @@ impl OriginRobotsTxt {
         }
     }
 
-    /// Sets Last-Modified from the value of the header. A value that is no HTTP date counts as
-    /// none.
-    pub fn with_last_modified(self, last_modified: Option<&str>) -> OriginRobotsTxt {
-        OriginRobotsTxt {
-            last_modified: last_modified.and_then(Timestamp::from_http_date),
-            ..self
-        }
-    }
-
-    /// Sets the authorities that must not be published.
-    pub fn with_internal(self, internal: Arc<InternalAuthorities>) -> OriginRobotsTxt {
-        OriginRobotsTxt { internal, ..self }
-    }
-
     /// The location of a line: `https://origin/robots.txt:12`.
     pub fn line_location(&self, line: usize) -> String {
         format!("{}:{line}", self.location)

@@ -1,6 +1,6 @@
 //! [`ParsedVersion`]: an earlier robots.txt, parsed so that requests can be judged by it while
-//! crawlers may still have it cached. Its bytes are enough: the policy that it was compiled from is
-//! not needed.
+//! crawlers may still have it cached. Only the bytes of the file are needed for that, and not the
+//! policy that it was compiled from.
 
 use super::site::{GroupBinding, RobotsVersion, crawler_names, find_binding, unregistered_tokens};
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience, SiteMarkers};
@@ -69,7 +69,7 @@ impl ParsedVersion {
         let group = find_binding(matcher, crawler_names(crawler), binds)
             .0
             .group()?;
-        Some(matcher.rules(usize::from(group)))
+        Some(matcher.rules(group))
     }
 
     /// The group that binds a claim. [`Claim::PolicyToken`] is an index of
@@ -126,64 +126,37 @@ fn google_matcher(
     }))
 }
 
-/// The groups of a reading, with only the wanted agents. If an agent is named in several groups,
-/// every agent gets a group of its own, with the rules of all its groups and their shortest
-/// Crawl-delay (RFC 9309 section 2.2.1).
+/// The groups of a reading, with only the wanted agents. Agents that the same groups name share a
+/// group, with the rules of these groups and their shortest Crawl-delay (RFC 9309 section 2.2.1).
 fn groups_of_reading(
     file: &RobotsFile,
     reading: &DialectRules,
     is_wanted: impl Fn(&AgentLine) -> bool,
 ) -> Vec<RuleGroup> {
+    let mut unions: Vec<&[usize]> = Vec::new();
     let mut groups: Vec<RuleGroup> = Vec::new();
     let mut seen = HashSet::new();
-    let mut is_each_agent_once = true;
-    for group in reading.groups() {
-        let mut agents = Vec::new();
-        for agent in group.agents.iter().filter(|agent| is_wanted(agent)) {
-            let name = if agent.star { "*" } else { &agent.token };
-            is_each_agent_once &= seen.insert(name.to_ascii_lowercase());
-            agents.push(name.to_owned());
+    for agent in reading.agent_lines().filter(|agent| is_wanted(agent)) {
+        if !seen.insert(agent.token.to_ascii_lowercase()) {
+            continue;
         }
-        if !agents.is_empty() {
+        let (_, union) = reading.groups_for(agent.token.as_bytes());
+        let place = unions.iter().position(|known| *known == union);
+        let place = place.unwrap_or_else(|| {
+            let parts: Vec<&FileGroup> = reading.groups_at(union).collect();
+            let lines = parts.iter().flat_map(|part| &part.rules);
+            let delays = parts.iter().filter_map(|part| shortest_delay(file, part));
+            unions.push(union);
             groups.push(RuleGroup {
-                agents,
-                rules: group.rules.iter().map(|line| line.rule.clone()).collect(),
-                crawl_delay: shortest_delay(file, group),
+                rules: lines.map(|line| line.rule.clone()).collect(),
+                crawl_delay: delays.min(),
                 ..RuleGroup::default()
             });
-        }
+            groups.len() - 1
+        });
+        groups[place].agents.push(agent.token.clone());
     }
-    if is_each_agent_once {
-        groups
-    } else {
-        split_by_agent(groups)
-    }
-}
-
-/// One group for each agent, with the rules of all groups that name it.
-fn split_by_agent(groups: Vec<RuleGroup>) -> Vec<RuleGroup> {
-    let mut united: Vec<RuleGroup> = Vec::new();
-    for group in groups {
-        for agent in group.agents {
-            let known = united
-                .iter_mut()
-                .find(|known| known.agents[0].eq_ignore_ascii_case(&agent));
-            match known {
-                Some(known) => {
-                    known.rules.extend(group.rules.iter().cloned());
-                    let delays = known.crawl_delay.into_iter().chain(group.crawl_delay);
-                    known.crawl_delay = delays.min();
-                }
-                None => united.push(RuleGroup {
-                    agents: vec![agent],
-                    rules: group.rules.clone(),
-                    crawl_delay: group.crawl_delay,
-                    ..RuleGroup::default()
-                }),
-            }
-        }
-    }
-    united
+    groups
 }
 
 /// The shortest Crawl-delay line of a group. A value that is not a number does not count; zero is

@@ -1,5 +1,5 @@
-//! [`planned_pauses`] computes when the pauses of a policy begin and end: the times in which
-//! crawlgate answers crawlers with 503. The server, the library and the commands use it.
+//! [`planned_pauses`] computes when the pauses that a policy plans begin and end. In a pause,
+//! crawlgate answers crawlers with 503.
 
 use super::model::{Acknowledgement, PausePolicy, PauseSchedule, Policy};
 use super::site::PauseWindow;

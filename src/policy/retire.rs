@@ -1,6 +1,6 @@
 //! The stages in which the section `retire` takes paths out of search engines ([`RetireStage`]).
 //! The paths get `noindex` first and stay crawlable, so that search engines see it; later they are
-//! disallowed. The time alone decides the stage ([`RetirePolicy::stage`]).
+//! disallowed. The stage depends on nothing but the time ([`RetirePolicy::stage`]).
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;

@@ -2,8 +2,10 @@
 //! `Content-Signal` ([`parse_content_signal`], contentsignals.org) and `Content-Usage`
 //! ([`parse_content_usage`], draft-ietf-aipref-attach-05).
 
-use super::decode::is_category;
 use super::model::{SignalCategory, USES};
+
+/// The most bytes of a category. RFC 9651 permits longer keys, but no draft has one.
+const MAX_CATEGORY: usize = 64;
 
 /// A valid part of a Content-Signal line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +80,11 @@ pub fn parse_usage_member(member: &str) -> (Option<(&str, bool)>, &str) {
         .filter(|_| is_category(category))
         .map(|word| (category, word == 1));
     (value, parameters)
+}
+
+/// Whether a text can be a category: a key of a dictionary, without a `*` in front.
+pub fn is_category(text: &str) -> bool {
+    !text.starts_with('*') && text.len() <= MAX_CATEGORY && is_dictionary_key(text)
 }
 
 /// Whether a text is a key of a dictionary (RFC 9651 section 3.1.2).

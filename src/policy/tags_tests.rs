@@ -1,6 +1,6 @@
-//! Tests of the X-Robots-Tag lines that a response gets: from the rules of a policy, from these
-//! rules together with the origin's own lines, and for retired paths, whose pages get `noindex`
-//! first and are disallowed later.
+//! Tests of the X-Robots-Tag lines that a response gets from the rules of a policy, also together
+//! with the origin's own lines. Some tests are about retired paths, whose pages first get `noindex`
+//! and are disallowed later.
 
 use super::origin::OriginAvailability;
 use super::retire::RetireStage;

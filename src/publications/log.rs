@@ -4,17 +4,17 @@
 //! publish many versions. `timeline` computes from both what one host published.
 //!
 //! At each moment a site publishes a version of robots.txt, the status 503 in its place, or
-//! nothing. Only [`PublicationLog::record`] changes which of these.
+//! nothing. Only [`PublicationLog::record`] changes that.
 
 use super::records::{
     CurrentSite, DeclaredPreviousRobots, LogChange, LogGaps, LogSpan, Publication, PublishedRobots,
     RETENTION, Tenure,
 };
 use crate::policy::RobotsVersion;
-use crate::policy::host_history::{ClockJump, HostHistory, UnavailableSpan};
+use crate::policy::host_history::{ClockJump, HostHistory, UnavailableSpan, minus};
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The most publications of one site. Older ones are merged into one whose version is unknown.
@@ -244,9 +244,8 @@ impl PublicationLog {
     /// Ends the open publications of sites that are gone or publish something else now, and begins
     /// new ones. Returns whether anything changed.
     fn record_publications(&mut self, current: &[CurrentSite<'_>], change: LogChange) -> bool {
-        let wanted: HashMap<&str, &CurrentSite<'_>> =
+        let mut wanted: HashMap<&str, &CurrentSite<'_>> =
             current.iter().map(|site| (site.site, site)).collect();
-        let mut continued = HashSet::new();
         let mut changed = false;
         for open in self
             .publications
@@ -258,14 +257,14 @@ impl PublicationLog {
                     == (open.published, open.identities, open.has_page_tags)
             });
             match same {
-                Some(site) => drop(continued.insert(site.site)),
+                Some(_) => drop(wanted.remove(open.site.as_str())),
                 None => {
                     open.span.until = Some(change);
                     changed = true;
                 }
             }
         }
-        for site in current.iter().filter(|site| !continued.contains(site.site)) {
+        for site in current.iter().filter(|site| wanted.contains_key(site.site)) {
             self.publications.push(Publication {
                 site: site.site.to_owned(),
                 published: site.published,
@@ -366,7 +365,7 @@ impl PublicationLog {
     /// ends.
     fn prune(&mut self, now: Timestamp) {
         self.jumps.retain(|jump| now.since(jump.at) <= RETENTION);
-        let now = Timestamp(now.0.saturating_sub_unsigned(self.total_jump().as_secs()));
+        let now = minus(now, self.total_jump());
         self.publications
             .retain(|publication| !publication.span.is_expired(now));
         self.tenures.retain(|tenure| !tenure.span.is_expired(now));
@@ -430,16 +429,8 @@ pub fn next_change_number(tenures: &[Tenure], publications: &[Publication]) -> u
         .iter()
         .map(|tenure| tenure.span)
         .chain(publications.iter().map(|known| known.span));
-    let numbers = spans.flat_map(|span| {
-        [
-            Some(span.since.number),
-            span.until.map(|until| until.number),
-        ]
-    });
-    numbers
-        .flatten()
-        .max()
-        .map_or(0, |last| last.saturating_add(1))
+    let numbers = spans.map(|span| span.until.unwrap_or(span.since).number);
+    numbers.max().map_or(0, |last| last.saturating_add(1))
 }
 
 /// Whether every host of the pattern `narrow` is one of the pattern `wide`, ports aside. `*.name`

@@ -12,10 +12,7 @@ mod timeline;
 mod versions;
 
 pub use log::{PublicationLog, next_change_number, pattern_covers};
-pub use records::{
-    CurrentSite, DeclaredPreviousRobots, LogChange, LogGaps, LogSpan, Publication, PublishedRobots,
-    Tenure,
-};
+pub use records::*;
 pub use timeline::HistoryHorizon;
 pub use versions::{PeerLogs, VersionFile, VersionStore};
 

@@ -1,5 +1,5 @@
 //! [`VersionStore`]: the bytes of every robots.txt that a crawler may still have in its cache. The
-//! rules in a file are parsed when they are first needed, and kept. [`PeerLogs`] is what other
+//! rules in a file are parsed when they are first needed, and kept. [`PeerLogs`] has what other
 //! instances of crawlgate published.
 
 use super::log::PublicationLog;
@@ -27,9 +27,10 @@ pub struct VersionStore {
 }
 
 #[derive(Debug)]
-enum StoredVersion {
-    Bytes(Arc<[u8]>),
-    Parsed(Arc<ParsedVersion>),
+struct StoredVersion {
+    body: Arc<[u8]>,
+    /// Parsed when it is first needed.
+    parsed: Option<Arc<ParsedVersion>>,
 }
 
 impl VersionStore {
@@ -37,7 +38,7 @@ impl VersionStore {
     pub fn insert(&mut self, version: RobotsVersion, body: Arc<[u8]>) {
         self.versions
             .entry(version)
-            .or_insert(StoredVersion::Bytes(body));
+            .or_insert(StoredVersion { body, parsed: None });
     }
 
     /// Whether the bytes of a version are known.
@@ -47,10 +48,8 @@ impl VersionStore {
 
     /// All versions with their bytes.
     pub fn iter(&self) -> impl Iterator<Item = VersionFile> {
-        self.versions.iter().map(|(version, stored)| match stored {
-            StoredVersion::Bytes(bytes) => (*version, bytes.clone()),
-            StoredVersion::Parsed(parsed) => (*version, parsed.body.clone()),
-        })
+        let versions = self.versions.iter();
+        versions.map(|(version, stored)| (*version, stored.body.clone()))
     }
 
     /// A version with its parsed rules; `None` if its bytes are not known.
@@ -60,12 +59,10 @@ impl VersionStore {
         registry: &Registry,
     ) -> Option<Arc<ParsedVersion>> {
         let stored = self.versions.get_mut(&version)?;
-        let parsed = match stored {
-            StoredVersion::Parsed(parsed) => parsed.clone(),
-            StoredVersion::Bytes(body) => Arc::new(ParsedVersion::parse(body.clone(), registry)),
-        };
-        *stored = StoredVersion::Parsed(parsed.clone());
-        Some(parsed)
+        let parsed = stored
+            .parsed
+            .get_or_insert_with(|| Arc::new(ParsedVersion::parse(stored.body.clone(), registry)));
+        Some(parsed.clone())
     }
 
     /// Removes all versions that are not `wanted`.

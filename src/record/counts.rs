@@ -1,8 +1,8 @@
-//! [`RequestCounts`]: how many requests there were of each kind (such as violation) and with each
-//! action (such as blocked), with bytes sent, the statuses of the origin's responses, and the time
-//! until which requests in doubt do not count as violations. [`CountsByIdentity`] has these counts
-//! separately for the verified, the unverified and the impostor requests under one crawler's name.
-//! Each number has the name of its column in the tables of `state.db`.
+//! [`RequestCounts`] counts requests by kind (such as violation) and by action (such as blocked).
+//! It also has the bytes sent, the numbers of responses by status, and the time until which some
+//! disallowed requests do not count as violations. [`CountsByIdentity`] has these counts separately
+//! for verified clients, unverified clients and impostors under one crawler's name. Each number has
+//! the name of its column in the tables of `state.db`.
 
 use super::{CountedAction, RecordedKind};
 use crate::time::Timestamp;

@@ -1,7 +1,7 @@
 //! [`RecordField`]: the fields of a finished request that logs, tables and pages can show, such as
-//! its host, its status or the crawler's name. A new field is added here, a variant and its value,
-//! and described in `docs/logs-and-metrics.md`. Each log or page lists the fields that it shows, for example
-//! [`SAMPLE_FIELDS`].
+//! its host, its status or the crawler's name. Each log or page lists the fields that it shows, for
+//! example [`SAMPLE_FIELDS`]. To add a field, add a variant and its value here, and describe the
+//! field in `docs/logs-and-metrics.md`.
 
 use super::{FieldValue, RecordedKind, RequestRecord, SiteJudgement};
 use crate::crawlers::{Claim, self_given_name};

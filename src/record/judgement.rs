@@ -1,7 +1,7 @@
-//! [`Judgement`]: what crawlgate found out and decided about one request. For a host that a site
-//! has, it is a [`SiteJudgement`]. It owns the snapshot of all policies by which the request was
-//! judged, so that all later steps of the request use these policies, even if they are reloaded
-//! meanwhile.
+//! [`Judgement`]: what crawlgate found out and decided about one request. It is a [`SiteJudgement`]
+//! if the requested host belongs to a site. A judgement keeps the compiled policies by which the
+//! request was judged. So all later steps of the request use the same policies, even if they are
+//! reloaded meanwhile.
 
 use super::CountedAction;
 use crate::crawlers::Claim;
@@ -113,11 +113,11 @@ impl SiteJudgement {
     pub fn rule(&self) -> Option<String> {
         let deciding = self.decision.rule?;
         let document = &self.entry().site.document;
-        let group = document.groups.get(usize::from(deciding.group))?;
+        let group = document.groups.get(deciding.group)?;
         if let Some(delay) = self.crawl_delay() {
             return Some(format!("Crawl-delay: {}", format_seconds(delay)));
         }
-        let rule = group.rules.get(usize::try_from(deciding.rule?).ok()?)?;
+        let rule = group.rules.get(deciding.rule?)?;
         Some(rule.to_string())
     }
 
@@ -133,7 +133,7 @@ impl SiteJudgement {
     /// The crawl delay of the group that applied, if the request came too soon.
     fn crawl_delay(&self) -> Option<Duration> {
         self.decision.slow_retry_after()?;
-        let group = usize::from(self.decision.rule?.group);
+        let group = self.decision.rule?.group;
         self.entry().site.document.groups.get(group)?.crawl_delay
     }
 

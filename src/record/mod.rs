@@ -2,8 +2,8 @@
 //! request ([`RequestCopy`]), its [`Judgement`], and what was sent ([`SentResponse`]). Every
 //! [`Sink`] gets the record: metrics, access log, event log, evidence log. [`RecordField`] lists
 //! the fields that a log can show. [`RequestCounts`] are the numbers of requests that metrics,
-//! history, reports and audits share; [`CountTable`] counts the requests of a running crawlgate, and
-//! [`TopPaths`] the paths that crawlers request most.
+//! history, reports and audits share; [`CountTable`] counts the requests of a running crawlgate,
+//! and [`TopPaths`] the paths that crawlers request most.
 
 mod count_table;
 mod counts;

@@ -1,6 +1,6 @@
-//! The dimensions by which requests are counted: what crawlgate did ([`CountedAction`]), how the
-//! request relates to the rules ([`RecordedKind`]), and which kind of violation a request is
-//! ([`ViolationKind`]). Each value has a name for metrics and tables. What is proven about a
+//! The values by which requests are counted. [`CountedAction`] is what crawlgate did,
+//! [`RecordedKind`] how the request relates to the rules, and [`ViolationKind`] which kind of
+//! violation a request is. Each value has a name for metrics and tables. What is proven about a
 //! crawler is its [`IdentityStatus`]; visitors have none.
 
 use crate::verdict::{Action, Decision, IdentityStatus, Kind};

@@ -1,6 +1,7 @@
-//! [`TopPaths`]: the paths that each crawler requested most today, in bounded memory. The history
-//! stores them once a minute, and a start reads today's back. Each crawler on each site, with what
-//! is proven of its name, has a [`TopKSketch`].
+//! [`TopPaths`]: the paths that each crawler requested most today, counted in bounded memory. There
+//! is one [`TopKSketch`] for each site, crawler and identity (such as verified or impostor). The
+//! counts are stored in the state database once a minute, and the counts of today are read back at
+//! the next start.
 
 use super::truncate_label;
 use crate::bounded::PrehashedKeys;

@@ -1,4 +1,5 @@
-//! [`is_visit`]: whether a request is a visit to a page, and not to a part of a page.
+//! [`is_visit`] tells whether a visitor's request counts as a visit: it got a page, and not a part
+//! of a page such as an image or a script.
 
 use crate::heads::{likely_content_type, path_of};
 

@@ -1,9 +1,8 @@
-//! The AI assistants and search engines that send visitors to a site. [`Services`] is the registry,
-//! read from `services.yaml`. It finds the [`Service`] that a request came from by its `Referer`,
-//! or by `utm_source` in its target.
+//! Finds the AI assistant or search engine that sent a visitor to a site. [`Services`] is the table
+//! of these services, read from `services.yaml`. It finds the [`Service`] of a request by its
+//! `Referer`, or by `utm_source` in its target.
 //!
-//! A host of the registry is matched whole or with its subdomains: `google.evil.example` is no
-//! service.
+//! A host in the table stands for itself and its subdomains: `google.evil.example` is no service.
 
 use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile};
 use ahash::AHashMap;

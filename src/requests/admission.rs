@@ -77,7 +77,7 @@ impl AdmissionLimiter {
 /// An amount that counts as open until this is dropped.
 pub struct AdmissionPermit {
     admission: Arc<AdmissionLimiter>,
-    amount: usize,
+    pub(super) amount: usize,
     address: Option<IpAddr>,
 }
 

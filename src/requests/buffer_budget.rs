@@ -1,7 +1,7 @@
 //! [`BufferBudget`] limits the memory in which requests and responses are buffered, for each client
-//! and in total. A [`BufferReservation`] reserves the most that a request or a response may need,
-//! until its last byte was sent. So a client that does not read its responses uses no more than its
-//! share.
+//! and in total. A [`BufferReservation`] reserves the most memory that a request or a response may
+//! need, until its last byte is sent. So a client that does not read its responses uses no more
+//! than its share.
 
 use super::admission::{AdmissionLimiter, AdmissionPermit, LimitReached};
 use crate::forwarding::EditableHead;
@@ -88,11 +88,13 @@ impl BufferBudget {
             Ok(admitted)
         });
         match admitted {
-            Ok(admitted) => Ok(BufferReservation::new(
-                admitted,
-                bytes,
-                self.metrics.clone(),
-            )),
+            Ok(admitted) => {
+                self.metrics.edge.buffers.add(bytes as i64);
+                Ok(BufferReservation {
+                    admitted,
+                    metrics: self.metrics.clone(),
+                })
+            }
             Err(full) => {
                 self.metrics.count_rejected_request("buffers");
                 self.log_limit_reached(full, client);
@@ -125,25 +127,13 @@ impl BufferBudget {
 /// Bytes that are reserved until this is dropped.
 pub struct BufferReservation {
     admitted: AdmissionPermit,
-    bytes: usize,
     metrics: Arc<Metrics>,
 }
 
 impl BufferReservation {
-    /// A reservation of admitted space. The metrics count its bytes until they are released.
-    fn new(admitted: AdmissionPermit, bytes: usize, metrics: Arc<Metrics>) -> BufferReservation {
-        metrics.edge.buffers.add(bytes as i64);
-        BufferReservation {
-            admitted,
-            bytes,
-            metrics,
-        }
-    }
-
     /// Releases a part, at most all of it.
     pub fn release(&mut self, part: usize) {
-        let part = part.min(self.bytes);
-        self.bytes -= part;
+        let part = part.min(self.admitted.amount);
         self.admitted.release(part);
         self.metrics.edge.buffers.sub(part as i64);
     }
@@ -151,7 +141,7 @@ impl BufferReservation {
 
 impl Drop for BufferReservation {
     fn drop(&mut self) {
-        self.metrics.edge.buffers.sub(self.bytes as i64);
+        self.metrics.edge.buffers.sub(self.admitted.amount as i64);
     }
 }
 
@@ -165,7 +155,7 @@ mod tests {
             &Limits {
                 buffers,
                 buffers_per_address,
-                ..Limits::DEFAULT
+                ..Limits::default()
             },
             Metrics::new(),
         )

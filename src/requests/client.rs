@@ -1,7 +1,7 @@
 //! [`ClientConnection`]: the state of one client's connection, for the two parts of crawlgate that
-//! handle its requests. The edge reads and judges a request and passes it as a [`Ticket`] to the
-//! gateway (Pingora's proxy), which forwards the request. The gateway returns what was sent, so
-//! that the edge can record the request once its last bytes are written.
+//! handle its requests. The module `edge` reads and judges a request, and passes it as a [`Ticket`]
+//! to the module `gateway` (Pingora's proxy), which forwards the request. The gateway returns what
+//! was sent, so that the edge can record the request once its last bytes are written.
 
 use super::connection_facts::ConnectionFacts;
 use super::https_redirect::HttpsRedirect;
@@ -9,10 +9,8 @@ use super::pending_record::PendingRecord;
 use super::ticket::Ticket;
 use crate::forwarding::Peer;
 use crate::locks::lock;
-#[cfg(feature = "proxy")]
 use crate::upstreams::ReleasablePlace;
 use http::HeaderValue;
-#[cfg(feature = "proxy")]
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{
@@ -21,6 +19,7 @@ use std::sync::atomic::{
 };
 
 /// The shared state of one connection.
+#[derive(Default)]
 pub struct ClientConnection {
     /// The other end.
     pub peer: Peer,
@@ -33,7 +32,6 @@ pub struct ClientConnection {
     pending_record: Mutex<Option<Box<PendingRecord>>>,
     protocol_switched: AtomicBool,
     stalled: AtomicBool,
-    #[cfg(feature = "proxy")]
     place: Mutex<Option<Arc<ReleasablePlace>>>,
 }
 
@@ -51,14 +49,7 @@ impl ClientConnection {
         ClientConnection {
             peer,
             hsts,
-            tls: None,
-            ticket: Mutex::default(),
-            serves_one_request: false,
-            pending_record: Mutex::default(),
-            protocol_switched: AtomicBool::new(false),
-            stalled: AtomicBool::new(false),
-            #[cfg(feature = "proxy")]
-            place: Mutex::default(),
+            ..ClientConnection::default()
         }
     }
 
@@ -97,7 +88,6 @@ impl ClientConnection {
     /// waits for [`ClientConnection::take_record`], because the bytes still wait for the client's
     /// window; otherwise it is finished at once.
     pub fn finish_response(&self, record: PendingRecord) {
-        #[cfg(feature = "proxy")]
         self.set_place(None);
         if self.serves_one_request {
             *lock(&self.pending_record) = Some(Box::new(record));
@@ -117,13 +107,11 @@ impl ClientConnection {
     }
 
     /// Sets the place at the origin of the request that the gateway forwards.
-    #[cfg(feature = "proxy")]
     pub fn set_place(&self, place: Option<Arc<ReleasablePlace>>) {
         *lock(&self.place) = place;
     }
 
     /// The place at the origin of the request that the gateway forwards, if it still has one.
-    #[cfg(feature = "proxy")]
     pub fn place(&self) -> Option<Arc<ReleasablePlace>> {
         lock(&self.place)
             .clone()

@@ -1,5 +1,5 @@
-//! [`ConnectionFacts`]: what all requests on one connection have in common: the address of the
-//! other end, the version of TLS, and the settings of the listener that change responses
+//! [`ConnectionFacts`]: what all requests on one connection have in common. This is the address of
+//! the other end, the version of TLS, and the settings of the listener that change responses
 //! (Strict-Transport-Security, redirect to https).
 
 use super::https_redirect::HttpsRedirect;

@@ -1,7 +1,8 @@
 //! [`RequestHead`]: a trait for the head of an HTTP request (method, target, header fields).
-//! HTTP/1, HTTP/2, the middleware and the decision service read heads in different ways; with this
-//! trait one pipeline handles them all. [`HeadFields`] are the parts that judging reads. A head is
-//! borrowed; the [`Ticket`](super::Ticket) copies what is needed later.
+//! HTTP/1, HTTP/2, the middleware (crawlgate inside an application) and the decision service (for
+//! other proxies) have heads of different types; through this trait one pipeline handles them all.
+//! [`HeadFields`] are the parts that judging reads. A head is borrowed; the
+//! [`Ticket`](super::Ticket) copies what is needed later.
 
 use super::head_error::HeadError;
 use crate::answers::RequestToAnswer;

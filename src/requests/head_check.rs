@@ -1,11 +1,13 @@
 //! [`check_head`] refuses a request head that two servers could understand differently, because the
 //! origin behind crawlgate reads it too. It also applies the limits on sizes, and refuses TRACE and
-//! CONNECT. [`HeadParts`] collects the parts of a head that the check needs. A head that another
-//! server has read before (in the middleware and the decision service) is not checked here.
+//! CONNECT. [`HeadParts`] collects the parts of a head that the check needs. If crawlgate runs
+//! inside an application, or another proxy asks it, that server has already read the head; then the
+//! head is not checked here.
 
 use super::head_error::HeadError;
 use crate::heads::is_host;
 use crate::settings::Limits;
+use HeadError::*;
 
 /// How the body of a request is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,22 +75,22 @@ impl<'b> HeadParts<'b> {
                 Ok(())
             }
             4 if name.eq_ignore_ascii_case("host") && self.host.replace(value).is_some() => {
-                Err(HeadError::BadHost)
+                Err(BadHost)
             }
             10 if name.eq_ignore_ascii_case("user-agent")
                 && self.agent.replace(value).is_some() =>
             {
-                Err(HeadError::UserAgent)
+                Err(UserAgent)
             }
             14 if name.eq_ignore_ascii_case("content-length")
                 && self.length.replace(value).is_some() =>
             {
-                Err(HeadError::ContentLength)
+                Err(ContentLength)
             }
             17 if name.eq_ignore_ascii_case("transfer-encoding")
                 && self.coding.replace(value).is_some() =>
             {
-                Err(HeadError::TransferEncoding)
+                Err(TransferEncoding)
             }
             _ => Ok(()),
         }
@@ -105,13 +107,13 @@ pub fn check_head<'b>(
     limits: &Limits,
 ) -> Result<(&'b [u8], BodyFraming), HeadError> {
     if parts.target.len() > limits.target {
-        return Err(HeadError::TargetTooLong);
+        return Err(TargetTooLong);
     }
     if parts.bytes > limits.headers {
-        return Err(HeadError::HeadersTooLarge);
+        return Err(HeadersTooLarge);
     }
     if parts.fields > limits.fields {
-        return Err(HeadError::TooManyFields);
+        return Err(TooManyFields);
     }
     let host = check_host(parts)?;
     check_target(parts, host)?;
@@ -119,14 +121,14 @@ pub fn check_head<'b>(
     if let (BodyFraming::Length(length), Some(most)) = (framing, limits.body)
         && length > most
     {
-        return Err(HeadError::BodyTooLarge);
+        return Err(BodyTooLarge);
     }
     if matches!(parts.method, b"TRACE" | b"CONNECT") {
-        return Err(HeadError::Method);
+        return Err(Method);
     }
     // HTTP/1.0 has no expectations.
     if parts.has_other_expectation && !parts.is_http10 {
-        return Err(HeadError::Expectation);
+        return Err(Expectation);
     }
     Ok((host, framing))
 }
@@ -138,17 +140,13 @@ fn check_host<'b>(parts: &HeadParts<'b>) -> Result<&'b [u8], HeadError> {
     if let (Some(host), Some(authority)) = (parts.host, parts.authority)
         && !host.eq_ignore_ascii_case(authority)
     {
-        return Err(if is_host(host) {
-            HeadError::OtherHost
-        } else {
-            HeadError::BadHost
-        });
+        return Err(if is_host(host) { OtherHost } else { BadHost });
     }
     match parts.host.or(parts.authority) {
-        Some(b"") | None if !parts.is_http10 => Err(HeadError::NoHost),
+        Some(b"") | None if !parts.is_http10 => Err(NoHost),
         Some(b"") | None => Ok(b""),
         Some(host) if is_host(host) => Ok(host),
-        Some(_) => Err(HeadError::BadHost),
+        Some(_) => Err(BadHost),
     }
 }
 
@@ -158,28 +156,28 @@ fn check_host<'b>(parts: &HeadParts<'b>) -> Result<&'b [u8], HeadError> {
 fn check_target(parts: &HeadParts<'_>, host: &[u8]) -> Result<(), HeadError> {
     let target = parts.target;
     if target.contains(&b'#') {
-        return Err(HeadError::Target);
+        return Err(Target);
     }
     match target {
         [b'/', ..] => Ok(()),
         b"*" if parts.method == b"OPTIONS" => Ok(()),
         _ if parts.method == b"CONNECT" => Ok(()),
         _ => {
-            let scheme = memchr::memchr(b':', target).ok_or(HeadError::Target)?;
+            let scheme = memchr::memchr(b':', target).ok_or(Target)?;
             let (scheme, rest) = target.split_at(scheme);
             if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
-                return Err(HeadError::Target);
+                return Err(Target);
             }
-            let rest = rest.strip_prefix(b"://").ok_or(HeadError::Target)?;
+            let rest = rest.strip_prefix(b"://").ok_or(Target)?;
             let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
             let named = &rest[..end];
             if !is_host(named) {
-                return Err(HeadError::Target);
+                return Err(Target);
             }
             if named.eq_ignore_ascii_case(host) {
                 Ok(())
             } else {
-                Err(HeadError::OtherHost)
+                Err(OtherHost)
             }
         }
     }
@@ -201,13 +199,13 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
 fn body_framing(parts: &HeadParts<'_>) -> Result<BodyFraming, HeadError> {
     match (parts.length, parts.coding) {
         (None, None) => Ok(BodyFraming::None),
-        (Some(length), None) => match content_length(length).ok_or(HeadError::ContentLength)? {
+        (Some(length), None) => match content_length(length).ok_or(ContentLength)? {
             0 => Ok(BodyFraming::None),
             length => Ok(BodyFraming::Length(length)),
         },
         (None, Some(coding)) if !parts.is_http10 && coding.eq_ignore_ascii_case(b"chunked") => {
             Ok(BodyFraming::Chunked)
         }
-        _ => Err(HeadError::TransferEncoding),
+        _ => Err(TransferEncoding),
     }
 }

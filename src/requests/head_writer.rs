@@ -10,7 +10,7 @@ use crate::forwarding::{
     restore_client_host, write_ids_into_map, write_request, write_response,
 };
 use crate::robots::Authority;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 /// Writes the heads of a request that passes and of its response.
 pub struct HeadWriter<'t> {
@@ -110,20 +110,24 @@ impl HeadWriter<'_> {
 
     /// The answer in place of the origin's: 408, 413, 502, 504; 503 without
     /// [space](Ticket::lacks_buffer_space).
-    pub fn failure_answer(&self, status: u16, request: &RequestToAnswer<'_>) -> Answer {
-        self.connection
-            .with_hsts(origin_failure(status, &self.unanswered_request(request)))
+    pub fn failure_answer(&self, status: u16, headers: &HeaderMap) -> Answer {
+        self.answer_unanswered(headers, |unanswered| origin_failure(status, unanswered))
     }
 
-    /// The request, for an answer in place of the origin's.
-    pub(super) fn unanswered_request<'a>(
-        &'a self,
-        request: &'a RequestToAnswer<'a>,
-    ) -> UnansweredRequest<'a> {
-        UnansweredRequest {
-            request,
+    /// An answer in place of the origin's, to the request with these header fields.
+    pub(super) fn answer_unanswered(
+        &self,
+        headers: &HeaderMap,
+        answer: impl FnOnce(&UnansweredRequest<'_>) -> Answer,
+    ) -> Answer {
+        let method = Method::from_bytes(self.ticket.method()).unwrap_or_default();
+        self.connection.with_hsts(answer(&UnansweredRequest {
+            request: &RequestToAnswer {
+                method: &method,
+                headers,
+            },
             judged: self.ticket.judged(),
             request_id: self.ticket.request().id(),
-        }
+        }))
     }
 }

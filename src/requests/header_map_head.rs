@@ -1,6 +1,7 @@
 //! [`HeaderMapHead`]: a request head whose fields are in a `HeaderMap`, for HTTP/2, the middleware
-//! and the decision service. [`HeaderMapHead::new`] finds all fields that judging needs in one
-//! pass, because a look-up for each field would take longer than judging.
+//! (crawlgate inside an application) and the decision service (for other proxies).
+//! [`HeaderMapHead::new`] finds all fields that judging needs in one pass, because looking up each
+//! field by its name would take longer than judging the request.
 
 use super::head::RequestHead;
 use super::head_check::{HeadParts, check_head};
@@ -68,7 +69,6 @@ impl<'a> HeaderMapHead<'a> {
     }
 
     /// Adds the `:scheme` of the request. Only http and https are valid.
-    #[cfg(feature = "proxy")]
     pub fn with_scheme(mut self, scheme: &str) -> HeaderMapHead<'a> {
         let mut valid = ["http", "https"].iter();
         self.has_other_scheme = !valid.any(|known| scheme.eq_ignore_ascii_case(known));

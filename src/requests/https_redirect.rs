@@ -1,6 +1,6 @@
 //! [`HttpsRedirect`]: the redirect from http to https, for a listener with the setting `redirect:
-//! https`. robots.txt and the challenges of certificate authorities are never redirected: crawlers
-//! read the robots.txt of each scheme, and authorities ask over http.
+//! https`. Two kinds of requests are never redirected: those for robots.txt, because crawlers read
+//! it for each scheme, and challenges of certificate authorities, which come over http.
 
 use crate::heads::origin_form;
 use crate::robots::reaches_robots_txt;

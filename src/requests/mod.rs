@@ -1,13 +1,13 @@
 //! The steps that requests of all entry points go through. An entry point is a way by which
-//! requests come in: HTTP/1, HTTP/2, the middleware in an application, or the decision service.
-//! [`RequestPipeline::receive`] does everything before the origin: it rejects malformed heads,
-//! answers challenges of certificate authorities, redirects to https, has the request judged, and
-//! makes the answer.
+//! requests come in: HTTP/1, HTTP/2, the middleware in an application, or the decision service
+//! (which other proxies ask whether a request may pass). [`RequestPipeline::receive`] does
+//! everything before the origin: it rejects malformed heads, answers challenges of certificate
+//! authorities, redirects to https, has the request judged, and makes the answer.
 //!
-//! It returns a [`Ticket`], which has the request and the decision about it. The entry point sends
-//! the [`Answer`](crate::answers::Answer), or forwards the request with the heads that
-//! [`HeadWriter`] writes. [`Ticket::finish`] records the request once the bytes were written; a
-//! ticket that is dropped before is recorded as a request whose client left.
+//! It returns a [`Ticket`]: the request and the decision about it. The entry point sends the
+//! [`Answer`](crate::answers::Answer), or forwards the request with the heads that [`HeadWriter`]
+//! writes. [`Ticket::finish`] records the request once the bytes were written; a ticket that is
+//! dropped before is recorded as a request whose client left.
 //!
 //! An entry point implements [`RequestHead`], or uses [`HeaderMapHead`] if it has requests of the
 //! crate `http`. [`InstanceParts`](crate::upkeep::InstanceParts) opens an
@@ -17,6 +17,7 @@
 mod admission;
 mod buffer_budget;
 mod challenge_files;
+#[cfg(feature = "proxy")]
 mod client;
 mod connection_facts;
 mod head;
@@ -39,6 +40,7 @@ pub use crate::record::Arrival;
 pub use admission::{AdmissionLimiter, LimitReached};
 pub use buffer_budget::{MAX_UNRESERVED, body_reservation, head_reservation};
 pub use challenge_files::{ChallengeFiles, OwnChallengeLookup};
+#[cfg(feature = "proxy")]
 pub use client::ClientConnection;
 pub use connection_facts::ConnectionFacts;
 pub use head::RequestHead;

@@ -1,7 +1,7 @@
 //! [`RequestPipeline`]: the steps of every request before it is sent to the origin, in this order.
 //! A malformed head is rejected, a certificate authority gets the file of its challenge (ACME), a
-//! request that should use https is redirected, and every other request is judged by the policy. It
-//! is then answered or forwarded ([`NextStep`]).
+//! request that should use https is redirected, and every other request is judged by the policy. A
+//! judged request is then answered or forwarded ([`NextStep`]).
 
 use super::buffer_budget::BufferBudget;
 use super::challenge_files::ChallengeFiles;
@@ -53,7 +53,6 @@ pub struct RequestSettings {
 /// services.
 pub struct RequestPipeline {
     shared: Arc<RequestServices>,
-    answers: Arc<AnswerCache>,
     settings: RequestSettings,
 }
 
@@ -83,22 +82,18 @@ impl RequestPipeline {
             judge,
             recorder,
             clock,
+            answers: AnswerCache::default(),
             buffers,
             client_address,
             limits: settings.limits,
         });
-        Arc::new(RequestPipeline {
-            shared,
-            answers: Arc::default(),
-            settings,
-        })
+        Arc::new(RequestPipeline { shared, settings })
     }
 
     /// A pipeline with other settings that shares everything else: cached answers, buffers.
     pub fn with_settings(&self, settings: RequestSettings) -> Arc<RequestPipeline> {
         Arc::new(RequestPipeline {
             shared: self.shared.clone(),
-            answers: self.answers.clone(),
             settings,
         })
     }
@@ -325,6 +320,6 @@ impl RequestPipeline {
             .judged()
             .filter(|judged| judged.decision.action != Action::Pass)?;
         let ruling = AnswerContext::new(judged, self.shared.judge.registry, now);
-        head.answer_with(|request| self.answers.answer(&ruling, request))
+        head.answer_with(|request| self.shared.answers.answer(&ruling, request))
     }
 }

@@ -234,7 +234,7 @@ fn header_map_heads_are_checked_strictly() {
     let mistake = |method: Method, target: &str, authority: Option<&'static str>, lines: &[_]| {
         let headers = header_map(lines);
         HeaderMapHead::new(&method, target.as_bytes(), authority, &headers)
-            .head_error(&Limits::DEFAULT)
+            .head_error(&Limits::default())
     };
     let of_host = |host: &'static str| mistake(Method::GET, "/", None, &[("host", host)]);
     assert_eq!(of_host("shop.example:443"), None);
@@ -290,7 +290,7 @@ fn header_map_heads_are_checked_strictly() {
         mistake(Method::POST, "/", named, &[("content-length", "1x")]),
         Some(HeadError::ContentLength)
     );
-    let long = format!("/{}", "a".repeat(Limits::DEFAULT.target));
+    let long = format!("/{}", "a".repeat(Limits::default().target));
     assert_eq!(
         mistake(Method::GET, &long, named, &[]),
         Some(HeadError::TargetTooLong)
@@ -312,24 +312,24 @@ fn repeated_fields_of_header_map_heads_are_counted() {
     let agents = repeated_field("user-agent", 2);
     let head = HeaderMapHead::new(&Method::GET, b"/", named, &agents);
     assert_eq!(
-        head.head_error(&Limits::DEFAULT),
+        head.head_error(&Limits::default()),
         Some(HeadError::UserAgent)
     );
     let cookie = repeated_field("cookie", 150);
     let head = HeaderMapHead::new(&Method::GET, b"/", named, &cookie);
     assert_eq!(
-        head.head_error(&Limits::DEFAULT),
+        head.head_error(&Limits::default()),
         None,
         "its pieces are one field"
     );
     let headers = repeated_field("a", 150);
     let head = HeaderMapHead::new(&Method::GET, b"/", named, &headers);
     assert_eq!(
-        head.head_error(&Limits::DEFAULT),
+        head.head_error(&Limits::default()),
         Some(HeadError::TooManyFields)
     );
     assert_eq!(
-        head.prechecked("1.1").head_error(&Limits::DEFAULT),
+        head.prechecked("1.1").head_error(&Limits::default()),
         None,
         "the server before the entry point has counted them"
     );

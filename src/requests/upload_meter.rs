@@ -89,7 +89,7 @@ mod tests {
             body: Some(10),
             body_rate: 0,
             stall: Duration::ZERO,
-            ..Limits::DEFAULT
+            ..Limits::default()
         };
         let mut upload = UploadMeter::default();
         let started = Instant::now();
@@ -107,7 +107,7 @@ mod tests {
             body: None,
             body_rate: 100,
             stall: Duration::from_secs(60),
-            ..Limits::DEFAULT
+            ..Limits::default()
         };
         let ago = |seconds| {
             Instant::now()

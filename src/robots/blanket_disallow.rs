@@ -1,5 +1,5 @@
-//! [`blanket_disallow`]: whether the robots.txt rules for a crawler disallow a whole site, or its
-//! front page. Site owners seldom want that, so crawlgate warns about such rules. The audit of
+//! [`blanket_disallow`] tells whether the robots.txt rules for a crawler disallow a whole site, or
+//! its front page. Site owners seldom want that, so crawlgate warns about such rules. The audit of
 //! files, the lints of policies and the running proxy share this function.
 
 use super::{PathPattern, Rule};

@@ -1,7 +1,7 @@
 //! [`Dialect`]: the two ways to read a robots.txt, RFC 9309 and Google's open-source library. This
-//! module has their differences in user-agent tokens, path patterns and request targets;
-//! `dialect_rules` has those in lines, groups and verdicts. Where the RFC is silent (missing
-//! colons, misspelt keys, byte order marks, long lines), both dialects do as Google does.
+//! module has the differences in user-agent tokens, path patterns and request targets. The module
+//! `dialect_rules` has the differences in lines, groups and verdicts. Where the RFC is silent
+//! (missing colons, misspelt keys, byte order marks, long lines), both dialects do as Google does.
 
 use super::PathPattern;
 use super::normalise::{parse_escape, push_escape};

@@ -1,6 +1,7 @@
-//! robots.txt (RFC 9309): parsing, matching and rendering. [`RobotsFile`] is a parsed file with the
-//! issues of each line. [`DialectRules`] are its rules in one dialect; they give the verdict on a
-//! URL. `RobotsDocument` is a file that crawlgate writes itself.
+//! robots.txt (RFC 9309): parsing, matching and rendering. [`RobotsFile`] is any robots.txt, split
+//! into lines with the issues of each. [`DialectRules`] are the rules of such a file, as RFC 9309
+//! or as Google's parser reads them; they say whether a crawler may fetch a URL. `RobotsDocument`
+//! is a file that crawlgate writes itself.
 
 mod absolute_url;
 mod blanket_disallow;

@@ -5,15 +5,16 @@
 //! - An escape of an unreserved byte is decoded; every other escape stays, its hex digits in upper
 //!   case.
 //! - Bytes above ASCII, controls and space are escaped, and so is `#`, which would begin a comment
-//!   in a rule (in a target it begins the fragment, which is gone before).
+//!   in a rule (in a target it begins the fragment, which was removed before).
 //! - Reserved characters stay as they are: RFC 3986 section 2.2 does not let `/` and `%2F` be taken
 //!   for each other.
-//! - A `%` that begins no escape stays `%`. The RFC is silent here; both sides must only agree.
+//! - A `%` that begins no escape stays `%`. The RFC is silent here; it matters only that patterns
+//!   and targets are treated alike.
 //!
-//! `*` and `$` are the exception: figure 6 of RFC 9309 makes `%2A` and `%24` of a rule equal to the
-//! raw characters of a URL. A target therefore has one byte for each of them, however it was
-//! spelled: `$`, and [`LITERAL_STAR`] for `*`, which is the wildcard in a rule. (Escaped as
-//! `/menu%24`, the URL `/menu$` would match the rule `/*4$`.)
+//! `*` and `$` are the exception: by figure 6 of RFC 9309, `%2A` and `%24` in a rule match the raw
+//! characters in a URL. So a normalised target has one byte for each of the two characters, raw or
+//! escaped: `$` for `$`, and [`LITERAL_STAR`] for `*`, because `*` is the wildcard in a rule. (If
+//! targets kept the escape, the URL `/menu$` would become `/menu%24` and match the rule `/*4$`.)
 
 use super::step_counter::count_steps;
 

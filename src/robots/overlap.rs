@@ -1,5 +1,5 @@
-//! Comparison of two path patterns of robots.txt rules. [`PathPattern::overlaps`] says whether some
-//! URL matches both, [`PathPattern::covers`] whether one pattern matches every URL that the other
+//! Compares two path patterns of robots.txt rules. [`PathPattern::overlaps`] says whether some URL
+//! matches both, [`PathPattern::covers`] whether one pattern matches every URL that the other
 //! matches. Lints and the merging of rules use this to find rules that undo each other.
 //! [`PathPattern::example_target`] and [`PathPattern::common_target`] make example targets, spelled
 //! as a client sends them.

@@ -1,11 +1,11 @@
-//! [`WindowIndex`]: an index that finds the path patterns of robots.txt that can match a request
-//! target, by bytes that every matching target contains. It is for patterns that have the same
-//! prefix and so cannot be told apart by it (`/*?sort=` and `/*.pdf$` both have `/`).
+//! [`WindowIndex`] finds the path patterns of robots.txt that may match a request target, by bytes
+//! that every matching target contains. It is for patterns that have the same prefix and so cannot
+//! be told apart by it (`/*?sort=` and `/*.pdf$` both have `/`).
 //!
 //! Each pattern is filed under one **window**: up to four adjacent bytes of its text after the
-//! first wildcard, the rarest among all patterns. One pass over the target finds every pattern that
-//! can match: at each byte it looks up the last bytes in a small bit set. Memory is linear in the
-//! number of patterns.
+//! first wildcard. Of all windows of a pattern, the index takes the one that is rarest among all
+//! patterns. One pass over the target finds every pattern that can match: at each byte it looks up
+//! the last bytes in a small bit set. Memory is linear in the number of patterns.
 
 use super::PathPattern;
 use super::step_counter::count_steps;

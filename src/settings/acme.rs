@@ -3,6 +3,7 @@
 
 use super::address::normalize_host;
 use super::identity::decode_resolvers;
+use super::section::section;
 use super::values::decode_distinct;
 use crate::yaml::NodeReader;
 use std::net::{IpAddr, SocketAddr};
@@ -11,30 +12,20 @@ use strum::{EnumString, VariantNames};
 /// The directory of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// How to get automatic certificates.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AcmeSettings {
-    /// The operator's address, for the authority.
-    pub email: Option<String>,
-    /// The URL of the authority's directory.
-    pub directory: String,
-    /// The hosts; `None` for the hosts of the policies.
-    pub hosts: Option<Vec<String>>,
-    /// How the authority may validate a host.
-    pub challenge: ChallengeChoice,
-    /// The name servers that look hosts up; the system's when empty.
-    pub resolvers: Vec<SocketAddr>,
-}
-
-impl Default for AcmeSettings {
-    fn default() -> AcmeSettings {
-        AcmeSettings {
-            email: None,
-            directory: LETS_ENCRYPT.into(),
-            hosts: None,
-            challenge: ChallengeChoice::Any,
-            resolvers: Vec::new(),
-        }
+section! {
+    /// How to get automatic certificates.
+    #[derive(Clone, Debug, PartialEq)]
+    AcmeSettings {
+        /// The operator's address, for the authority.
+        "email" => email: Option<String> = None, |node| decode_email(node).map(Some);
+        /// The URL of the authority's directory.
+        "directory" => directory: String = LETS_ENCRYPT.into(), decode_directory_url;
+        /// The hosts; `None` for the hosts of the policies.
+        "hosts" => hosts: Option<Vec<String>> = None, |node| Some(Some(decode_host_names(node)));
+        /// How the authority may validate a host.
+        "challenge" => challenge: ChallengeChoice = ChallengeChoice::Any, |node| node.variant("a value of \"challenge\"");
+        /// The name servers that look hosts up; the system's when empty.
+        "resolvers" => resolvers: Vec<SocketAddr> = Vec::new(), |node| Some(decode_resolvers(node));
     }
 }
 
@@ -53,22 +44,12 @@ pub enum ChallengeChoice {
 /// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http,
 /// resolvers: [9.9.9.9] }` with defaults for missing fields. `None` for `no`.
 pub fn decode_acme(node: NodeReader<'_>) -> Option<AcmeSettings> {
-    let mut settings = AcmeSettings::default();
     if !node.is_map() {
-        return node.boolean()?.then_some(settings);
+        return node.boolean()?.then(AcmeSettings::default);
     }
     node.decode_map(
         "a map: email, directory, hosts, challenge, resolvers",
-        |fields| {
-            settings.email = fields.get("email", decode_email);
-            fields.get_into("directory", &mut settings.directory, decode_directory_url);
-            settings.hosts = fields.get("hosts", |node| Some(decode_host_names(node)));
-            settings.challenge = fields
-                .variant("challenge", "a value of \"challenge\"")
-                .unwrap_or(settings.challenge);
-            settings.resolvers = fields.get_or_default("resolvers", decode_resolvers);
-            settings
-        },
+        AcmeSettings::decode,
     )
 }
 

@@ -5,7 +5,7 @@ use super::client_address::decode_client_address;
 use super::decisions::decode_decisions;
 use super::evidence::decode_evidence;
 use super::identity::decode_identity;
-use super::limits::decode_limits;
+use super::limits::Limits;
 use super::listen::decode_listeners;
 use super::origins::decode_origins;
 use super::store::decode_store;
@@ -79,7 +79,7 @@ fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings
         decode_identity,
     );
     settings.acme_webroot = fields.get("acme_webroot", decode_path);
-    settings.limits = fields.section("limits", LIMIT_NAMES, decode_limits);
+    settings.limits = fields.section("limits", LIMIT_NAMES, Limits::decode);
     fields.section("upgrade", "a map: drain", |fields| {
         fields.get_into(
             "drain",
@@ -87,13 +87,6 @@ fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings
             duration_within(SECOND..=DAY),
         );
     });
-    if let Some((key, _)) = fields.foreign_field("lane") {
-        key.error_with_help(
-            "unknown-field",
-            "there is no field \"lane\" here",
-            "the setting is called \"direct_forwarding\"",
-        );
-    }
     fields.get_into(
         "direct_forwarding",
         &mut settings.direct_forwarding,

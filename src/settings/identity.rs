@@ -2,32 +2,24 @@
 //! verify that a client is the crawler that it claims to be: by published lists of networks, DNS
 //! and signatures.
 
+use super::section::section;
 use crate::yaml::{MapFields, NodeReader, NodeValue};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// How the identity of crawlers may be proven.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IdentitySettings {
-    /// Whether crawlgate may send requests to servers and DNS.
-    pub outgoing: bool,
-    /// The source of published lists of networks.
-    pub lists: ListSource,
-    /// The name servers; the system's when empty.
-    pub resolvers: Vec<SocketAddr>,
-    /// Whether signatures of requests are verified.
-    pub signatures: bool,
-}
-
-impl Default for IdentitySettings {
-    fn default() -> IdentitySettings {
-        IdentitySettings {
-            outgoing: false,
-            lists: ListSource::Published,
-            resolvers: Vec::new(),
-            signatures: true,
-        }
+section! {
+    /// How the identity of crawlers may be proven.
+    #[derive(Clone, Debug, PartialEq)]
+    IdentitySettings {
+        /// Whether crawlgate may send requests to servers and DNS.
+        "outgoing" => outgoing: bool = false, NodeReader::boolean;
+        /// The source of published lists of networks.
+        "lists" => lists: ListSource = ListSource::Published, decode_lists;
+        /// The name servers; the system's when empty.
+        "resolvers" => resolvers: Vec<SocketAddr> = Vec::new(), |node| Some(decode_resolvers(node));
+        /// Whether signatures of requests are verified.
+        "signatures" => signatures: bool = true, NodeReader::boolean;
     }
 }
 
@@ -82,9 +74,7 @@ impl IdentitySettings {
 /// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`. Reports a mirror without
 /// `outgoing`, which would never be used.
 pub fn decode_identity(fields: &mut MapFields<'_>) -> IdentitySettings {
-    let mut settings = IdentitySettings::default();
-    fields.get_into("outgoing", &mut settings.outgoing, NodeReader::boolean);
-    fields.get_into("lists", &mut settings.lists, decode_lists);
+    let settings = IdentitySettings::decode(fields);
     if let (Some(node), ListSource::Mirror(_), false) =
         (fields.field("lists"), &settings.lists, settings.outgoing)
     {
@@ -93,8 +83,6 @@ pub fn decode_identity(fields: &mut MapFields<'_>) -> IdentitySettings {
         let help = "add \"outgoing: yes\", or name a directory";
         node.error_with_help("mirror-without-outgoing", message, help);
     }
-    fields.get_into("signatures", &mut settings.signatures, NodeReader::boolean);
-    settings.resolvers = fields.get_or_default("resolvers", decode_resolvers);
     settings
 }
 

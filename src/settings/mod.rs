@@ -15,6 +15,8 @@ mod listen;
 mod origin;
 mod origin_index;
 mod origins;
+mod section;
+mod server_health;
 mod store;
 mod values;
 
@@ -28,12 +30,14 @@ pub use identity::{IdentitySettings, ListSource};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, ListenSettings, TlsSettings};
 pub use origin::{
-    CapacitySettings, EjectionSettings, HealthSettings, LoadBalancing, OriginSettings,
-    OriginTimeouts, OriginTls, ServerSettings, TlsFile,
+    CapacitySettings, LoadBalancing, OriginSettings, OriginTimeouts, OriginTls, ServerSettings,
+    TlsFile,
 };
 pub use origin_index::OriginIndex;
+pub use server_health::{EjectionSettings, HealthSettings};
 pub use store::{StoreSettings, StoreUrl};
 
+use crate::yaml::SourceFile;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -47,6 +51,8 @@ pub const SCHEMA: &str = include_str!("settings.schema.json");
 /// Everything the server is started with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// The file that the settings were read from; none when absent.
+    pub file: Option<SourceFile>,
     /// Addresses to serve on.
     pub listen: Vec<ListenSettings>,
     /// The decision service; none when absent.
@@ -106,6 +112,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
+            file: None,
             listen: Vec::new(),
             decisions: None,
             origins: Vec::new(),
@@ -118,7 +125,7 @@ impl Default for Settings {
             client_address: ClientAddress::default(),
             identity: IdentitySettings::default(),
             acme_webroot: None,
-            limits: Limits::DEFAULT,
+            limits: Limits::default(),
             upgrade_drain: Duration::from_secs(600),
             logs: LogSettings::default(),
             direct_forwarding: true,

@@ -4,10 +4,12 @@
 
 use super::ServerAddress;
 use super::address::parse_host_port;
+use super::section::section;
+use super::server_health::{EjectionSettings, HealthSettings};
+use super::values::{HOUR, MILLISECOND, SECOND, duration_within};
 use crate::crawlers::CrawlerIndex;
 use crate::yaml::SourceSpan;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use strum::{EnumString, VariantNames};
@@ -130,64 +132,6 @@ pub enum LoadBalancing {
     Client,
 }
 
-/// When a server that fails gets no more requests for a while.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EjectionSettings {
-    /// The failures in a row that eject a server.
-    pub failures: u32,
-    /// The duration of the first ejection. It doubles with each further one.
-    pub initial_time: Duration,
-    /// The longest ejection.
-    pub max_time: Duration,
-    /// The statuses that count as failures.
-    pub statuses: Vec<RangeInclusive<u16>>,
-}
-
-impl Default for EjectionSettings {
-    fn default() -> EjectionSettings {
-        EjectionSettings {
-            failures: 3,
-            initial_time: Duration::from_secs(10),
-            max_time: Duration::from_secs(300),
-            statuses: Vec::new(),
-        }
-    }
-}
-
-/// The health checks of each server of an origin.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HealthSettings {
-    /// Path and query of the request.
-    pub path: String,
-    /// Its Host; `None` for the first host of the origin.
-    pub host: Option<String>,
-    /// The interval of the checks.
-    pub every: Duration,
-    /// How long a check may take.
-    pub timeout: Duration,
-    /// The failed checks in a row after which a server is down.
-    pub unhealthy_after: u32,
-    /// The successful checks in a row after which it is up again.
-    pub healthy_after: u32,
-    /// The statuses of a server that is up.
-    pub statuses: Vec<RangeInclusive<u16>>,
-}
-
-impl HealthSettings {
-    /// Checks of this path, with defaults.
-    pub fn for_path(path: String) -> HealthSettings {
-        HealthSettings {
-            path,
-            host: None,
-            every: Duration::from_secs(5),
-            timeout: Duration::from_secs(2),
-            unhealthy_after: 3,
-            healthy_after: 2,
-            statuses: vec![200..=399],
-        }
-    }
-}
-
 /// The limit of concurrent requests of an origin, with the share of crawlers and the queue of
 /// visitors.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,26 +161,17 @@ impl CapacitySettings {
     }
 }
 
-/// The timeouts of connections to an origin.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OriginTimeouts {
-    /// To accept a connection.
-    pub connect: Duration,
-    /// Between two reads.
-    pub read: Duration,
-    /// Between two writes.
-    pub write: Duration,
-    /// How long an unused connection is kept.
-    pub idle: Duration,
-}
-
-impl Default for OriginTimeouts {
-    fn default() -> OriginTimeouts {
-        OriginTimeouts {
-            connect: Duration::from_secs(3),
-            read: Duration::from_secs(60),
-            write: Duration::from_secs(30),
-            idle: Duration::from_secs(55),
-        }
+section! {
+    /// The timeouts of connections to an origin.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    OriginTimeouts {
+        /// To accept a connection.
+        "connect" => connect: Duration = 3 * SECOND, duration_within(MILLISECOND..=HOUR);
+        /// Between two reads.
+        "read" => read: Duration = 60 * SECOND, duration_within(MILLISECOND..=HOUR);
+        /// Between two writes.
+        "write" => write: Duration = 30 * SECOND, duration_within(MILLISECOND..=HOUR);
+        /// How long an unused connection is kept.
+        "idle" => idle: Duration = 55 * SECOND, duration_within(MILLISECOND..=HOUR);
     }
 }

@@ -3,17 +3,17 @@
 
 use super::address::{normalize_authority, normalize_host, normalize_host_pattern};
 use super::identity::decode_resolvers;
+use super::server_health::{EjectionSettings, decode_ejection, decode_health};
 use super::values::{
-    HOUR, MILLISECOND, MINUTE, SECOND, decode_distinct, decode_or_off, decode_path,
-    duration_within, number_within,
+    MILLISECOND, MINUTE, decode_distinct, decode_or_off, decode_path, duration_within,
+    number_within, parse_plain_path,
 };
 use super::{
-    CapacitySettings, EjectionSettings, HealthSettings, OriginSettings, OriginTimeouts, OriginTls,
-    ServerAddress, ServerSettings, TlsFile,
+    CapacitySettings, OriginSettings, OriginTimeouts, OriginTls, ServerAddress, ServerSettings,
+    TlsFile,
 };
 use crate::crawlers::{CrawlerIndex, Registry};
-use crate::yaml::{MapFields, NodeReader, NodeValue};
-use std::ops::RangeInclusive;
+use crate::yaml::{MapFields, NodeReader};
 
 const ORIGIN_FIELDS: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, \
                              tls, health, ejection, connections, crawlers, exempt, queue";
@@ -104,7 +104,7 @@ fn decode_origin(fields: &mut MapFields<'_>) -> Option<OriginSettings> {
         timeouts: fields.section(
             "timeouts",
             "a map of durations: connect, read, write, idle",
-            decode_timeouts,
+            OriginTimeouts::decode,
         ),
         ejection: fields
             .get("ejection", decode_or_off(decode_ejection))
@@ -175,15 +175,6 @@ fn decode_paths(node: NodeReader<'_>) -> Vec<String> {
     )
 }
 
-/// A path of ASCII without these bytes.
-fn parse_plain_path(text: &str, without: &[u8]) -> Option<String> {
-    let is_plain = text.starts_with('/')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() && !without.contains(&byte));
-    is_plain.then(|| text.to_owned())
-}
-
 /// A URL, or a map with `url`, `weight` and `backup`.
 fn decode_server(node: NodeReader<'_>) -> Option<ServerSettings> {
     if !node.is_map() {
@@ -220,19 +211,6 @@ fn decode_server_address(node: NodeReader<'_>) -> Option<ServerAddress> {
     Some(ServerAddress { socket, ..address })
 }
 
-fn decode_timeouts(fields: &mut MapFields<'_>) -> OriginTimeouts {
-    let mut timeouts = OriginTimeouts::default();
-    for (name, timeout) in [
-        ("connect", &mut timeouts.connect),
-        ("read", &mut timeouts.read),
-        ("write", &mut timeouts.write),
-        ("idle", &mut timeouts.idle),
-    ] {
-        fields.get_into(name, timeout, duration_within(MILLISECOND..=HOUR));
-    }
-    timeouts
-}
-
 /// A map with `ca`, `server_name` and `client`, which has a certificate and its key.
 fn decode_origin_tls(node: NodeReader<'_>) -> Option<OriginTls> {
     node.decode_map("a map: ca, server_name, client", |fields| OriginTls {
@@ -261,55 +239,6 @@ fn decode_tls_file(node: NodeReader<'_>) -> Option<TlsFile> {
     Some(TlsFile {
         path: decode_path(node)?,
         span: node.span,
-    })
-}
-
-/// A map with `failures`, `for`, `most` and `statuses`; the caller decodes `off`. Reports a `most`
-/// that is shorter than `for`. If only `for` is written, `most` is at least as long.
-fn decode_ejection(node: NodeReader<'_>) -> Option<EjectionSettings> {
-    if let NodeValue::Scalar { text, .. } = &node.value
-        && !node.is_null()
-    {
-        node.error_with_help(
-            "bad-value",
-            format!("\"{text}\" is neither \"off\" nor a map"),
-            "write \"off\", or \"{ failures: 3, for: 10s, most: 5m }\"",
-        );
-        return None;
-    }
-    node.decode_map("a map: failures, for, most, statuses; or off", |fields| {
-        let mut ejection = EjectionSettings::default();
-        fields.get_into(
-            "failures",
-            &mut ejection.failures,
-            number_within(1..=1_000, "a number of failures"),
-        );
-        fields.get_into(
-            "for",
-            &mut ejection.initial_time,
-            duration_within(SECOND..=HOUR),
-        );
-        fields.get_into(
-            "most",
-            &mut ejection.max_time,
-            duration_within(SECOND..=HOUR),
-        );
-        if ejection.max_time < ejection.initial_time {
-            match fields.field("most") {
-                Some(node) => node.error_with_help(
-                    "bad-value",
-                    "\"most\" is shorter than \"for\"",
-                    "\"for\" is the length of the first ejection, \"most\" that of the longest",
-                ),
-                None => ejection.max_time = ejection.initial_time,
-            }
-        }
-        fields.get_into(
-            "statuses",
-            &mut ejection.statuses,
-            statuses_within(400..=599),
-        );
-        ejection
     })
 }
 
@@ -377,56 +306,6 @@ fn decode_exempt_crawlers(node: NodeReader<'_>) -> Vec<CrawlerIndex> {
     )
 }
 
-/// A map with at least a path.
-fn decode_health(node: NodeReader<'_>) -> Option<HealthSettings> {
-    let wanted = "a map: path, host, every, timeout, unhealthy_after, healthy_after, status";
-    node.decode_map(wanted, |fields| {
-        let path = fields.required_field(
-            "path",
-            "\"health\" needs \"path\"",
-            "write \"path: /healthz\": the path that crawlgate requests from each server",
-        );
-        let path = path.and_then(decode_health_path);
-        let mut health = HealthSettings::for_path(path.unwrap_or_default());
-        health.host = fields.get("host", decode_host);
-        fields.get_into(
-            "every",
-            &mut health.every,
-            duration_within(100 * MILLISECOND..=HOUR),
-        );
-        fields.get_into(
-            "timeout",
-            &mut health.timeout,
-            duration_within(MILLISECOND..=MINUTE),
-        );
-        fields.get_into(
-            "unhealthy_after",
-            &mut health.unhealthy_after,
-            number_within(1..=1_000, "a number of checks"),
-        );
-        fields.get_into(
-            "healthy_after",
-            &mut health.healthy_after,
-            number_within(1..=1_000, "a number of checks"),
-        );
-        fields.get_into("status", &mut health.statuses, statuses_within(200..=599));
-        health
-    })
-}
-
-/// A path with an optional query, in ASCII without `#`.
-fn decode_health_path(node: NodeReader<'_>) -> Option<String> {
-    node.parse_with(
-        "a path, like /healthz",
-        |text| parse_plain_path(text, b"#"),
-        (
-            "bad-path",
-            "is not a path",
-            "write a path, like \"/healthz\"; percent-encode characters outside ASCII, like %C3%A4",
-        ),
-    )
-}
-
 /// A host with an optional port.
 fn decode_authority(node: NodeReader<'_>) -> Option<String> {
     node.parse_with(
@@ -439,40 +318,4 @@ fn decode_authority(node: NodeReader<'_>) -> Option<String> {
              scheme, path and \"*\"",
         ),
     )
-}
-
-fn decode_host(node: NodeReader<'_>) -> Option<String> {
-    node.parse_with(
-        "a host name",
-        |text| normalize_host_pattern(text).filter(|host| !host.starts_with('*')),
-        (
-            "bad-host",
-            "is not a host name",
-            "write \"shop.example\", without scheme, port and \"*\"",
-        ),
-    )
-}
-
-/// A decoder of statuses and ranges within bounds: `503`, `[502, 503]`, `200-399`.
-fn statuses_within(
-    bounds: RangeInclusive<u16>,
-) -> impl FnOnce(NodeReader<'_>) -> Option<Vec<RangeInclusive<u16>>> {
-    move |node| {
-        let help = format!(
-            "write a status or a range, from {} to {}",
-            bounds.start(),
-            bounds.end()
-        );
-        Some(node.parse_all_with(
-            "a list of statuses, like 503 or 500-504",
-            |text| {
-                let (first, last) = text.split_once('-').unwrap_or((text, text));
-                let first = first.trim().parse().ok()?;
-                let last = last.trim().parse().ok()?;
-                (first <= last && bounds.contains(&first) && bounds.contains(&last))
-                    .then_some(first..=last)
-            },
-            ("bad-value", "is not a valid status", &help),
-        ))
-    }
 }

@@ -1,6 +1,6 @@
 //! [`StoreSettings`]: the section `store` of `crawlgate.yaml`. It names the Valkey or Redis server
-//! through which several instances of crawlgate exchange which robots.txt they served to which
-//! crawler.
+//! by which several instances of crawlgate tell each other which crawler was served which
+//! robots.txt.
 
 use super::address::{normalize_host, parse_host_port};
 use super::values::decode_path;

@@ -446,7 +446,10 @@ fn health_needs_a_path_and_has_defaults() {
         assert_eq!(findings, Vec::<&str>::new(), "{health}");
         read[0].health.clone().expect("checks")
     };
-    let plain = HealthSettings::for_path("/up".into());
+    let plain = HealthSettings {
+        path: "/up".into(),
+        ..HealthSettings::default()
+    };
     assert_eq!(decode("{ path: /up }"), plain);
     assert_eq!(
         (

@@ -87,3 +87,12 @@ pub fn decode_path(node: NodeReader<'_>) -> Option<PathBuf> {
     }
     is_path.then(|| node.decoder.directory.join(text))
 }
+
+/// A path of ASCII without these bytes.
+pub fn parse_plain_path(text: &str, without: &[u8]) -> Option<String> {
+    let is_plain = text.starts_with('/')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !without.contains(&byte));
+    is_plain.then(|| text.to_owned())
+}

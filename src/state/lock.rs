@@ -1,7 +1,7 @@
 //! [`ProcessLock`]: a locked file by which one process owns a state directory or a control socket.
-//! The file has the process id of the owner. A clean end empties it, so that the next process
-//! notices a crash even if this one could write nothing else. An upgrade passes the lock to the
-//! next process.
+//! The file has the process id of the owner. A process that ends cleanly empties the file. So the
+//! next process notices a crash, even if the crashed process could write nothing. An upgrade passes
+//! the lock to the next process.
 
 use crate::files::{foreign_file_error, open_own_file};
 use std::fs::{File, OpenOptions, TryLockError};

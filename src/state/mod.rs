@@ -1,7 +1,7 @@
 //! The state store: everything that outlasts a restart, in one SQLite file (`state.db` in the state
-//! directory). [`StateStore`] writes facts, and [`RestoredState`] has the facts that the previous
-//! run left; a run is the time from a start of crawlgate to its end. [`history`] has the request
-//! counts and samples for the dashboard.
+//! directory). [`StateStore`] writes facts (such as which robots.txt a crawler was served), and
+//! [`RestoredState`] has the facts that the previous run left. A run is the time from a start of
+//! crawlgate to its end. [`history`] has the request counts and samples for the dashboard.
 //!
 //! A store is in one of these states, which [`StoreHealth`] names:
 //! - `Healthy`: the last commit succeeded. A failed commit moves it to `Failing`.
@@ -11,9 +11,10 @@
 //!
 //! What the next start may trust follows from these rules:
 //! - The time of a commit is in the same transaction as its facts. If facts cannot be written, the
-//!   stored time stays old, and the next start sees a gap.
-//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the
-//!   end of that run are in the same transaction as the first time of this run.
+//!   stored time stays old, and the next start sees a gap: a time from which facts may be missing.
+//! - The stored time is that of the previous run until [`StateStore::begin`] is called. The call
+//!   writes the first time of this run, in one transaction with the facts that follow from how the
+//!   previous run ended.
 //! - [`StateStore::publish`] succeeds when its facts are on disk, or when the next start will see a
 //!   gap anyway.
 //! - If facts were dropped because too many waited, the run is incomplete, and the next start

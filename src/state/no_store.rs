@@ -1,5 +1,6 @@
-//! [`StateStore`] in a build without the feature `state`: nothing is kept over a restart. Facts and
-//! history are dropped, and every write succeeds at once. Subscribers are still notified of facts.
+//! [`StateStore`] in a build without the feature `state`: nothing is kept over a restart. Facts
+//! (such as which robots.txt a crawler was served) and the history for the dashboard are dropped,
+//! and every write succeeds at once. Subscribers are still notified of facts.
 #![allow(
     missing_docs,
     reason = "the methods are those of the store with a database"
@@ -70,8 +71,6 @@ impl StateStore {
     pub fn flush_history(&self, _limit: Duration) {}
 
     pub fn prune(&self, _before: Timestamp) {}
-
-    pub fn mark_incomplete(&self) {}
 
     pub fn health(&self) -> StoreHealth {
         StoreHealth::NoDirectory

@@ -1,6 +1,6 @@
 //! [`StateStore`]: the interface by which other modules save what must outlast a restart. It opens
-//! the state directory, hands facts to the thread that writes the database (`writer.rs`), and
-//! passes the directory to the next process in an upgrade.
+//! the state directory, hands facts (what is to be saved) to the thread that writes the database
+//! (`writer.rs`), and passes the directory to the next process in an upgrade.
 
 use super::database::{Database, DatabaseError, STATE_FILE, set_aside};
 use super::health::{StateError, StoreHealth};

@@ -1,6 +1,6 @@
 //! [`StateWriter`]: the thread that writes the state database `state.db`. It commits about once a
 //! second, and at once when a caller waits for the commit. [`WriterState`] is what the thread
-//! shares with the callers: the queue of facts and the state of the file.
+//! shares with the callers: the queue of changes to write, and the state of the file.
 
 use super::database::{CommitBatch, Database, DatabaseError, RunRow};
 use super::health::{StateError, StoreHealth};

@@ -1,7 +1,8 @@
-//! The messages between the two processes of an upgrade: [`PredecessorMessage`] and
-//! [`SuccessorMessage`]. The processes may be of different versions: a message may get optional
-//! fields, but its meaning never changes. A process ignores unknown messages, except the first one
-//! of the other process, and where it waits for a certain answer.
+//! The messages between the two processes of an upgrade, in which one crawlgate process replaces
+//! another: [`PredecessorMessage`] and [`SuccessorMessage`]. The processes may be of different
+//! versions. So a message may get optional fields, but its meaning never changes. A process ignores
+//! a message that it does not know, unless it is the first message, or comes where a certain answer
+//! is expected.
 
 use crate::facts::Fact;
 use crate::ledger::BehaviourTransfer;

@@ -4,13 +4,14 @@
 //! listeners that are bound already.
 //!
 //! An upgrade has these steps (`docs/deploy.md`):
-//! 1. *Starting*: the next process checks settings, policies, certificates and state. It says that
-//!    it is ready.
+//! 1. *Starting*: the next process checks settings, policies, certificates and state. Then it
+//!    reports that it is ready.
 //! 2. *Passing*: the running process closes the state directory and passes its listeners, its
 //!    locks, and the state that is in no file. It still accepts connections and answers requests.
 //!    It tells the next process each robots.txt that it serves.
 //! 3. *Opening*: the next process opens everything in a transaction that is not committed. When the
-//!    running process lets it start, it commits and accepts connections. Both processes accept now.
+//!    running process allows it, the next process commits the transaction and accepts connections.
+//!    Now both processes accept connections.
 //! 4. *Leaving*: the previous process accepts no connections any more. Each of its connections ends
 //!    with its next response.
 //!

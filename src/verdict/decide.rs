@@ -7,13 +7,16 @@ use super::decision::{Action, Decision, Readings, RuleRef};
 use super::identity::Identity;
 use super::{Behaviour, CachedVersions, Claimant, DecisionScratch, RequestFacts, RequestToJudge};
 use crate::crawlers::{Claim, Registry, RobotsObedience};
-use crate::policy::model::{EnforcementMode, Kind, PauseAudience, UnverifiedTreatment, Verdict};
+use crate::policy::model::{
+    EnforcementMode, IdentityStatus, Kind, PauseAudience, UnverifiedTreatment, Verdict,
+};
 use crate::policy::site::{
     CrawlerRules, GoogleParsing, GroupBinding, ParsedVersion, PathSignals, PauseWindow,
     RobotsTxtAnswer, Site, Snapshot,
 };
 use crate::robots::{Dialect, GoogleRules, RequestTarget, RuleSet};
 use crate::time::Timestamp;
+use crate::yaml::saturating_u32;
 use std::time::Duration;
 
 /// Judges a request by its facts and the versions that the crawler may have cached. The client's
@@ -44,18 +47,12 @@ pub fn decide_for(
     behaviour: Behaviour,
     scratch: &mut DecisionScratch,
 ) -> Decision {
-    let Claimant {
-        site: index,
-        entry,
-        claim,
-        ..
-    } = request.claimant;
-    let site = &*entry.site;
+    let site = &*request.claimant.entry.site;
     let target = scratch.target.normalise(request.facts.target);
     let inputs = DecisionInputs {
         request,
         behaviour,
-        rules: site.crawler_rules(claim),
+        rules: request.claimant.rules(),
         target,
     };
     let outcome = inputs.apply_rules();
@@ -73,8 +70,8 @@ pub fn decide_for(
         (None, ..) => (Action::Pass, None),
     };
     Decision {
-        site: index,
-        claim,
+        site: request.claimant.site,
+        claim: request.claimant.claim,
         verdict: outcome.verdict,
         readings: outcome.readings,
         kind,
@@ -132,15 +129,8 @@ impl<'a> DecisionInputs<'a> {
     /// resolves to, `NotBound` for a crawler that ignores robots.txt, unproven if not all cached
     /// versions are known, else a violation.
     fn apply_rules(&self) -> RulesOutcome {
-        let (
-            VersionMatch {
-                verdict: said,
-                readings,
-                ..
-            },
-            rule,
-        ) = self.match_version();
-        let (verdict, kind) = match said {
+        let (matched, rule) = self.match_version();
+        let (verdict, kind) = match matched.verdict {
             VersionVerdict::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
             VersionVerdict::NotBound => (Verdict::NotBound, Kind::NotBound),
             VersionVerdict::Allowed => (Verdict::Allowed, Kind::Allowed),
@@ -149,7 +139,7 @@ impl<'a> DecisionInputs<'a> {
                     VersionVerdict::Allowed
                     | VersionVerdict::NotBound
                     | VersionVerdict::NotACrawler => Kind::StaleCopy,
-                    _ if said == VersionVerdict::Ambiguous => Kind::Ambiguous,
+                    _ if matched.verdict == VersionVerdict::Ambiguous => Kind::Ambiguous,
                     _ if self.rules.binds == RobotsObedience::Never => Kind::NotBound,
                     // A crawler that uses the mildest cached version obeys the RFC to the letter.
                     VersionVerdict::Ambiguous => Kind::Ambiguous,
@@ -163,7 +153,7 @@ impl<'a> DecisionInputs<'a> {
         };
         RulesOutcome {
             verdict,
-            readings,
+            readings: matched.readings,
             kind,
             rule,
         }
@@ -174,29 +164,18 @@ impl<'a> DecisionInputs<'a> {
     /// crawler. A request for tdmrep.json, which crawlgate hands out itself, is allowed.
     fn match_version(&self) -> (VersionMatch, Option<RuleRef>) {
         let site = self.site();
-        let group = match self.rules.binding {
-            _ if !self.rules.judged => {
-                return (
-                    VersionMatch::without_rule(VersionVerdict::NotACrawler),
-                    None,
-                );
-            }
-            GroupBinding::NotBound => {
-                return (VersionMatch::without_rule(VersionVerdict::NotBound), None);
-            }
-            GroupBinding::NoRules => {
-                return (VersionMatch::without_rule(VersionVerdict::Allowed), None);
-            }
-            GroupBinding::Group(group) => group,
+        let verdict = match self.rules.binding {
+            _ if !self.rules.judged => VersionVerdict::NotACrawler,
+            GroupBinding::NotBound => VersionVerdict::NotBound,
+            GroupBinding::NoRules | GroupBinding::Group(_) => VersionVerdict::Allowed,
         };
+        let group = self.rules.binding.group().filter(|_| self.rules.judged);
         // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
-        if site.signals.is_tdmrep(self.target) {
-            return (
-                VersionMatch::without_rule(VersionVerdict::Allowed),
-                Some(RuleRef { group, rule: None }),
-            );
-        }
-        let rules = site.matcher.rules(usize::from(group));
+        let Some(group) = group.filter(|_| !site.signals.is_tdmrep(self.target)) else {
+            let rule = group.map(|group| RuleRef { group, rule: None });
+            return (VersionMatch::without_rule(verdict), rule);
+        };
+        let rules = site.matcher.rules(group);
         let own = site.own_google_rules(self.rules.google_parsing);
         let google = match self.rules.google_parsing {
             GoogleParsing::Unused => None,
@@ -205,18 +184,10 @@ impl<'a> DecisionInputs<'a> {
         let matched = match_rules(rules, google, self.target);
         let place = match own.filter(|_| matched.uses_google_rule()) {
             Some(own) => matched.rule.and_then(|rule| own.source_rule(rule)),
-            None => matched.rule.map(|rule| (usize::from(group), Some(rule))),
+            None => matched.rule.map(|rule| (group, Some(rule))),
         };
-        let group = place
-            .and_then(|(group, _)| u16::try_from(group).ok())
-            .unwrap_or(group);
-        (
-            matched,
-            Some(RuleRef {
-                group,
-                rule: place.and_then(|(_, rule)| u32::try_from(rule?).ok()),
-            }),
-        )
+        let (group, rule) = place.unwrap_or((group, None));
+        (matched, Some(RuleRef { group, rule }))
     }
 
     /// Whether enforcement applies to this request: the claimant is judged, the mode is not off,
@@ -252,14 +223,8 @@ impl<'a> DecisionInputs<'a> {
         };
         self.request.cached_versions.superseded().all(|version| {
             let group = superseded_binding(self.request, &version.parsed).group();
-            group.is_some_and(|group| {
-                version
-                    .parsed
-                    .matcher
-                    .rules(usize::from(group))
-                    .rules()
-                    .contains(trap)
-            })
+            let matcher = &version.parsed.matcher;
+            group.is_some_and(|group| matcher.rules(group).rules().contains(trap))
         })
     }
 
@@ -298,10 +263,7 @@ impl<'a> DecisionInputs<'a> {
     fn enforce_rules(&self, outcome: &RulesOutcome, trap_hit: bool) -> EnforcementOutcome {
         let rules = self.rules;
         let identity = self.request.facts.identity;
-        let not_verified = matches!(
-            identity,
-            Identity::Unverified | Identity::Suspended | Identity::Pending
-        );
+        let not_verified = identity.to_status() == IdentityStatus::Unverified;
         let mode = match rules.unverified {
             UnverifiedTreatment::Observe if not_verified => {
                 rules.mode.min(EnforcementMode::Observe)
@@ -335,9 +297,7 @@ impl<'a> DecisionInputs<'a> {
             }
             _ => {
                 if let Some(wait) = self.behaviour.too_fast {
-                    let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000))
-                        .unwrap_or(u32::MAX)
-                        .max(1);
+                    let retry_after = saturating_u32(wait.as_millis().div_ceil(1_000)).max(1);
                     // The crawler may have cached an unknown version with a shorter delay, or with
                     // none.
                     let kind = if self.request.cached_versions.is_complete() {
@@ -399,7 +359,7 @@ impl<'a> DecisionInputs<'a> {
 /// The answer during a pause. Its Retry-After is at most the rest of the pause, and at least a
 /// second.
 fn pause_action(pause: &PauseWindow, now: Timestamp) -> Action {
-    let left = u32::try_from(pause.until.since(now).as_secs()).unwrap_or(u32::MAX);
+    let left = saturating_u32(pause.until.since(now).as_secs());
     Action::Pause {
         retry_after: pause.retry_after.min(left).max(1),
     }
@@ -410,40 +370,26 @@ fn pause_action(pause: &PauseWindow, now: Timestamp) -> Action {
 /// binds only a client that was served the version in force, and a request that comes sooner is no
 /// violation.
 pub fn crawl_delay(request: &RequestToJudge<'_>, was_served_current: bool) -> Option<Duration> {
-    let now = request
-        .claimant
-        .entry
-        .site
-        .crawler_rules(request.claimant.claim)
-        .crawl_delay?;
-    if request.cached_versions.may_be_unknown
-        || !request.cached_versions.is_complete() && !was_served_current
-    {
+    let now = request.claimant.rules().crawl_delay?;
+    let cached = &request.cached_versions;
+    if cached.may_be_unknown || !cached.is_complete() && !was_served_current {
         return None;
     }
-    request
-        .cached_versions
-        .superseded()
-        .try_fold(now, |shortest, version| {
-            let group = superseded_binding(request, &version.parsed).group()?;
-            let delay = version
-                .parsed
-                .delays
-                .get(usize::from(group))
-                .copied()
-                .flatten();
-            delay.map(|delay| delay.min(shortest))
-        })
+    cached.superseded().try_fold(now, |shortest, version| {
+        let group = superseded_binding(request, &version.parsed).group()?;
+        let delay = version.parsed.delays.get(group)?;
+        Some((*delay)?.min(shortest))
+    })
 }
 
-/// The verdict of the rules of one version.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The verdict of the rules of one version, the mildest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum VersionVerdict {
     NotACrawler,
     NotBound,
     Allowed,
-    Disallowed,
     Ambiguous,
+    Disallowed,
 }
 
 /// The verdict of one version, with the readings and the rule behind it.
@@ -553,15 +499,11 @@ fn mildest_cached_verdict(
     if request.cached_versions.may_be_unknown {
         return VersionVerdict::Allowed;
     }
-    let mut mildest = VersionVerdict::Disallowed;
-    for version in request.cached_versions.superseded() {
-        match superseded_verdict(request, &version.parsed, target) {
-            VersionVerdict::Disallowed => {}
-            VersionVerdict::Ambiguous => mildest = VersionVerdict::Ambiguous,
-            allowed => return allowed,
-        }
-    }
-    mildest
+    let superseded = request.cached_versions.superseded();
+    superseded
+        .map(|version| superseded_verdict(request, &version.parsed, target))
+        .min()
+        .unwrap_or(VersionVerdict::Disallowed)
 }
 
 /// The verdict of a superseded version about the claimant's request, by its own groups, and by
@@ -574,29 +516,21 @@ fn superseded_verdict(
     let group = match superseded_binding(request, parsed) {
         GroupBinding::NotBound => return VersionVerdict::NotBound,
         GroupBinding::NoRules => return VersionVerdict::Allowed,
-        GroupBinding::Group(group) => group,
+        GroupBinding::Group(group) => usize::from(group),
     };
-    let Claimant { entry, claim, .. } = request.claimant;
-    let google = match claim {
-        Claim::Known(index) if request.registry.get(index).reading == Dialect::Google => parsed
-            .google_rules(
-                request.registry.get(index),
-                entry.site.crawler_rules(claim).binds,
-            ),
+    let google = match request.claimant.claim {
+        Claim::Known(index) => Some(request.registry.get(index))
+            .filter(|crawler| crawler.reading == Dialect::Google)
+            .and_then(|crawler| parsed.google_rules(crawler, request.claimant.rules().binds)),
         _ => None,
     };
-    match_rules(parsed.matcher.rules(usize::from(group)), google, target).verdict
+    match_rules(parsed.matcher.rules(group), google, target).verdict
 }
 
 /// The group of a superseded version that binds the claimant. Whether `*` binds the crawler
 /// (`binds`) is taken from the policy in force.
 fn superseded_binding(request: &RequestToJudge<'_>, parsed: &ParsedVersion) -> GroupBinding {
-    let binds = request
-        .claimant
-        .entry
-        .site
-        .crawler_rules(request.claimant.claim)
-        .binds;
+    let binds = request.claimant.rules().binds;
     parsed.binding(request.registry, superseded_claim(request, parsed), binds)
 }
 

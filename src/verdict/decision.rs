@@ -30,9 +30,9 @@ pub enum Readings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleRef {
     /// Index into `document.groups`.
-    pub group: u16,
+    pub group: usize,
     /// Index into its rules.
-    pub rule: Option<u32>,
+    pub rule: Option<usize>,
 }
 
 /// The action on a request.
@@ -112,16 +112,21 @@ impl Decision {
         self.recorded && matches!(self.kind, Kind::Unproven | Kind::StaleCopy)
     }
 
+    /// The action, and the action of `mode: enforce` under observation.
+    fn actions(&self) -> impl Iterator<Item = Action> {
+        [self.action].into_iter().chain(self.would)
+    }
+
     /// Whether the request was blocked or slowed down, or would be under enforcement.
     pub fn is_refused(&self) -> bool {
-        let is_refusal = |action| matches!(action, Action::Block(_) | Action::Slow { .. });
-        is_refusal(self.action) || self.would.is_some_and(is_refusal)
+        self.actions()
+            .any(|action| matches!(action, Action::Block(_) | Action::Slow { .. }))
     }
 
     /// Whether the request lacks a licence that the policy asks for, also under observation.
     pub fn lacks_license(&self) -> bool {
-        let is_demand = |action| matches!(action, Action::License { .. });
-        is_demand(self.action) || self.would.is_some_and(is_demand)
+        self.actions()
+            .any(|action| matches!(action, Action::License { .. }))
     }
 
     /// Whether the request is an event of the logs: it was blocked or slowed down, or lacks a
@@ -133,12 +138,10 @@ impl Decision {
     /// The Retry-After of a request that came too soon, in seconds, also under observation.
     #[cfg(feature = "gate")]
     pub(crate) fn slow_retry_after(&self) -> Option<u32> {
-        match (self.action, self.would) {
-            (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => {
-                Some(retry_after)
-            }
+        self.actions().find_map(|action| match action {
+            Action::Slow { retry_after, .. } => Some(retry_after),
             _ => None,
-        }
+        })
     }
 
     /// The decision for a request that carries a licence token, which is not checked here: a demand

@@ -1,6 +1,6 @@
 //! [`Explanation`]: crawlgate's decision about a request with all reasons, for the command
 //! `crawlgate explain`. With `--json` the command prints this struct as it is; `render` writes it
-//! as text. The module `report` fills it in.
+//! as text. `verdict/report` fills it in.
 
 use super::decision::Readings;
 use super::identity::{Identity, IdentityDoubt, IdentityEvidence};

@@ -1,6 +1,7 @@
 //! [`Identity`]: whether a client is the crawler that its user agent claims. [`ProofKind`] says how
-//! that is proven, [`IdentityDoubt`] why nothing is proven. [`identity_by_policy`] compares an
-//! address with the networks that a policy lists; the module `identity` has all other proofs.
+//! that was proven, and [`IdentityDoubt`] why it could not be proven. [`identity_by_policy`]
+//! compares an address with the networks that a policy lists; the module `identity` has all other
+//! proofs.
 
 use super::RequestFacts;
 use crate::crawlers::{Claim, is_public_address};

@@ -44,7 +44,7 @@ pub fn rule_location(decision: &Decision, site: &Site) -> Option<String> {
 /// The location of the group that applied, and of its crawl delay: see `rule_location`. `None`
 /// where no group applied.
 pub fn group_location(decision: &Decision, site: &Site) -> Option<String> {
-    let source = site.group_sources.get(usize::from(decision.rule?.group))?;
+    let source = site.group_sources.get(decision.rule?.group)?;
     Some(source_location(source, site).0)
 }
 
@@ -69,14 +69,13 @@ pub fn source_location(source: &RuleSource, site: &Site) -> (String, Option<Sour
 
 /// The name for a crawler in an answer to it: its token, else its name, else `this crawler`.
 pub fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> String {
-    match claim {
+    let name = match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
-            crawler.tokens.first().unwrap_or(&crawler.name).clone()
+            Some(crawler.tokens.first().unwrap_or(&crawler.name).as_str())
         }
-        Claim::PolicyToken(_) => claim_label(claim, registry, Some(&entry.site))
-            .unwrap_or_default()
-            .to_owned(),
-        Claim::UnknownBot | Claim::Tool | Claim::Visitor => "this crawler".to_owned(),
-    }
+        Claim::PolicyToken(index) => entry.site.tokens.token(index),
+        Claim::UnknownBot | Claim::Tool | Claim::Visitor => None,
+    };
+    name.unwrap_or("this crawler").to_owned()
 }

@@ -1,6 +1,8 @@
-//! Judges one request by a policy. [`decide()`] makes a [`Decision`] from [`RequestFacts`] and
-//! [`CachedVersions`]; [`explain`] makes the same decision and gives the reasons. Neither locks nor
-//! reads a clock, and `decide` does not allocate. [`load_site`] compiles, lints and tests a policy.
+//! Judges one request by a policy. [`decide()`] makes a [`Decision`] from the facts about the
+//! request ([`RequestFacts`]) and the versions of robots.txt that the crawler may have cached
+//! ([`CachedVersions`]); [`explain`] makes the same decision and gives the reasons. Neither locks
+//! nor reads a clock, and `decide` does not allocate. [`load_site`] compiles, lints and tests a
+//! policy.
 
 mod challenge;
 mod decide;
@@ -133,6 +135,11 @@ impl<'a> Claimant<'a> {
         Claimant::find_with(snapshot, facts, |_, site| {
             site.claim_for_request(&agent, registry)
         })
+    }
+
+    /// How the site treats the claimed crawler.
+    pub fn rules(&self) -> CrawlerRules {
+        self.entry.site.crawler_rules(self.claim)
     }
 
     /// Whether no other version with the Last-Modified of the version in force was published on the

@@ -81,9 +81,7 @@ fn google_may_fetch_directory_of_allowed_index_page() {
         .and_then(|rule| rule.rule);
     let rules = &world.snapshot.sites()[0].site.document.groups[0].rules;
     assert_eq!(
-        decided
-            .map(|rule| rules[rule as usize].to_string())
-            .as_deref(),
+        decided.map(|rule| rules[rule].to_string()).as_deref(),
         Some("Allow: /d/index.html")
     );
 }
@@ -195,7 +193,7 @@ fn group_of_truncated_token_binds_google() {
     let closed = World::from_policy(&enforced_policy(&groups.replace("/b/", "[/a/1, /b/]")));
     let rule = closed.decide(GOOGLEBOT, "/a/1").rule.expect("a rule");
     let document = &closed.snapshot.sites()[0].site.document;
-    assert_eq!(document.groups[usize::from(rule.group)].agents, ["*"]);
+    assert_eq!(document.groups[rule.group].agents, ["*"]);
     assert_eq!(
         decide_names(&closed, GOOGLEBOT, "/a/1"),
         ("unproven", "block", "both")

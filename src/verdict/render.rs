@@ -3,7 +3,7 @@
 
 use super::challenge::is_challenge;
 use super::decision::Readings;
-use super::explanation::{ActionReport, Explanation, RuleReport};
+use super::explanation::{ActionReport, Explanation};
 use super::identity::{Identity, IdentityDoubt};
 use super::pass_reason::{ENFORCE_ALL_LINE, PassReason};
 use super::{HistoryBasis, Kind, Verdict};
@@ -151,19 +151,14 @@ impl Explanation {
         if let Some(group) = &self.group {
             lines.add("group", format!("User-agent: {}", group.agents.join(", ")));
         }
-        if let Some(RuleReport {
-            kind,
-            pattern,
-            source,
-            ..
-        }) = &self.rule
-        {
-            let field = if *kind == "allow" {
+        if let Some(rule) = &self.rule {
+            let field = if rule.kind == "allow" {
                 "Allow"
             } else {
                 "Disallow"
             };
-            lines.add("rule", format!("{field}: {pattern}   ({source})"));
+            let line = format!("{field}: {}   ({})", rule.pattern, rule.source);
+            lines.add("rule", line);
         }
         lines.add(
             "verdict",

@@ -1,6 +1,6 @@
-//! [`explain_decision`] adds the reasons to a [`Decision`] about a request, as an [`Explanation`]:
-//! it looks up the names and policy lines for the indexes in the decision. [`explain`] makes the
-//! decision, too.
+//! [`explain_decision`] adds the reasons to a [`Decision`] about a request, as an [`Explanation`].
+//! A decision refers to sites, crawlers and rules by index; this module looks up their names and
+//! their lines in the policy. [`explain`] makes the decision, too.
 
 use super::decide::decide_for;
 use super::decision::{Action, Decision};
@@ -96,7 +96,7 @@ pub fn explain_decision(
             .into_iter()
             .collect(),
         group: decision.rule.map(|rule| GroupReport {
-            agents: site.document.groups[usize::from(rule.group)].agents.clone(),
+            agents: site.document.groups[rule.group].agents.clone(),
         }),
         rule: rule_report(decision, site),
         verdict: decision.verdict,
@@ -247,23 +247,15 @@ fn tag_lines(
             all.sort_by_key(|line| line_order(line.as_bytes()));
             (all, Vec::new(), "")
         }
-        TagHeaderEdit::Replace(lines) => match ours
-            .as_ref()
-            .and_then(|ours| ours.origin_tags)
-            .unwrap_or(site.origin_tags)
-        {
-            OriginTagsMode::Strip => (
-                lines.into_owned(),
-                theirs.to_vec(),
-                "\"origin_tags: strip\"",
-            ),
-            OriginTagsMode::Replace => (
-                lines.into_owned(),
-                theirs.to_vec(),
-                "\"origin_tags: replace\"",
-            ),
-            OriginTagsMode::Keep | OriginTagsMode::Merge => (lines.into_owned(), Vec::new(), ""),
-        },
+        TagHeaderEdit::Replace(lines) => {
+            let stated = ours.as_ref().and_then(|ours| ours.origin_tags);
+            let (taken_away, removal_reason) = match stated.unwrap_or(site.origin_tags) {
+                OriginTagsMode::Strip => (theirs, "\"origin_tags: strip\""),
+                OriginTagsMode::Replace => (theirs, "\"origin_tags: replace\""),
+                OriginTagsMode::Keep | OriginTagsMode::Merge => ([].as_slice(), ""),
+            };
+            (lines.into_owned(), taken_away.to_vec(), removal_reason)
+        }
     }
 }
 

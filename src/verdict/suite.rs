@@ -12,48 +12,30 @@ use crate::policy::site::{ParsedVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Runs all tests of a policy. Returns a finding for each expectation that is not met, at its place
 /// in the policy. A test with `at` sees the pauses and retirements of that moment. A test without
 /// `at` sees none, so its result does not change with the date.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
-    let snapshot = single_site_snapshot(site);
-    site.policy
-        .tests
-        .iter()
-        .flat_map(|test| {
-            run_test(
-                test,
-                &snapshot_at_test(test, &snapshot, site, registry),
-                registry,
-            )
-        })
+    let tests = site.policy.tests.iter();
+    tests
+        .flat_map(|test| run_test(test, site_at_test(test, site, registry), registry))
         .collect()
 }
 
 /// The site as it is at the moment of a test (`at`), or before all retirements without one. The
-/// site is compiled again only if a retirement is at another stage then. If that fails, `snapshot`.
-fn snapshot_at_test<'a>(
-    test: &PolicyTest,
-    snapshot: &'a Snapshot,
-    site: &Arc<Site>,
-    registry: &Registry,
-) -> Cow<'a, Snapshot> {
+/// site is compiled again only if a retirement is at another stage then. If that fails, `site`.
+fn site_at_test(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Arc<Site> {
     let at = test.at.unwrap_or(Timestamp(i64::MIN));
     if site.policy.next_switch(at) == site.next_switch {
-        return Cow::Borrowed(snapshot);
+        return site.clone();
     }
-    match compile_with_origin(
-        site.policy.clone(),
-        &site.origin_availability(),
-        registry,
-        at,
-    ) {
-        Ok(then) => Cow::Owned(single_site_snapshot(&Arc::new(then))),
+    let origin = site.origin_availability();
+    match compile_with_origin(site.policy.clone(), &origin, registry, at) {
+        Ok(then) => Arc::new(then),
         // `load_site_at` reports the errors at the end of a plan.
-        Err(_) => Cow::Borrowed(snapshot),
+        Err(_) => site.clone(),
     }
 }
 
@@ -67,18 +49,13 @@ pub fn test_host(test: &PolicyTest, policy: &Policy) -> String {
     }
 }
 
-/// A snapshot of the site alone.
-fn single_site_snapshot(site: &Arc<Site>) -> Snapshot {
-    Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 0)
-}
-
-/// Adds the pauses around the moment of a test; a test without a moment has no pauses. A pause
-/// without a beginning is left out, because its end is not known.
-fn snapshot_with_pauses(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
-    let entry = snapshot.sites()[0].clone();
-    let pauses = pauses_around(&entry.site.policy, test.at);
+/// A snapshot of the site alone, with the pauses around the moment of a test; a test without a
+/// moment has no pauses. A pause without a beginning is left out, because its end is not known.
+fn snapshot_at_test(test: &PolicyTest, site: Arc<Site>) -> Snapshot {
+    let pauses = pauses_around(&site.policy, test.at);
+    let entry = SiteEntry::new(site, Timestamp(0));
     Snapshot::new(
-        vec![entry.with_pauses(pauses, test.at.unwrap_or(Timestamp(0)))],
+        vec![entry.with_pauses(pauses, test.at.unwrap_or_default())],
         0,
     )
 }
@@ -86,8 +63,8 @@ fn snapshot_with_pauses(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
 /// Explains the request of a test. Without `identity` the policy's networks decide. Without a
 /// cached copy nothing is known of copies, so that no request is a violation. The response is HTML
 /// unless the test says otherwise.
-fn explain_test_in(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
-    let snapshot = &snapshot_with_pauses(test, snapshot);
+fn explain_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Explanation {
+    let snapshot = &snapshot_at_test(test, site);
     let entry = &snapshot.sites()[0];
     let host = test_host(test, &entry.site.policy);
     let mut facts = RequestFacts {
@@ -233,8 +210,8 @@ impl TestComparison<'_> {
 /// Runs one test and returns a finding for each expectation that is not met. Action and status are
 /// those of `mode: enforce`, also if the site only observes. The status of a request that passes is
 /// the origin's. If the host is not the site's, that is the only finding.
-fn run_test(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagnostic> {
-    let got = explain_test_in(test, snapshot, registry);
+fn run_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
+    let got = explain_test(test, site, registry);
     if got.site.is_none() {
         let span = test.host.as_ref().map_or(test.span, |host| host.span);
         return vec![Diagnostic::error(

@@ -1,6 +1,6 @@
 //! A YAML parser that keeps source positions: a parser into a tree, decoders, and [`Diagnostic`]s
 //! that show mistakes as rustc does. Unlike serde's deserializers, the decoders go on after a
-//! mistake and collect all.
+//! mistake and collect all mistakes.
 
 mod decode;
 mod diagnostic;

@@ -1,9 +1,9 @@
 //! [`ClientStream`]: the stream of a client's connection, which crawlgate's own code and Pingora
-//! both read. Pingora can read exactly one request: the bytes of the next request are neither lost
-//! nor taken for a part of it. If a client takes none of the written bytes for too long, the stream
-//! fails.
+//! both read. Pingora gets the bytes of exactly one request, so that the bytes of the next request
+//! are neither lost nor taken for a part of the first. If a client accepts none of the written
+//! bytes for too long, the stream fails.
 
-use super::body_decoder::{BodyDecoder, MalformedChunk};
+use super::body_decoder::{BodyDecoder, MalformedBody};
 use super::buffered_stream::BufferedStream;
 use super::slow_client::SlowClientTimer;
 use super::timer::{StallTimer, Timer};
@@ -132,7 +132,7 @@ impl ClientStream {
             while read < self.stream.read_buffer().len() && !rest.is_finished() {
                 match rest.next_data(&self.stream.read_buffer()[read..]) {
                     Ok((_, count)) => read += count,
-                    Err(MalformedChunk) => return Ok(()),
+                    Err(MalformedBody) => return Ok(()),
                 }
             }
             if rest.is_finished() || read >= max_bytes {
@@ -206,7 +206,7 @@ impl ClientStream {
                 let input = self.stream.read_buffer();
                 let count = chunks.read(&input[..input.len().min(buffer.remaining())]);
                 let count =
-                    count.map_err(|MalformedChunk| io::Error::from(io::ErrorKind::InvalidData))?;
+                    count.map_err(|MalformedBody| io::Error::from(io::ErrorKind::InvalidData))?;
                 self.stream.read_buffered(count, buffer);
             }
             BodyDecoder::UntilClose => {}

@@ -5,6 +5,7 @@ use super::field_lines::FieldLines;
 use super::request_buffer::RequestBuffer;
 use super::response_head::ResponseHead;
 use crate::answers::Answer;
+use crate::edge::body_decoder::MalformedBody;
 use crate::requests::ConnectionFacts;
 use http::{HeaderMap, StatusCode};
 use httparse::Header;
@@ -20,7 +21,7 @@ pub enum BodyError {
     ClientLeft(#[from] io::Error),
     /// Two readers could frame it differently.
     #[error("the body of the request is malformed")]
-    Malformed,
+    Malformed(#[from] MalformedBody),
 }
 
 /// The client's side of a round trip. An error ends the round trip: the client has left, or takes

@@ -1,5 +1,5 @@
-//! The forwarder sends requests to origins over HTTP/1.1, at less cost than Pingora's proxy. Most
-//! requests fit it; Pingora's proxy sends the others. [`fits_forwarder`] decides for HTTP/1, and
+//! The forwarder sends requests to origins over HTTP/1.1, at less cost than Pingora's proxy. It can
+//! send most requests; Pingora's proxy sends the others. [`fits_forwarder`] decides for HTTP/1, and
 //! `http2::session::requests` for HTTP/2.
 //!
 //! [`Forwarder`] has the connections to origins. A [`RoundTrip`] sends an [`OriginRequest`] and
@@ -31,7 +31,7 @@ pub use response_head::parse_response_head;
 pub use response_head::{ParsedResponse, ResponseFraming, ResponseHead};
 pub use response_reader::ResponseReader;
 pub use round_trip::{RoundTrip, RoundTripOutcome};
-pub use trailers::{MalformedTrailers, check_trailers, read_trailers};
+pub use trailers::{check_trailers, read_trailers};
 
 use crate::upstreams::Upstreams;
 use origin_pool::OriginPool;

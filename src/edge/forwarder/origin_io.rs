@@ -1,5 +1,6 @@
-//! One read or write on a connection to an origin ([`poll_read`], [`poll_write`]). [`origin_error`]
-//! and [`client_error`] make a Pingora error that says whether the origin or the client failed.
+//! [`poll_read`] and [`poll_write`] do one read or write on a connection to an origin.
+//! [`origin_error`] and [`client_error`] make a Pingora error that says whether the origin or the
+//! client failed.
 
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType};

@@ -2,7 +2,7 @@
 //! that were not passed on to the client yet.
 
 use super::response_head::{self, InvalidResponse, ParsedResponse, ResponseFraming, ResponseHead};
-use crate::edge::body_decoder::{BodyDecoder, ChunkedDecoder, MalformedChunk};
+use crate::edge::body_decoder::{BodyDecoder, ChunkedDecoder, MalformedBody};
 use crate::edge::pooled_buffer::PooledBuffer;
 use ResponseStage::{BeforeFirstByte, Body, Head};
 use std::ops::Range;
@@ -147,7 +147,7 @@ impl ResponseReader {
     ///
     /// # Errors
     /// A chunk is malformed.
-    pub fn decode_more(&mut self) -> Result<bool, MalformedChunk> {
+    pub fn decode_more(&mut self) -> Result<bool, MalformedBody> {
         let bytes = &self.input[self.parsed..];
         if bytes.is_empty() {
             return Ok(false);

@@ -2,7 +2,7 @@
 //! drops every field that a server could take for a header field: otherwise a client could
 //! contradict the head that crawlgate has judged.
 
-use crate::edge::body_decoder::{MAX_EXTRA_BYTES, MAX_TRAILERS};
+use crate::edge::body_decoder::{MAX_EXTRA_BYTES, MAX_TRAILERS, MalformedBody};
 use crate::heads::ForwardingFields;
 use http::HeaderMap;
 use httparse::{EMPTY_HEADER, Header, Status};
@@ -40,10 +40,6 @@ const FORBIDDEN_TRAILERS: [&str; 29] = [
     "x-robots-tag",
 ];
 
-/// The trailers are malformed, too many or too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MalformedTrailers;
-
 /// Parses `lines`, each with its end, and calls `with` with the fields that may be passed on,
 /// perhaps none. Returns its result.
 ///
@@ -52,7 +48,7 @@ pub struct MalformedTrailers;
 pub fn read_trailers<T>(
     lines: &[u8],
     with: impl FnOnce(&[Header<'_>]) -> T,
-) -> Result<T, MalformedTrailers> {
+) -> Result<T, MalformedBody> {
     if lines.is_empty() {
         return Ok(with(&[]));
     }
@@ -67,7 +63,7 @@ pub fn read_trailers<T>(
                 .collect();
             Ok(with(&passed))
         }
-        _ => Err(MalformedTrailers),
+        _ => Err(MalformedBody),
     }
 }
 
@@ -76,13 +72,13 @@ pub fn read_trailers<T>(
 ///
 /// # Errors
 /// They are too many or too large.
-pub fn check_trailers(trailers: &HeaderMap) -> Result<(), MalformedTrailers> {
+pub fn check_trailers(trailers: &HeaderMap) -> Result<(), MalformedBody> {
     let bytes: usize = trailers
         .iter()
         .map(|(name, value)| name.as_str().len() + 1 + value.len())
         .sum();
     if trailers.len() > MAX_TRAILERS || bytes > MAX_EXTRA_BYTES {
-        Err(MalformedTrailers)
+        Err(MalformedBody)
     } else {
         Ok(())
     }
@@ -101,7 +97,7 @@ pub fn may_be_trailer(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn passed(lines: &str) -> Result<Vec<String>, MalformedTrailers> {
+    fn passed(lines: &str) -> Result<Vec<String>, MalformedBody> {
         let line = |field: &Header<'_>| {
             format!("{}: {}", field.name, String::from_utf8_lossy(field.value))
         };
@@ -132,7 +128,7 @@ mod tests {
             "A: b\0\r\n",
             &"A: b\r\n".repeat(MAX_TRAILERS + 1),
         ] {
-            assert_eq!(passed(lines), Err(MalformedTrailers), "{lines:?}");
+            assert_eq!(passed(lines), Err(MalformedBody), "{lines:?}");
         }
     }
 }

@@ -3,13 +3,13 @@
 //! its framing (length or chunks).
 
 use crate::answers::Answer;
-use crate::edge::body_decoder::{BodyDecoder, MalformedChunk};
+use crate::edge::body_decoder::BodyDecoder;
 use crate::edge::buffered_stream::WRITE_BUFFER_BYTES;
 use crate::edge::client_stream::{ClientStream, LINGER_TIMEOUT};
 use crate::edge::date::with_date;
 use crate::edge::forwarder::{
-    BodyError, ClientSide, FieldLines, MalformedTrailers, OriginRequest, RequestBuffer,
-    ResponseFraming, ResponseHead, read_trailers, write_chunk,
+    BodyError, ClientSide, FieldLines, OriginRequest, RequestBuffer, ResponseFraming, ResponseHead,
+    read_trailers, write_chunk,
 };
 use crate::edge::http1_head::parse_answer_fields;
 use crate::requests;
@@ -64,20 +64,17 @@ fn poll_read_body(
     let input = connection.stream.read_buffer();
     let mut read = 0;
     while read < input.len() && !rest.is_finished() {
-        let (data, count) = rest
-            .next_data(&input[read..])
-            .map_err(|MalformedChunk| BodyError::Malformed)?;
+        let (data, count) = rest.next_data(&input[read..])?;
         request.push_body(data);
         read += count;
     }
     connection.stream.discard(read);
     if rest.is_finished() {
-        let added = read_trailers(rest.trailers(), |trailers| {
+        read_trailers(rest.trailers(), |trailers| {
             for trailer in trailers {
                 request.add_trailer(trailer.name, trailer.value);
             }
-        });
-        added.map_err(|MalformedTrailers| BodyError::Malformed)?;
+        })?;
     }
     Ready(Ok(()))
 }

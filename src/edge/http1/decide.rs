@@ -1,7 +1,6 @@
 //! [`decide`] parses the head of an HTTP/1 request, has it judged by the policy, and chooses its
 //! [`Handling`]: an answer that crawlgate makes itself, the forwarder, or Pingora's proxy.
 
-use crate::answers::RequestToAnswer;
 use crate::edge::context::{EdgeContext, PINGORA_BUFFER_BYTES, PINGORA_UPLOAD_BYTES};
 use crate::edge::forwarder::{FORWARDER_UPLOAD_BYTES, OriginRequest, fits_forwarder};
 use crate::edge::http1_head::{Http1Request, MAX_FIELDS, to_header_map};
@@ -86,13 +85,9 @@ fn try_decide(
                 request.framing.buffered_bytes(body),
             );
             if ticket.lacks_buffer_space() {
-                let answer = ticket.head_writer(*connection).failure_answer(
-                    503,
-                    &RequestToAnswer {
-                        method: &request.answer_method(),
-                        headers: &request.answer_fields(),
-                    },
-                );
+                let answer = ticket
+                    .head_writer(*connection)
+                    .failure_answer(503, &request.answer_fields());
                 return Ok(Handling::answer((ticket, answer), may_keep_alive));
             }
             match forwarder {

@@ -1,10 +1,10 @@
 //! [`serve`]: serves HTTP/1 on a client's connection. It reads one request head after the other,
 //! answers the requests that need no origin, and passes the others to the forwarder or to Pingora's
-//! proxy. Both give the connection back afterwards.
+//! proxy. The forwarder and Pingora give the connection back when the request is done.
 //!
-//! A connection is idle, receives a head, or has a request. After the request it is idle again, or
-//! it ends. When crawlgate stops, an idle connection ends at once, and every other one after its
-//! request.
+//! A connection is idle, or receives a request's head, or handles a request. After the request it
+//! is idle again, or it ends. When crawlgate stops, an idle connection ends at once, and every
+//! other one after its request.
 
 mod client;
 mod decide;
@@ -17,12 +17,12 @@ use super::head_scanner::HeadScanner;
 use super::http1_head::target_for_origin;
 use super::sent_answer::{SentPart, record_answer};
 use super::stop_signals::StopSignals;
-use crate::answers::{Answer, RequestToAnswer};
+use crate::answers::Answer;
 use crate::requests::{BodyFraming, HeadError, HttpsRedirect, OutgoingAnswer, Ticket};
 use crate::settings::Limits;
 use client::Http1Client;
 use decide::{Handling, decide};
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
 use std::borrow::Cow;
@@ -214,14 +214,9 @@ async fn wait_for_body_start(
             Err(_) => return None,
         }
     };
-    let method = Method::from_bytes(ticket.method()).unwrap_or_default();
-    let asked = RequestToAnswer {
-        method: &method,
-        headers: &HeaderMap::new(),
-    };
     let answer = ticket
         .head_writer(connection.client.facts(None))
-        .failure_answer(status, &asked);
+        .failure_answer(status, &HeaderMap::new());
     send_answer(edge, connection, (ticket, answer).into(), false).await;
     None
 }

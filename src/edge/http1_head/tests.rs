@@ -7,7 +7,7 @@ use super::*;
 fn parse(line: &str, fields: &str) -> Result<(Vec<u8>, BodyFraming, bool), HeadError> {
     let head = format!("{line}\r\n{fields}\r\n");
     let mut line_memory = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-    Http1Request::parse(head.as_bytes(), &mut line_memory, &Limits::DEFAULT).map(|request| {
+    Http1Request::parse(head.as_bytes(), &mut line_memory, &Limits::default()).map(|request| {
         (
             request.fields.host.to_vec(),
             request.framing,
@@ -259,7 +259,7 @@ fn ambiguous_field_is_an_error() {
             "{agents:?}"
         );
     }
-    let many = "A: b\r\n".repeat(Limits::DEFAULT.fields);
+    let many = "A: b\r\n".repeat(Limits::default().fields);
     assert_eq!(
         parse_error(GET, &format!("{HOST}{many}")),
         Some(HeadError::TooManyFields)
@@ -341,7 +341,7 @@ fn ambiguous_framing_is_an_error() {
     }
     let limits = Limits {
         body: Some(5),
-        ..Limits::DEFAULT
+        ..Limits::default()
     };
     for (length, is_error) in [(5, false), (6, true)] {
         let head = format!("POST / HTTP/1.1\r\n{HOST}Content-Length: {length}\r\n\r\n");

@@ -1,7 +1,7 @@
 //! [`Http2Client`]: the client's side of a forwarded request over HTTP/2 (it implements
-//! [`ClientSide`]). Its flow control lets the client send more of the body as the origin takes it.
-//! In the other direction, crawlgate reads one buffer of the response from the origin, and more
-//! only when the client has taken that.
+//! [`ClientSide`]). By HTTP/2 flow control, the client sends the body only as fast as the origin
+//! takes it. In the other direction, crawlgate reads one buffer of the response from the origin,
+//! and reads more only when the client has taken that buffer.
 
 use super::batched_io::BatchedIo;
 use super::head::{answer_head, response_head, trailer_map};
@@ -9,8 +9,7 @@ use super::request_stream::{RequestStream, StreamClosed};
 use crate::answers::Answer;
 use crate::edge::date::date_value;
 use crate::edge::forwarder::{
-    BodyError, ClientSide, FieldLines, MalformedTrailers, RequestBuffer, ResponseFraming,
-    ResponseHead, check_trailers,
+    BodyError, ClientSide, FieldLines, RequestBuffer, ResponseFraming, ResponseHead, check_trailers,
 };
 use crate::edge::timer::Timer;
 use crate::requests::{ClientConnection, ConnectionFacts};
@@ -115,7 +114,7 @@ impl ClientSide for Http2Client {
             Some(Err(_)) => Ready(Err(BodyError::ClientLeft(connection_reset(StreamClosed)))),
             None => {
                 if let Ok(Some(trailers)) = ready!(body.poll_trailers(context)) {
-                    check_trailers(&trailers).map_err(|MalformedTrailers| BodyError::Malformed)?;
+                    check_trailers(&trailers)?;
                     trailers.iter().for_each(|(name, value)| {
                         request.add_trailer(name.as_str(), value.as_bytes().trim_ascii())
                     });

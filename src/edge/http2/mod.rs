@@ -4,11 +4,10 @@
 //! One task drives a connection and all its requests ([`Http2Session`]). In a turn it takes new
 //! requests, advances each one as far as possible, and writes the output of all of them at once.
 //!
-//! A connection is open, or is ending: then it has sent a GOAWAY, and ends with its last request.
-//! An open connection starts to end when crawlgate stops, or after `limits.idle` without a request.
-//! If a client floods, its connection ends with all its requests. A proxy in `trusted_proxies`
-//! speaks for many clients: there only memory is bounded, so that no visitor can end the connection
-//! of the others.
+//! When crawlgate stops, or after `limits.idle` without a request, a connection gets a GOAWAY, and
+//! ends with its last request. If a client sends far more than its requests need, its connection
+//! ends at once, with all its requests. A connection from a proxy in `trusted_proxies` is not ended
+//! in this way, because it carries the requests of many clients; only its memory is bounded.
 
 mod batched_io;
 mod client;

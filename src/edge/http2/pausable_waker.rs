@@ -1,6 +1,6 @@
-//! [`PausableWaker`]: a task waker for the crate `h2` that can be paused. An HTTP/2 connection's
-//! task advances its requests and writes their output in one turn. `h2` wakes the task for that
-//! output all the same, which would cause another turn with nothing to do. While the waker is
+//! [`PausableWaker`]: a task waker for the crate `h2` that can be paused. The task of an HTTP/2
+//! connection advances its requests and writes their output in one turn. Meanwhile `h2` wakes the
+//! task to write this output, which would cause another turn with nothing to do. While the waker is
 //! paused, a wake is only remembered; [`PausableWaker::resume`] returns whether there was one.
 
 use futures_util::task::AtomicWaker;

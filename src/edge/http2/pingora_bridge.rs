@@ -10,8 +10,8 @@ use super::session::{FinishedRequest, UnrecordedResponse};
 use crate::edge::client_stream::ClientStream;
 use crate::edge::context::{EdgeContext, PINGORA_BUFFER_BYTES};
 use crate::edge::forwarder::{
-    FieldLines, MalformedTrailers, ParsedResponse, RequestBuffer, ResponseFraming, ResponseReader,
-    check_trailers, poll_read, write_request_head,
+    FieldLines, ParsedResponse, RequestBuffer, ResponseFraming, ResponseReader, check_trailers,
+    poll_read, write_request_head,
 };
 use crate::edge::pooled_buffer::PooledBuffer;
 use crate::requests::{BodyFraming, ClientConnection, Ticket};
@@ -188,8 +188,7 @@ async fn relay_request_body(
             }
             None => {
                 if let Ok(Some(trailers)) = body.trailers().await {
-                    check_trailers(&trailers)
-                        .map_err(|MalformedTrailers| "the request has too many trailers")?;
+                    check_trailers(&trailers)?;
                 }
                 request.finish_body();
                 let _ = write.write_all(request.unwritten()).await;

@@ -1,4 +1,4 @@
-//! [`Http2Timeouts`]: when an HTTP/2 connection times out. [`ResetCounter`] limits how many
+//! [`Http2Timeouts`] decides when an HTTP/2 connection times out. [`ResetCounter`] limits how many
 //! requests of a connection end by a reset.
 //!
 //! A connection without a request gets a GOAWAY after `limits.idle`. If the client does not close
@@ -173,7 +173,7 @@ mod tests {
     async fn idle_connection_gets_goaways_and_is_closed() {
         let limits = Limits {
             idle: Duration::from_secs(60),
-            ..Limits::DEFAULT
+            ..Limits::default()
         };
         let mut timeouts = Http2Timeouts::new(&limits, None);
         let began = tokio::time::Instant::now();
@@ -203,7 +203,7 @@ mod tests {
         let limits = Limits {
             idle: Duration::from_secs(5),
             stall: Duration::from_secs(60),
-            ..Limits::DEFAULT
+            ..Limits::default()
         };
         let mut timeouts = Http2Timeouts::new(&limits, None);
         let due = tokio::time::timeout(

@@ -1,6 +1,6 @@
 //! [`AcmeCertificates`]: the trait by which TLS listeners get the certificates that crawlgate
-//! orders from a certificate authority, instead of those in files. It also has the certificates
-//! that answer the authority's challenges during a handshake.
+//! orders from a certificate authority. Through it they also get the special certificates that
+//! answer the authority's challenges during a handshake (TLS-ALPN).
 
 use rustls::sign::CertifiedKey;
 use std::fmt::Debug;

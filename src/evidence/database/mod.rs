@@ -169,10 +169,9 @@ impl EvidenceDatabase {
         if schema > SCHEMA_VERSION {
             return Err(DatabaseError::NewerSchema(schema));
         }
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "secure_delete", true)?;
-        connection.query_row("PRAGMA journal_size_limit = 16777216", [], |_| Ok(()))?;
+        connection.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA journal_size_limit = 16777216",
+        )?;
         if schema < SCHEMA_VERSION {
             connection.execute_batch(CREATE_TABLES)?;
             connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
@@ -402,14 +401,13 @@ impl EvidenceDatabase {
         })
     }
 
-    /// Pairs of an authority's URL and its response, by URL.
+    /// The responses of the authorities, by their URLs.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn checkpoint_timestamps(&self, checkpoint: u64) -> Result<Vec<(String, Vec<u8>)>> {
-        let query =
-            "SELECT authority, response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
-        self.query_all(query, [checkpoint], |row| row.try_into())
+    pub fn checkpoint_timestamps(&self, checkpoint: u64) -> Result<Vec<Vec<u8>>> {
+        let query = "SELECT response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
+        self.query_all(query, [checkpoint], |row| row.get(0))
     }
 
     /// The number and note of each checkpoint since a time, with the URL of each authority whose
@@ -428,9 +426,8 @@ impl EvidenceDatabase {
     /// # Errors
     /// It cannot be written.
     pub fn truncate_wal(&self) -> Result {
-        Ok(self
-            .connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+        let empty = "PRAGMA wal_checkpoint(TRUNCATE)";
+        Ok(self.connection.execute_batch(empty)?)
     }
 
     /// The next entries with personal values, in the order of keys: of this client address and before

@@ -132,9 +132,7 @@ impl WriteTransaction<'_> {
             None => (0, Hash::ZERO, now),
         };
         // If the clock was set back, an entry before the last checkpoint would look back-dated.
-        let covered: Option<String> = self
-            .0
-            .query_value("SELECT max(time) FROM checkpoints", [])?;
+        let covered: Option<String> = self.query_value("SELECT max(time) FROM checkpoints", [])?;
         let time = covered.as_deref().map_or(time, |covered| time.max(covered));
         let mut values = Vec::new();
         let mut commitments = BTreeMap::new();
@@ -301,17 +299,11 @@ impl WriteTransaction<'_> {
     fn mark_last_documents_used(&self, time: &str) -> Result {
         let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
                      entries.time < ?1";
-        for line in self
-            .0
-            .query_all(query, [time], |row| row.get::<_, String>(0))?
-        {
-            for document in EvidenceEntry::parse(&line)
-                .iter()
-                .flat_map(DocumentRef::named_by)
-            {
-                let row = "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1";
-                self.execute(row, params![document.hash.0, time])?;
-            }
+        let lines: Vec<String> = self.query_all(query, [time], |row| row.get(0))?;
+        let entries = lines.iter().filter_map(|line| EvidenceEntry::parse(line));
+        for document in entries.flat_map(|entry| DocumentRef::named_by(&entry)) {
+            let row = "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1";
+            self.execute(row, params![document.hash.0, time])?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Checks the hash chains and the signed checkpoints of a case (an excerpt of the evidence log, as
-//! one file) against each other: each chain is complete since its beginning, and the last
-//! checkpoint covers its end.
+//! one file) against each other. Each chain must be complete from its beginning, and the last
+//! checkpoint must cover its end.
 
 use crate::evidence::canonical::parse_canonical;
 use crate::evidence::entry::{parse_chain, parse_time};
@@ -13,10 +13,19 @@ use crate::finding::Finding;
 /// A checkpoint of the case, with the heads that it proves.
 pub struct ProvenCheckpoint {
     pub checkpoint: Checkpoint,
+    /// The hash of its note, which the next checkpoint names.
+    hash: Hash,
     heads: Vec<ChainHead>,
 }
 
 impl ProvenCheckpoint {
+    fn follows(&self, last: &ProvenCheckpoint) -> bool {
+        let own = &self.checkpoint;
+        own.number == last.checkpoint.number + 1
+            && own.previous == last.hash
+            && own.time >= last.checkpoint.time
+    }
+
     fn head(&self, chain: &ChainName) -> Option<&ChainHead> {
         self.heads.iter().find(|head| head.chain == *chain)
     }
@@ -38,23 +47,25 @@ pub fn read_chains(
         };
         match parse_chain(text) {
             Err(fault) => findings.add_file_fault(file, fault),
+            Ok(entries)
+                if entries
+                    .first()
+                    .is_some_and(|entry| entry.chain != *name || entry.log != key.name) =>
+            {
+                findings.add_fault(
+                    "other-chain",
+                    format!("{file} belongs to another site, crawler or log"),
+                );
+            }
             Ok(entries) => {
-                let first = entries.first();
-                if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name) {
-                    findings.add_fault(
-                        "other-chain",
-                        format!("{file} belongs to another site, crawler or log"),
-                    );
-                } else {
-                    findings.add_check(
-                        "chain",
-                        format!(
-                            "{file}: each of the {} entries has the hash of the one before it",
-                            entries.len()
-                        ),
-                    );
-                    *chain = entries;
-                }
+                findings.add_check(
+                    "chain",
+                    format!(
+                        "{file}: each of the {} entries has the hash of the one before it",
+                        entries.len()
+                    ),
+                );
+                *chain = entries;
             }
         }
     }
@@ -71,29 +82,19 @@ pub fn read_checkpoints(
     findings: &mut LogFindings,
 ) -> Vec<ProvenCheckpoint> {
     let mut found: Vec<ProvenCheckpoint> = Vec::new();
-    let mut before: Option<(u64, Hash, String)> = None;
     for file in files
         .keys()
         .filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note"))
     {
         match read_checkpoint(files, file, names, keys) {
             Err(fault) => findings.add_file_fault(file, fault),
-            Ok((proven, hash)) => {
-                let Checkpoint {
-                    number,
-                    previous,
-                    time,
-                    ..
-                } = &proven.checkpoint;
-                if let Some((last, last_hash, last_time)) = &before
-                    && (last + 1 != *number || last_hash != previous || last_time > time)
-                {
+            Ok(proven) => {
+                if found.last().is_some_and(|last| !proven.follows(last)) {
                     findings.add_fault(
                         "checkpoint-order",
                         format!("{file} does not follow the checkpoint before it"),
                     );
                 }
-                before = Some((*number, hash, time.clone()));
                 found.push(proven);
             }
         }
@@ -131,8 +132,7 @@ pub fn read_checkpoints(
     found
 }
 
-/// Reads a checkpoint, and checks its signature, its name and the proofs of its heads. Returns it
-/// with the hash of its note, which the next checkpoint names.
+/// Reads a checkpoint, and checks its signature, its name and the proofs of its heads.
 ///
 /// # Errors
 /// The fault.
@@ -141,7 +141,7 @@ fn read_checkpoint(
     file: &str,
     names: &[ChainName; 3],
     keys: &LogKeys,
-) -> Result<(ProvenCheckpoint, Hash), Finding> {
+) -> Result<ProvenCheckpoint, Finding> {
     let note =
         file_text(files, file).ok_or(Finding::new("checkpoint-no-text", "it is not text"))?;
     let checkpoint = keys.verify_checkpoint(note).ok_or(Finding::new(
@@ -177,7 +177,11 @@ fn read_checkpoint(
         }
         heads.push(head);
     }
-    Ok((ProvenCheckpoint { checkpoint, heads }, line_hash(note)))
+    Ok(ProvenCheckpoint {
+        checkpoint,
+        hash: line_hash(note),
+        heads,
+    })
 }
 
 /// Checks a chain against the checkpoints: it ends with the head in the last one, the heads in

@@ -1,7 +1,8 @@
-//! [`examine_logs`] checks the logs of a case (an excerpt of evidence logs as one file) by their
-//! files and public keys alone, and adds a finding for each fault. It relies on the signed
-//! checkpoints, and not on the manifest of the case, which the owner of the key could sign anew
-//! after a change. `chains` checks entries and checkpoints, `contents` the other files.
+//! [`examine_logs`] checks the evidence logs in a case (an excerpt of logs as one file) with
+//! nothing but their files and public keys, and adds a finding for each fault. It does not use the
+//! manifest (a signed list of the files), because the owner of the key could change a file and sign
+//! a new manifest. The submodule `chains` checks entries and checkpoints, and `contents` the other
+//! files.
 
 mod chains;
 mod contents;
@@ -20,13 +21,13 @@ use std::collections::BTreeMap;
 
 /// A log of a case whose structure was checked.
 #[derive(Default)]
-struct CheckedLog {
-    chains: [Vec<EvidenceEntry>; 3],
+pub struct CheckedLog {
+    pub chains: [Vec<EvidenceEntry>; 3],
     /// Proofs from before the span.
     earlier: Vec<EvidenceEntry>,
-    personal: PersonalValues,
+    pub personal: PersonalValues,
     robots: BTreeMap<Hash, Vec<u8>>,
-    findings: LogFindings,
+    pub findings: LogFindings,
 }
 
 /// Checks the files of each log by its key, without manifest and report. Returns the findings about
@@ -47,10 +48,7 @@ pub fn examine_logs(logs: &[(&CaseFiles, &VerifyKey)]) -> Vec<LogFindings> {
         .iter_mut()
         .flat_map(|log| std::mem::take(&mut log.robots))
         .collect();
-    let chains = checked
-        .iter()
-        .map(|log| (&log.chains, &log.personal, log.findings.log.as_str()));
-    let all = CaseHistory::new(RobotsFiles::new(robots), chains);
+    let all = CaseHistory::new(RobotsFiles::new(robots), &checked);
     let mut findings = Vec::new();
     for (log, (files, _)) in checked.into_iter().zip(logs) {
         let mut found = log.findings;
@@ -84,11 +82,8 @@ impl CheckedLog {
             ("to", &mut findings.to),
             ("log", &mut findings.log),
         ] {
-            description
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .clone_into(value);
+            let text = description.get(name).and_then(Value::as_str);
+            text.unwrap_or_default().clone_into(value);
         }
         if findings.log != key.name {
             findings.add_fault(
@@ -143,10 +138,7 @@ fn check_key_files(files: &CaseFiles, keys: &LogKeys, findings: &mut LogFindings
 
 /// The name of the log in `case.json`, unchecked.
 pub fn log_name(files: &CaseFiles) -> Option<String> {
-    case_description(files)?
-        .get("log")?
-        .as_str()
-        .map(str::to_owned)
+    Some(case_description(files)?.get("log")?.as_str()?.to_owned())
 }
 
 /// The keys of the log by the signed notes in the case. The trusted key must be one of them.

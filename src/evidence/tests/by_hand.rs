@@ -1,5 +1,5 @@
-//! Tests that check a case (an excerpt of the evidence log, as one file) with the scripts in it,
-//! without crawlgate.
+//! Tests of the scripts that a case (an excerpt of the evidence log, as one file) contains. With
+//! these scripts a third party checks the case without crawlgate.
 
 use super::{CaseFixture, file_lines, put_lines};
 use crate::evidence::tar::CaseFiles;

@@ -1,5 +1,5 @@
-//! Tests with another implementation of the C2SP formats: it reads the notes and checkpoints of the
-//! evidence log, and crawlgate reads those that it writes.
+//! Tests that crawlgate and another implementation of the C2SP formats can read each other's
+//! output: signed notes and checkpoints of the evidence log.
 
 use super::{CaseFixture, file_lines};
 use crate::evidence::merkle;

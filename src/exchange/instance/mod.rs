@@ -1,12 +1,13 @@
-//! [`Exchange`]: one crawlgate instance's part in the exchange of facts with its peers (the other
-//! instances) through a shared Redis or Valkey store. It has no threads and no locks: a caller runs
-//! [`Exchange::turn`], which reads new facts of peers and writes those of this instance.
-//! [`LocalFacts`] is the trait for what this instance itself knows of crawlers.
+//! [`Exchange`]: one crawlgate instance's part in the exchange of facts (such as which crawler
+//! fetched which robots.txt) with its peers (the other instances), through a shared Redis or Valkey
+//! store. It has no threads and no locks: a caller runs [`Exchange::turn`], which reads new facts
+//! of peers and writes those of this instance. [`LocalFacts`] is the trait for what this instance
+//! itself knows of crawlers.
 //!
 //! States:
 //! - *outside*: the store may lack facts of this instance. A turn writes all of them and moves the
-//!   instance to *settled*. An instance first waits some seconds for peers to settle if the store
-//!   is not the one that it used before its restart, or before the machine slept.
+//!   instance to *settled*. After a restart with another store, or after the machine slept, the
+//!   instance first waits some seconds for a peer that was running all the time.
 //! - *settled*: each turn writes only new facts. Another store, or one that lost facts, moves the
 //!   instance back to *outside*.
 
@@ -182,12 +183,7 @@ impl Exchange {
     /// hours; `Silent` after 5 seconds. If this run moved to another store, a peer that is not
     /// settled there counts as having reported until the move.
     fn member_state_at(&self, member: &Member, now: i64) -> MemberState {
-        let key = gone_key(&member.id);
-        let forgotten = self
-            .facts
-            .with_prefix(&key)
-            .next()
-            .filter(|(known, ..)| *known == key);
+        let forgotten = self.facts.time(&gone_key(&member.id));
         // Its later reports may be lost with the former store, so it may have served until this
         // instance moved.
         let reported = match self.moved_at {
@@ -196,7 +192,7 @@ impl Exchange {
         };
         match now.saturating_sub(reported) {
             _ if member.has_left => Left,
-            _ if forgotten.is_some_and(|(_, at, _)| at >= member.reported) => Gone,
+            _ if forgotten >= Some(member.reported) => Gone,
             silent if silent > whole_seconds(MEMBER_GONE_AFTER) => Gone,
             silent if silent > whole_seconds(CONFIRM_TIMEOUT) => Silent,
             _ => Present,
@@ -315,22 +311,18 @@ impl Exchange {
     /// peers keep their state of the last contact. The thread adds the fields that it knows.
     pub fn status(&self, now: ExchangeTime) -> ExchangeStatus {
         // While the store is away, peers keep their state, and their lag grows.
-        let silence = self
+        let own_lag = self
             .last_contact
-            .filter(|_| self.away.is_some())
-            .map(|last| now.monotonic.saturating_sub(last));
-        let silence = silence.map_or(0.0, |silence| silence.as_secs_f64());
-        let known_until = if self.away.is_some() {
-            self.last_contact_at
+            .map_or(0.0, |last| now.monotonic.saturating_sub(last).as_secs_f64());
+        let (known_until, silence) = if self.away.is_some() {
+            (self.last_contact_at, own_lag)
         } else {
-            self.clocks.now()
+            (self.clocks.now(), 0.0)
         };
         let mut members = vec![MemberStatus {
             member: self.own_member(self.reported_position, self.settled.clone()),
             standing: Present,
-            lag: self
-                .last_contact
-                .map_or(0.0, |last| now.monotonic.saturating_sub(last).as_secs_f64()),
+            lag: own_lag,
             same_policies: true,
             same_crawlers: true,
         }];

@@ -1,11 +1,12 @@
-//! [`Exchange::turn`], which runs several times a second and exchanges facts with the other
-//! crawlgate instances. It checks that the shared store is still the same, reads the new facts of
-//! the other instances, and writes those of this one. Into a new store it first writes everything.
+//! [`Exchange::turn`]: one turn of the exchange of facts (such as which crawler fetched which
+//! robots.txt) between this crawlgate instance and the others. Several times a second, a turn
+//! checks that the shared store is still the same, reads the new facts of the other instances, and
+//! writes the new facts of this instance. Into a new store it first writes everything.
 
 use super::{Exchange, ExchangeTime, LocalFacts};
 use crate::exchange::{
-    CLOCK_INTERVAL, ClockPair, ExchangeStore, LogEntry, LogPosition, SharedFact, StoreBatch,
-    StoreError, StoreIdentity, StoreOutage, codec, gone_key, own_publications::file_key,
+    CLOCK_INTERVAL, ExchangeStore, LogEntry, LogPosition, SharedFact, StoreBatch, StoreError,
+    StoreIdentity, StoreOutage, codec, gone_key, own_publications::file_key,
 };
 use crate::facts::{AnyFact, Fact, HostObservation};
 use crate::policy::RobotsVersion;
@@ -133,20 +134,14 @@ impl Exchange {
         let passed =
             i64::try_from(now.monotonic.saturating_sub(at).as_millis()).unwrap_or(i64::MAX);
         let store = store.saturating_add(passed);
-        let clocks = ClockPair {
-            store,
-            ahead: now.milliseconds.saturating_sub(store),
-        };
-        self.peers_changed |= clocks.ahead.abs_diff(self.clocks.ahead) > 1_000;
-        self.clocks = if clocks.ahead.abs_diff(self.clocks.ahead) > 500 {
-            clocks
-        } else {
-            // Times that were written with the former difference stay comparable.
-            ClockPair {
-                ahead: self.clocks.ahead,
-                ..clocks
-            }
-        };
+        let ahead = now.milliseconds.saturating_sub(store);
+        let step = ahead.abs_diff(self.clocks.ahead);
+        self.peers_changed |= step > 1_000;
+        self.clocks.store = store;
+        // After a smaller step, times that were written with the former difference stay comparable.
+        if step > 500 {
+            self.clocks.ahead = ahead;
+        }
     }
 
     /// Whether this store has what peers served while this instance was down or slept. It does
@@ -174,16 +169,15 @@ impl Exchange {
             return Ok(Lost);
         }
         let members = store.read_members()?;
-        let reported = members
-            .iter()
-            .find(|member| member.id == self.own.id)
-            .map(|own| own.reported);
+        let own = members.iter().find(|member| member.id == self.own.id);
         // A peer was running all that time.
-        if members.iter().any(|member| {
-            member.id != self.own.id
-                && member.settled.as_ref() == Some(identity)
-                && reported.is_some_and(|reported| member.joined <= reported)
-        }) {
+        if let Some(own) = own
+            && members.iter().any(|member| {
+                member.id != own.id
+                    && member.settled.as_ref() == Some(identity)
+                    && member.joined <= own.reported
+            })
+        {
             return Ok(Kept);
         }
         let since = match &self.waiting_for_peers {
@@ -237,30 +231,20 @@ impl Exchange {
             let is_same = is_known && !self.has_joined;
             self.write_all_facts(store, &identity, is_same, local)?;
         }
-        let members_if_missing = self.members.iter().cloned().collect();
-        self.write_batch(
-            store,
-            &identity,
-            StoreBatch {
-                members_if_missing,
-                ..StoreBatch::default()
-            },
-        )?;
+        let peers = StoreBatch {
+            members_if_missing: self.members.iter().cloned().collect(),
+            ..StoreBatch::default()
+        };
+        self.write_batch(store, &identity, peers)?;
         let mut position = LogPosition::default();
         // The last part has no facts: its entry reports that this instance is settled.
         for (place, facts) in own.chunks(MAX_ENTRY_FACTS).chain([&[][..]]).enumerate() {
             let is_last = place == own.len().div_ceil(MAX_ENTRY_FACTS);
-            let entry = LogEntry {
-                member: self.own_member(self.reported_position, is_last.then(|| identity.clone())),
-                facts: facts.to_vec(),
-                sets: is_last && !is_light,
-                asks: is_last,
-            };
-            let batch = StoreBatch {
-                facts: facts.to_vec(),
-                entry: Some(entry),
-                ..StoreBatch::default()
-            };
+            let member = self.own_member(self.reported_position, is_last.then(|| identity.clone()));
+            let mut batch = StoreBatch::with_entry(member, facts.to_vec(), is_last);
+            if let Some(entry) = &mut batch.entry {
+                entry.sets = is_last && !is_light;
+            }
             position = self.write_batch(store, &identity, batch)?;
         }
         self.drop_outgoing(&own);
@@ -314,12 +298,11 @@ impl Exchange {
     ) -> Result<(), StoreError> {
         for part in facts.chunks(MAX_ENTRY_FACTS) {
             let mut batch = StoreBatch::default();
-            let target = if replaces {
-                &mut batch.facts
+            if replaces {
+                batch.facts = part.to_vec();
             } else {
-                &mut batch.if_missing
-            };
-            target.extend_from_slice(part);
+                batch.if_missing = part.to_vec();
+            }
             self.write_batch(store, identity, batch)?;
         }
         Ok(())
@@ -392,10 +375,9 @@ impl Exchange {
         }
         self.must_answer |= entry.asks;
         self.peers_changed |= self.members.update(entry.member, position);
-        entry
-            .facts
-            .into_iter()
-            .for_each(|fact| self.apply_fact(fact, local));
+        for fact in entry.facts {
+            self.apply_fact(fact, local);
+        }
     }
 
     /// Reads the sets, and applies all members and facts. Observations come first, because a host
@@ -416,10 +398,9 @@ impl Exchange {
             .facts
             .into_iter()
             .partition(|fact| codec::is_key_of::<HostObservation>(&fact.key));
-        observed
-            .into_iter()
-            .chain(rest)
-            .for_each(|fact| self.apply_fact(fact, local));
+        for fact in observed.into_iter().chain(rest) {
+            self.apply_fact(fact, local);
+        }
         Ok(())
     }
 
@@ -472,10 +453,9 @@ impl Exchange {
                 ..event
             }),
             AnyFact::ClientMark(mark) if self.orders.is_released(mark.address, shared.at) => {}
+            AnyFact::PauseRecord(_) if !is_new => {}
             AnyFact::PauseRecord(_) => {
-                if is_new {
-                    self.peer_pauses.insert(event.key());
-                }
+                self.peer_pauses.insert(event.key());
             }
             _ => local.apply(event),
         }

@@ -1,13 +1,14 @@
-//! What [`Exchange`] writes to the shared store of several crawlgate instances. Each turn writes
-//! the facts that wait in the outbox. [`Exchange::announce`] writes a publication (a robots.txt
-//! that a site will serve) before it takes effect. [`Exchange::leave`] writes the last entry when
-//! this instance stops.
+//! Writes the facts of one crawlgate instance (such as which crawler fetched which robots.txt) to
+//! the store that several instances share. Each turn of the [`Exchange`] writes the facts that wait
+//! in the outbox. [`Exchange::announce`] writes a publication (a robots.txt that a site will serve)
+//! before it takes effect. [`Exchange::leave`] writes what still waits, and then that this instance
+//! stops.
 
 use super::turn::MAX_ENTRY_FACTS;
 use super::{Exchange, ExchangeTime};
 use crate::exchange::{
-    ExchangeStore, FACT_RETENTION, HEARTBEAT_INTERVAL, LogEntry, LogPosition, MAX_STORE_OUTAGE,
-    Member, MergedFacts, SharedFact, StoreBatch, StoreError, StoreIdentity, codec, gone_key,
+    ExchangeStore, FACT_RETENTION, HEARTBEAT_INTERVAL, LogPosition, MAX_STORE_OUTAGE, Member,
+    MergedFacts, SharedFact, StoreBatch, StoreError, StoreIdentity, codec, gone_key,
     own_publications, whole_seconds,
 };
 use crate::facts::{AnyFact, Fact};
@@ -45,12 +46,12 @@ impl Exchange {
     /// again at the end of the turn. `None` if the fact cannot be shared.
     pub fn encode_own_fact(&mut self, fact: &Fact, at: i64) -> Option<SharedFact> {
         if let AnyFact::HostObservation(_) = fact.fact {
-            let now = self.clocks.now();
+            let clocks = self.clocks;
             return Some(codec::encode_fact(
                 &self.own.id,
                 &fact.fact,
-                now,
-                self.clocks,
+                clocks.now(),
+                clocks,
             ));
         }
         let shared = codec::encode_event(fact, self.orders.order_time(fact, at))?;
@@ -114,18 +115,9 @@ impl Exchange {
             (self.reported_position, self.own.reported)
         };
         let before = std::mem::replace(&mut self.own.reported, reported);
-        let entry = LogEntry {
-            member: self.own_member(read_position, Some(identity.clone())),
-            facts: facts.clone(),
-            asks: self.asks_peers,
-            ..LogEntry::default()
-        };
-        let mut batch = StoreBatch {
-            facts,
-            forget: changes.forget,
-            entry: Some(entry),
-            ..StoreBatch::default()
-        };
+        let member = self.own_member(read_position, Some(identity.clone()));
+        let mut batch = StoreBatch::with_entry(member, facts, self.asks_peers);
+        batch.forget = changes.forget;
         self.add_expired(&mut batch, now);
         match self.write_batch(store, &identity, batch.clone()) {
             Ok(position) => {
@@ -232,17 +224,9 @@ impl Exchange {
             return Ok(());
         }
         self.progress.next_entry.fetch_add(1, SeqCst);
-        let entry = LogEntry {
-            member: self.own_member(self.reported_position, Some(identity.clone())),
-            facts: facts.clone(),
-            ..LogEntry::default()
-        };
-        let batch = StoreBatch {
-            facts: facts.clone(),
-            if_missing: new_files,
-            entry: Some(entry),
-            ..StoreBatch::default()
-        };
+        let member = self.own_member(self.reported_position, Some(identity.clone()));
+        let mut batch = StoreBatch::with_entry(member, facts.clone(), false);
+        batch.if_missing = new_files;
         match self.write_batch(store, &identity, batch) {
             Ok(position) if position > self.read_position => {
                 self.drop_outgoing(&facts);
@@ -252,8 +236,9 @@ impl Exchange {
             }
             Ok(_) => {
                 self.settled = None;
-                let other = "the store is another one than before".to_owned();
-                Err(StoreError::Away(other))
+                Err(StoreError::Away(
+                    "the store is another one than before".to_owned(),
+                ))
             }
             Err(error) => {
                 self.record_result(Err(error.clone()), now);
@@ -295,14 +280,7 @@ impl Exchange {
             has_left: true,
             ..self.own_member(self.turn_position, Some(identity.clone()))
         };
-        let entry = LogEntry {
-            member,
-            ..LogEntry::default()
-        };
-        let batch = StoreBatch {
-            entry: Some(entry),
-            ..StoreBatch::default()
-        };
+        let batch = StoreBatch::with_entry(member, Vec::new(), false);
         self.write_batch(store, &identity, batch)?;
         self.progress.robots_txt_until.store(i64::MIN, SeqCst);
         self.settled = None;

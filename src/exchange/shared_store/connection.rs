@@ -7,8 +7,7 @@ use super::errors::{from_redis_error, replica_error, unusable};
 use super::redis_connection::RedisConnection;
 use crate::exchange::{StoreDeadline, StoreError};
 use crate::settings::{StoreSettings, StoreUrl};
-use redis::{FromRedisValue, Pipeline, RedisResult, Value};
-use std::collections::HashMap;
+use redis::{InfoDict, RedisResult, cmd, pipe};
 
 /// The first Redis with `ZADD GT` and exclusive ranges of streams. Valkey reports 7.2.
 const MIN_REDIS_VERSION: (u32, u32) = (6, 2);
@@ -32,21 +31,7 @@ pub struct SharedStore {
     pub settings: StoreSettings,
     /// When waiting for answers ends, set by a stop.
     deadline: StoreDeadline,
-    connected: Option<StoreConnection>,
-}
-
-/// A connection to a server that can be used.
-pub struct StoreConnection {
-    pub connection: RedisConnection,
-    /// `run_id` of `INFO server`.
-    pub run_id: String,
-}
-
-impl StoreConnection {
-    /// Sends commands and reads their answers. Empty if a transaction was not executed.
-    pub fn run(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
-        Ok(run_pipeline(&mut self.connection, pipeline)?.unwrap_or_default())
-    }
+    connected: Option<RedisConnection>,
 }
 
 impl SharedStore {
@@ -68,49 +53,24 @@ impl SharedStore {
     /// connection, so that the rest of an answer is not taken for the next one.
     pub fn with_connection<T>(
         &mut self,
-        ask: impl FnOnce(&mut StoreConnection) -> RedisResult<T>,
+        ask: impl FnOnce(&mut RedisConnection) -> RedisResult<T>,
     ) -> Result<T, StoreError> {
-        let mut connected = match self.connected.take() {
-            Some(connected) => connected,
+        let mut connection = match self.connected.take() {
+            Some(connection) => connection,
             None => self.connect()?,
         };
-        connected.connection.begin_call();
+        connection.begin_call();
         let answer =
-            ask(&mut connected).map_err(|error| from_redis_error(&error, &self.settings.url))?;
-        self.connected = Some(connected);
+            ask(&mut connection).map_err(|error| from_redis_error(&error, &self.settings.url))?;
+        self.connected = Some(connection);
         Ok(answer)
     }
 
-    fn connect(&self) -> Result<StoreConnection, StoreError> {
+    fn connect(&self) -> Result<RedisConnection, StoreError> {
         let mut connection = RedisConnection::open(&self.settings, &self.deadline)?;
-        let run_id = check_server(&mut connection, &self.settings)?;
-        Ok(StoreConnection { connection, run_id })
+        connection.run_id = check_server(&mut connection, &self.settings)?;
+        Ok(connection)
     }
-}
-
-/// Sends commands and reads the answers, in the order of the commands. `None` if a transaction was
-/// not executed, because a watched key was written. Stops at the first error.
-pub fn run_pipeline(
-    connection: &mut RedisConnection,
-    pipeline: &Pipeline,
-) -> RedisResult<Option<Vec<Value>>> {
-    connection.send(&pipeline.get_packed_pipeline())?;
-    // A transaction has one answer for its beginning and one for each queued command before the
-    // results.
-    let count = pipeline.len() + usize::from(pipeline.is_transaction());
-    let answers = (0..count)
-        .map(|_| connection.receive())
-        .collect::<RedisResult<_>>()?;
-    if pipeline.is_transaction() {
-        Ok(Option::from_redis_value(connection.receive()?)?)
-    } else {
-        Ok(Some(answers))
-    }
-}
-
-/// Removes the last answer and converts it.
-pub fn pop_last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T> {
-    Ok(T::from_redis_value(answers.pop().unwrap_or(Value::Nil))?)
 }
 
 /// Checks that the server can be used (see the module). Returns its `run_id`.
@@ -119,13 +79,11 @@ fn check_server(
     settings: &StoreSettings,
 ) -> Result<String, StoreError> {
     let url = &settings.url;
-    let info: String = connection
-        .query(redis::cmd("INFO").arg("everything"))
+    let info: InfoDict = connection
+        .query(cmd("INFO").arg("everything"))
         .map_err(|error| from_redis_error(&error, url))?;
-    let info = parse_info(&info);
-    let said = |name: &str| info.get(name).copied().unwrap_or_default();
-    let version = said("redis_version");
-    if version_numbers(version) < MIN_REDIS_VERSION {
+    let version = info_text(&info, "redis_version");
+    if version_numbers(&version) < MIN_REDIS_VERSION {
         return Err(unusable(
             "too-old",
             format!(
@@ -133,7 +91,7 @@ fn check_server(
             ),
         ));
     }
-    if said("redis_mode") == "cluster" || said("cluster_enabled") == "1" {
+    if info_text(&info, "redis_mode") == "cluster" || info_text(&info, "cluster_enabled") == "1" {
         return Err(unusable(
             "cluster",
             format!(
@@ -142,7 +100,7 @@ fn check_server(
             ),
         ));
     }
-    if said("role") == "slave" {
+    if info_text(&info, "role") == "slave" {
         return Err(replica_error(url));
     }
     refuse_eviction(&info, url)?;
@@ -156,19 +114,17 @@ fn check_server(
             ),
         ));
     }
-    Ok(said("run_id").to_owned())
+    Ok(info_text(&info, "run_id"))
 }
 
-/// Parses the answer of `INFO` into values by name.
-pub fn parse_info(info: &str) -> HashMap<&str, &str> {
-    info.lines()
-        .filter_map(|line| line.trim_end().split_once(':'))
-        .collect()
+/// A value in the answer of `INFO`; empty if it is not there.
+fn info_text(info: &InfoDict, name: &str) -> String {
+    info.get(name).unwrap_or_default()
 }
 
 /// Rejects a server that deletes keys when its memory is full.
-pub fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), StoreError> {
-    match info.get("maxmemory_policy").copied().unwrap_or_default() {
+pub fn refuse_eviction(info: &InfoDict, url: &StoreUrl) -> Result<(), StoreError> {
+    match info_text(info, "maxmemory_policy").as_str() {
         "noeviction" => Ok(()),
         policy => Err(StoreError::Evicts(format!(
             "the store at {url} deletes keys when its memory is full (maxmemory-policy {policy}). crawlgate does not \
@@ -180,15 +136,11 @@ pub fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(),
 /// Returns a key with one of crawlgate's names that another program made: its type differs, or the
 /// `epoch` does not begin with `EPOCH_PREFIX`.
 fn find_foreign_key(connection: &mut RedisConnection, prefix: &str) -> RedisResult<Option<String>> {
-    let mut types = redis::pipe();
+    let mut types = pipe();
     for (name, _) in KEYS {
         types.cmd("TYPE").arg(format!("{prefix}{name}"));
     }
-    let types = run_pipeline(connection, &types)?
-        .unwrap_or_default()
-        .into_iter()
-        .map(String::from_redis_value);
-    let types = types.collect::<Result<Vec<String>, _>>()?;
+    let types: Vec<String> = connection.query_all(&types)?;
     let found = types
         .iter()
         .zip(KEYS)
@@ -197,7 +149,7 @@ fn find_foreign_key(connection: &mut RedisConnection, prefix: &str) -> RedisResu
         return Ok(Some(format!("{prefix}{name}")));
     }
     let key = format!("{prefix}epoch");
-    let epoch: Option<Vec<u8>> = connection.query(redis::cmd("GET").arg(&key))?;
+    let epoch: Option<Vec<u8>> = connection.query(cmd("GET").arg(&key))?;
     Ok(epoch
         .filter(|epoch| !epoch.starts_with(EPOCH_PREFIX.as_bytes()))
         .map(|_| key))

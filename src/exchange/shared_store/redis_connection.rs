@@ -1,7 +1,7 @@
 //! [`RedisConnection`]: a blocking connection to the shared Redis or Valkey server that limits the
 //! time and the size of each answer. It uses the commands, values and parser of the crate `redis`,
-//! but not that crate's connection: that limits the time of single reads, not of a whole answer,
-//! limits no size, and accepts no stream of ours.
+//! but not its connection. That connection limits the time of single reads but not of a whole
+//! answer, does not limit the size, and cannot use a stream that crawlgate has opened.
 
 use super::errors::{from_redis_error, unreadable_file};
 use crate::exchange::{StoreDeadline, StoreError};
@@ -10,7 +10,7 @@ use crate::locks::lock;
 use crate::settings::{StoreSettings, StoreUrl};
 use crate::threads::spawn;
 use crate::upstreams::client_config_builder;
-use redis::{Cmd, ErrorKind, FromRedisValue, Parser, RedisResult, Value};
+use redis::{Cmd, ErrorKind, FromRedisValue, Parser, Pipeline, RedisResult, Value};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, StreamOwned};
@@ -43,6 +43,8 @@ pub struct RedisConnection {
     stream: BoundedStream,
     parser: Parser,
     limits: Arc<Mutex<TimeLimits>>,
+    /// `run_id` of `INFO server`; empty until the server was checked.
+    pub run_id: String,
 }
 
 /// A stream that fails when an answer, a call or a line exceeds its size limit.
@@ -138,6 +140,7 @@ impl RedisConnection {
             stream,
             parser: Parser::new(),
             limits,
+            run_id: String::new(),
         }
     }
 
@@ -168,7 +171,7 @@ impl RedisConnection {
     }
 
     /// Sends commands, and starts the time limit for their answers.
-    pub fn send(&mut self, commands: &[u8]) -> RedisResult<()> {
+    fn send(&mut self, commands: &[u8]) -> RedisResult<()> {
         // The commands may still be on their way while the first answer is awaited.
         let max_silence = CONNECT_TIMEOUT + transfer_time(commands.len());
         *lock(&self.limits) = TimeLimits {
@@ -186,7 +189,7 @@ impl RedisConnection {
     }
 
     /// Reads the answer to one command. An error of the store is returned as an error.
-    pub fn receive(&mut self) -> RedisResult<Value> {
+    fn receive(&mut self) -> RedisResult<Value> {
         self.stream.answer_bytes_left = MAX_ANSWER_BYTES;
         self.parser.parse_value(&mut self.stream)?.extract_error()
     }
@@ -195,6 +198,22 @@ impl RedisConnection {
     pub fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         self.send(&command.get_packed_command())?;
         Ok(T::from_redis_value(self.receive()?)?)
+    }
+
+    /// Sends commands and reads their answers, in the order of the commands. Those of a transaction
+    /// are `Nil` if it was not executed, because a watched key was written. Stops at the first error.
+    pub fn query_all<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> RedisResult<T> {
+        self.send(&pipeline.get_packed_pipeline())?;
+        let answers = (0..pipeline.len())
+            .map(|_| self.receive())
+            .collect::<RedisResult<_>>()?;
+        let mut answer = Value::Array(answers);
+        if pipeline.is_transaction() {
+            // It has one answer for its beginning and one for each queued command before the results.
+            self.receive()?;
+            answer = self.receive()?;
+        }
+        Ok(T::from_redis_value(answer)?)
     }
 }
 

@@ -3,10 +3,7 @@
 //! [`EncodedCounts`] are one instance's request counts of one period, for dashboards. Each period
 //! is a Redis hash with a field for each instance.
 
-use super::connection::{
-    EPOCH_PREFIX, KEYS, SharedStore, StoreConnection, parse_info, pop_last, refuse_eviction,
-    run_pipeline,
-};
+use super::connection::{EPOCH_PREFIX, KEYS, SharedStore, refuse_eviction};
 use super::errors::unusable;
 use super::redis_connection::RedisConnection;
 use crate::exchange::codec::is_key_of;
@@ -16,7 +13,7 @@ use crate::exchange::{
     StoreIdentity, StoreSets, WriteResult,
 };
 use crate::facts::ClientMark;
-use redis::{FromRedisValue, Pipeline, RedisResult, cmd, pipe};
+use redis::{FromRedisValue, InfoDict, Pipeline, RedisResult, Value, cmd, pipe};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -48,41 +45,38 @@ impl ExchangeStore for SharedStore {
     /// and eviction policy.
     fn identity(&mut self, founding: &str) -> Result<(StoreIdentity, i64), StoreError> {
         let keys = KEYS.map(|(name, _)| self.key_name(name));
-        let (identity, time, info) = self.with_connection(|connected| {
+        let (identity, time, info) = self.with_connection(|connection| {
             let mut pipeline = pipe();
             pipeline.cmd("INFO").arg("memory").cmd("SET").arg((
                 &keys[0],
                 format!("{EPOCH_PREFIX}{founding}"),
                 "NX",
             ));
+            pipeline.cmd("GET").arg(&keys[0]).cmd("TIME");
             for key in &keys {
                 pipeline.cmd("TTL").arg(key);
             }
-            pipeline.cmd("GET").arg(&keys[0]).cmd("TIME");
-            let mut answers = connected.run(&pipeline)?;
-            let (seconds, micros): (i64, i64) = pop_last(&mut answers)?;
-            let epoch = pop_last(&mut answers)?;
-            let mut put_off = pipe();
-            for key in keys.iter().rev() {
+            let mut answers: Vec<Value> = connection.query_all(&pipeline)?;
+            let times_left = answers.split_off(4);
+            let mut renewals = pipe();
+            for (key, left) in keys.iter().zip(times_left) {
                 // It is -1 for a key without an end, and -2 for one that is not there.
-                let left: i64 = pop_last(&mut answers)?;
+                let left = i64::from_redis_value(left)?;
                 if left == -1 || (0..KEY_EXPIRY - RENEW_EXPIRY_AFTER).contains(&left) {
-                    put_off.cmd("EXPIRE").arg((key, KEY_EXPIRY));
+                    renewals.cmd("EXPIRE").arg((key, KEY_EXPIRY));
                 }
             }
-            if !put_off.is_empty() {
-                connected.run(&put_off)?;
-            }
-            answers.truncate(1);
-            let info: String = pop_last(&mut answers)?;
+            let () = connection.query_all(&renewals)?;
+            let (info, (), epoch, (seconds, micros)): (InfoDict, (), Option<String>, (i64, i64)) =
+                FromRedisValue::from_redis_value(Value::Array(answers))?;
             Ok((
-                connected.identity(epoch),
+                connection.identity(epoch),
                 seconds * 1_000 + micros / 1_000,
                 info,
             ))
         })?;
         // Operators change it while the store runs (`CONFIG SET`).
-        refuse_eviction(&parse_info(&info), &self.settings.url)?;
+        refuse_eviction(&info, &self.settings.url)?;
         Ok((identity, time))
     }
 
@@ -97,26 +91,24 @@ impl ExchangeStore for SharedStore {
         let epoch = self.key_name("epoch");
         let pipeline = self.build_pipeline(batch)?;
         let has_entry = batch.entry.is_some();
-        self.with_connection(|connected| {
+        self.with_connection(|connection| {
             for _ in 0..MAX_WRITE_ATTEMPTS {
                 let mut watch = pipe();
                 watch.cmd("WATCH").arg(&epoch).cmd("GET").arg(&epoch);
-                let mut answers = connected.run(&watch)?;
-                let identity = connected.identity(pop_last(&mut answers)?);
+                let ((), found): ((), Option<String>) = connection.query_all(&watch)?;
+                let identity = connection.identity(found);
                 if identity != *expected || pipeline.is_empty() {
-                    let () = connected.connection.query(&cmd("UNWATCH"))?;
+                    let () = connection.query(&cmd("UNWATCH"))?;
                     return Ok(WriteResult {
                         identity,
                         position: None,
                     });
                 }
                 // Otherwise the epoch was touched in between, and may be the same.
-                if let Some(mut answers) = run_pipeline(&mut connected.connection, &pipeline)? {
-                    let position: Option<String> = if has_entry {
-                        pop_last(&mut answers)?
-                    } else {
-                        None
-                    };
+                let answers: Option<Vec<Value>> = connection.query_all(&pipeline)?;
+                if let Some(mut answers) = answers {
+                    let last = answers.pop().filter(|_| has_entry).unwrap_or(Value::Nil);
+                    let position: Option<String> = FromRedisValue::from_redis_value(last)?;
                     return Ok(WriteResult {
                         identity,
                         position: position.and_then(|place| place.try_into().ok()),
@@ -125,7 +117,7 @@ impl ExchangeStore for SharedStore {
             }
             // The next turn reads the identity again.
             Ok(WriteResult {
-                identity: connected.identity(None),
+                identity: connection.identity(None),
                 position: None,
             })
         })
@@ -135,41 +127,31 @@ impl ExchangeStore for SharedStore {
     /// not in the log any more.
     fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError> {
         let [epoch, log] = ["epoch", "log"].map(|name| self.key_name(name));
-        let (identity, newest, raw) = self.with_connection(|connected| {
-            let mut pipeline = pipe();
-            pipeline.atomic().cmd("GET").arg(&epoch);
-            pipeline.cmd("XREVRANGE").arg((&log, "+", "-", "COUNT", 1));
-            pipeline.cmd("XRANGE").arg((
-                &log,
-                after.to_string(),
-                "+",
-                "COUNT",
-                MAX_ENTRIES_PER_READ + 1,
-            ));
-            let mut answers = connected.run(&pipeline)?;
-            let entries: Vec<RawLogEntry> = pop_last(&mut answers)?;
-            let newest: Vec<RawLogEntry> = pop_last(&mut answers)?;
-            Ok((connected.identity(pop_last(&mut answers)?), newest, entries))
+        let mut pipeline = pipe();
+        pipeline.atomic().cmd("GET").arg(&epoch);
+        pipeline.cmd("XREVRANGE").arg((&log, "+", "-", "COUNT", 1));
+        pipeline.cmd("XRANGE").arg((
+            &log,
+            after.to_string(),
+            "+",
+            "COUNT",
+            MAX_ENTRIES_PER_READ + 1,
+        ));
+        let (identity, newest, raw) = self.with_connection(|connection| {
+            let (epoch, newest, raw): (_, Vec<RawLogEntry>, Vec<RawLogEntry>) =
+                connection.query_all(&pipeline)?;
+            Ok((connection.identity(epoch), newest, raw))
         })?;
-        let last = newest
-            .into_iter()
-            .next()
-            .map(|(place, _)| parse_position(place))
-            .transpose()?
-            .unwrap_or_default();
+        let mut newest = newest.into_iter();
+        let last = newest.next().map(|(place, _)| parse_position(place));
         let mut raw = raw.into_iter();
-        let is_there = raw
-            .next()
-            .map(|(place, _)| parse_position(place))
-            .transpose()?
-            == Some(after);
-        let entries = is_there
-            .then(|| raw.map(parse_entry).collect::<Result<Vec<_>, StoreError>>())
-            .transpose()?;
+        let first = raw.next().map(|(place, _)| parse_position(place));
+        let is_there = first.transpose()? == Some(after);
+        let entries = is_there.then(|| raw.map(parse_entry).collect::<Result<_, StoreError>>());
         Ok(LogRead {
             identity,
-            last,
-            entries,
+            last: last.transpose()?.unwrap_or_default(),
+            entries: entries.transpose()?,
         })
     }
 
@@ -177,8 +159,7 @@ impl ExchangeStore for SharedStore {
     fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
         let [served, clients, facts] =
             ["served", "clients", "facts"].map(|name| self.key_name(name));
-        let (events, facts) = self.with_connection(|connected| {
-            let connection = &mut connected.connection;
+        let (events, facts) = self.with_connection(|connection| {
             let mut events: Vec<(String, f64)> = scan_all(connection, "ZSCAN", &served, None)?;
             events.extend(scan_all::<(String, f64)>(
                 connection, "ZSCAN", &clients, None,
@@ -189,8 +170,9 @@ impl ExchangeStore for SharedStore {
         })?;
         // Scores are whole seconds, which a double represents exactly.
         let events = events.into_iter().map(|(key, at)| {
+            check_names([&key])?;
             Ok(SharedFact {
-                key: check_name(key)?,
+                key,
                 at: at as i64,
                 value: String::new(),
             })
@@ -208,13 +190,14 @@ impl ExchangeStore for SharedStore {
 
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
         let members = self.key_name("members");
-        let members: HashMap<String, String> = self.with_connection(|connected| {
-            connected.connection.query(cmd("HGETALL").arg(&members))
-        })?;
-        members
+        let members: HashMap<String, String> =
+            self.with_connection(|connection| connection.query(cmd("HGETALL").arg(&members)))?;
+        let members: Vec<Member> = members
             .values()
-            .map(|written| read_json(written).and_then(check_member))
-            .collect()
+            .map(|written| read_json(written))
+            .collect::<Result<_, _>>()?;
+        members.iter().try_for_each(check_member)?;
+        Ok(members)
     }
 
     /// Reads the facts with these keys. Those that are not there are left out.
@@ -223,11 +206,8 @@ impl ExchangeStore for SharedStore {
             return Ok(Vec::new());
         }
         let facts = self.key_name("facts");
-        let written: Vec<Option<String>> = self.with_connection(|connected| {
-            connected
-                .connection
-                .query(cmd("HMGET").arg(&facts).arg(keys))
-        })?;
+        let written: Vec<Option<String>> = self
+            .with_connection(|connection| connection.query(cmd("HMGET").arg(&facts).arg(keys)))?;
         let found = keys.iter().zip(written);
         found
             .filter_map(|(key, written)| Some(parse_fact(key.clone(), &written?)))
@@ -250,11 +230,7 @@ impl SharedStore {
     /// Returns whether an instance has stored counts of a period.
     pub fn has_counts(&mut self, period: &str, instance: &str) -> Result<bool, StoreError> {
         let key = self.counts_key(period);
-        self.with_connection(|connected| {
-            connected
-                .connection
-                .query(cmd("HEXISTS").arg((&key, instance)))
-        })
+        self.with_connection(|connection| connection.query(cmd("HEXISTS").arg((&key, instance))))
     }
 
     /// Stores the counts of an instance, replacing its earlier counts of these periods. Skips a
@@ -268,7 +244,7 @@ impl SharedStore {
             .iter()
             .map(|counts| self.counts_key(&counts.period))
             .collect();
-        self.with_connection(|connected| {
+        self.with_connection(|connection| {
             let mut query = pipe();
             for key in &keys {
                 query
@@ -277,21 +253,15 @@ impl SharedStore {
                     .cmd("HLEN")
                     .arg(key);
             }
-            let found = connected
-                .run(&query)?
-                .into_iter()
-                .map(usize::from_redis_value);
-            let found = found.collect::<Result<Vec<usize>, _>>()?;
+            let found: Vec<(bool, usize)> = connection.query_all(&query)?;
             let mut write = pipe();
-            for ((key, counts), found) in keys.iter().zip(counts).zip(found.chunks(2)) {
-                if matches!(found, [0, fields] if *fields >= MAX_INSTANCES) {
-                    continue;
+            for ((key, counts), (is_known, instances)) in keys.iter().zip(counts).zip(found) {
+                if is_known || instances < MAX_INSTANCES {
+                    write.cmd("HSET").arg((key, instance, &counts.value));
+                    write.cmd("EXPIRE").arg((key, counts.kept));
                 }
-                write.cmd("HSET").arg((key, instance, &counts.value));
-                write.cmd("EXPIRE").arg((key, counts.kept));
             }
-            connected.run(&write)?;
-            Ok(())
+            connection.query_all(&write)
         })
     }
 
@@ -300,21 +270,11 @@ impl SharedStore {
         &mut self,
         periods: &[String],
     ) -> Result<Vec<HashMap<String, String>>, StoreError> {
-        let keys: Vec<String> = periods
-            .iter()
-            .map(|period| self.counts_key(period))
-            .collect();
-        self.with_connection(|connected| {
-            let mut read = pipe();
-            for key in &keys {
-                read.cmd("HGETALL").arg(key);
-            }
-            Ok(connected
-                .run(&read)?
-                .into_iter()
-                .map(HashMap::from_redis_value)
-                .collect::<Result<_, _>>()?)
-        })
+        let mut read = pipe();
+        for period in periods {
+            read.cmd("HGETALL").arg(self.counts_key(period));
+        }
+        self.with_connection(|connection| connection.query_all(&read))
     }
 
     fn counts_key(&self, period: &str) -> String {
@@ -386,7 +346,7 @@ impl SharedStore {
     }
 }
 
-impl StoreConnection {
+impl RedisConnection {
     /// The identity of the connected store. `epoch` is the value of its key, with `EPOCH_PREFIX`.
     fn identity(&self, epoch: Option<String>) -> StoreIdentity {
         let epoch = epoch.unwrap_or_default();
@@ -408,35 +368,24 @@ fn parse_position(place: String) -> Result<LogPosition, StoreError> {
 fn parse_entry(raw: RawLogEntry) -> Result<(LogPosition, LogEntry), StoreError> {
     let (place, mut fields) = raw;
     let entry: LogEntry = read_json(&fields.remove("e").unwrap_or_default())?;
-    let facts = entry.facts.into_iter().map(|fact| {
-        Ok(SharedFact {
-            key: check_name(fact.key)?,
-            ..fact
-        })
-    });
-    let facts = facts.collect::<Result<_, StoreError>>()?;
-    Ok((
-        parse_position(place)?,
-        LogEntry {
-            member: check_member(entry.member)?,
-            facts,
-            ..entry
-        },
-    ))
+    check_names(entry.facts.iter().map(|fact| &fact.key))?;
+    check_member(&entry.member)?;
+    Ok((parse_position(place)?, entry))
 }
 
-/// Returns the name, or an error if it is longer than `MAX_NAME`, because names are kept and shown.
-fn check_name(name: String) -> Result<String, StoreError> {
-    match name.len() {
-        ..=MAX_NAME => Ok(name),
-        length => Err(StoreError::Newer(unreadable_message(&format!(
+/// Fails if a name is longer than `MAX_NAME`, because names are kept and shown.
+fn check_names<'n>(names: impl IntoIterator<Item = &'n String>) -> Result<(), StoreError> {
+    let mut lengths = names.into_iter().map(String::len);
+    match lengths.find(|length| *length > MAX_NAME) {
+        None => Ok(()),
+        Some(length) => Err(StoreError::Newer(unreadable_message(&format!(
             "a name of {length} bytes"
         )))),
     }
 }
 
-/// Returns the member, or an error if one of its names is longer than `MAX_NAME`.
-fn check_member(member: Member) -> Result<Member, StoreError> {
+/// Fails if a name of the member is longer than `MAX_NAME`.
+fn check_member(member: &Member) -> Result<(), StoreError> {
     let Member {
         id,
         run,
@@ -447,18 +396,16 @@ fn check_member(member: Member) -> Result<Member, StoreError> {
         crawlers,
         settled,
         ..
-    } = &member;
+    } = member;
     let settled = settled
         .iter()
         .flat_map(|StoreIdentity { run_id, epoch }| [run_id, epoch]);
-    let names = [id, run, host, version, policies, crawlers]
-        .into_iter()
-        .chain(continues)
-        .chain(settled);
-    names
-        .map(|name| check_name(name.clone()))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(member)
+    check_names(
+        [id, run, host, version, policies, crawlers]
+            .into_iter()
+            .chain(continues)
+            .chain(settled),
+    )
 }
 
 /// Parses what an instance wrote. The error is `StoreError::Newer`, because only another version
@@ -507,11 +454,8 @@ fn parse_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
         .and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
     let (at, value) =
         read.ok_or_else(|| StoreError::Newer(unreadable_message(&format!("the fact {key}"))))?;
-    Ok(SharedFact {
-        key: check_name(key)?,
-        at,
-        value,
-    })
+    check_names([&key])?;
+    Ok(SharedFact { key, at, value })
 }
 
 fn unreadable_message(what: &impl fmt::Display) -> String {

@@ -1,6 +1,7 @@
 //! [`SimulatedInstance`]: one crawlgate instance in tests of the exchange between instances. It has
-//! the real exchange and ledger, but no threads and no files. [`InstanceDisk`] is what survives
-//! when its process ends, so that a test can start the instance again.
+//! the real exchange and the real ledger (which crawler was served which robots.txt), but no
+//! threads and no files. [`InstanceDisk`] is what survives when its process ends, so that a test
+//! can start the instance again.
 
 use super::orders::OperatorState;
 use super::simulated::{SimulatedServer, SimulatedStore};

@@ -1,5 +1,6 @@
-//! [`InstanceFacts`] implements [`LocalFacts`]: through it the exchange reads and changes the
-//! ledger, the marked clients and the pauses of this crawlgate instance. Pauses that peers report
+//! [`InstanceFacts`] implements [`LocalFacts`]. Through it the exchange with other instances reads
+//! and changes what this crawlgate instance knows: which robots.txt each crawler was served, which
+//! clients are marked for breaking the rules, and which sites are paused. Pauses that peers report
 //! are only collected here. They are applied after the turn, because a turn holds the lock of the
 //! exchange and must not wait for the sites.
 
@@ -31,12 +32,10 @@ impl LocalFacts for InstanceFacts<'_> {
             .active_marks(self.moment);
         facts.extend(marks.into_iter().map(|mark| Fact::set(mark.since, mark)));
         for entry in self.instance.sites.snapshot().sites() {
-            let pause = entry.pauses.iter().find(|pause| pause.at_run_time);
-            facts.extend(
-                pause.map(|pause| {
-                    Fact::set(pause.from, run_time_pause_fact(&entry.site.name, pause))
-                }),
-            );
+            if let Some(pause) = entry.pauses.iter().find(|pause| pause.at_run_time) {
+                let fact = run_time_pause_fact(&entry.site.name, pause);
+                facts.push(Fact::set(pause.from, fact));
+            }
         }
         facts
     }

@@ -1,7 +1,8 @@
 //! [`ExchangeThread`] runs the [`Exchange`] with the other crawlgate instances (peers) in the
-//! background. Every 200 ms it runs a turn: it reads and writes the shared store, and applies what
-//! peers reported to the sites, the ledger and the judge of this instance. Before a site publishes
-//! another robots.txt, the publisher announces it to the peers through this thread.
+//! background. Every 200 ms it runs a turn, which reads and writes the shared store. What peers
+//! reported is then applied to this instance's sites, to its ledger (which crawler was served which
+//! robots.txt), and to its judge of requests. Before another robots.txt of a site takes effect, the
+//! publisher (`sites/publisher`) announces it to the peers through this thread.
 //!
 //! Locks: the publisher holds its own lock while it announces. A turn must therefore not wait for
 //! the sites while it holds the lock of the exchange, or both would wait for each other.
@@ -250,23 +251,18 @@ impl ExchangeThread {
         let shared = &self.shared;
         shared.deadline.set(Some(Instant::now() + GOODBYE_TIMEOUT));
         let clock = &shared.instance.clock;
-        let (left, was_member) = {
-            let mut core = lock(&shared.core);
-            let ExchangeCore { exchange, store } = &mut *core;
-            (
-                exchange.leave(store.as_mut(), exchange_time(clock)),
-                exchange.has_joined,
-            )
-        };
-        match left {
+        let mut core = lock(&shared.core);
+        let ExchangeCore { exchange, store } = &mut *core;
+        match exchange.leave(store.as_mut(), exchange_time(clock)) {
             Ok(()) => lock(&shared.membership).has_left = true,
             // No peer waits for this instance.
-            Err(_) if !was_member => {}
+            Err(_) if !exchange.has_joined => {}
             Err(error) => tracing::warn!(
                 "cannot tell the other instances that this one stops: {error}; they count no violations until it is \
                  back, or for 25 hours. To end that earlier, run \"crawlgate instances forget\""
             ),
         }
+        drop(core);
         shared.store_membership();
     }
 }
@@ -304,40 +300,33 @@ impl ThreadState {
         } = &*self.instance;
         let asks = self.peers.waiting_count() > 0;
         let digest = policies_digest(&sites.snapshot());
-        let (changed, settled, pauses, begins_anew) = {
-            let mut core = lock(&self.core);
-            *lock(&self.turn_began) = Some(clock.moment());
-            let ExchangeCore { exchange, store } = &mut *core;
-            exchange.own.policies = digest;
-            let mut facts = InstanceFacts {
-                instance: &self.instance,
-                moment: clock.moment(),
-                pauses: Vec::new(),
-                begins_anew: false,
-            };
-            exchange.turn(store.as_mut(), &|| exchange_time(clock), &mut facts, asks);
-            *lock(&self.turn_began) = None;
-            (
-                exchange.take_peer_publications(exchange_time(clock)),
-                exchange.settled.clone(),
-                facts.pauses,
-                facts.begins_anew,
-            )
+        let mut core = lock(&self.core);
+        *lock(&self.turn_began) = Some(clock.moment());
+        let ExchangeCore { exchange, store } = &mut *core;
+        exchange.own.policies = digest;
+        let mut facts = InstanceFacts {
+            instance: &self.instance,
+            moment: clock.moment(),
+            pauses: Vec::new(),
+            begins_anew: false,
         };
-        if begins_anew {
+        exchange.turn(store.as_mut(), &|| exchange_time(clock), &mut facts, asks);
+        *lock(&self.turn_began) = None;
+        let changed = exchange.take_peer_publications(exchange_time(clock));
+        let settled = exchange.settled.clone();
+        // The sites are not waited for under this lock.
+        drop(core);
+        if facts.begins_anew {
             self.record_restart();
         }
-        self.apply_peer_pauses(pauses);
+        self.apply_peer_pauses(facts.pauses);
         let knows_all = self.apply_peer_publications(changed);
         self.record_settled_store(settled);
         let moment = exchange_time(clock);
-        let (hindrance, confirmed) = {
-            let core = lock(&self.core);
-            (
-                core.exchange.no_accusation_reason(moment),
-                core.exchange.last_confirmed_entry(moment),
-            )
-        };
+        let core = lock(&self.core);
+        let hindrance = core.exchange.no_accusation_reason(moment);
+        let confirmed = core.exchange.last_confirmed_entry(moment);
+        drop(core);
         ledger.set_peers_unknown(hindrance.is_some());
         let settled =
             recorder.resolve_waiting(confirmed.filter(|_| knows_all), moment.monotonic, judge);
@@ -466,34 +455,32 @@ impl PublicationSubscriber for StoreAnnouncer {
 /// The membership that the previous run left in the state store, and the id of this instance: the
 /// previous one, or a new random one.
 fn previous_membership(remembered: &RestoredState) -> (PreviousMembership, String) {
-    let known = remembered
-        .facts
-        .exchange_memberships
-        .last()
-        .map(|(_, membership)| membership.clone());
-    let identity = known.as_ref().filter(|known| !known.store_epoch.is_empty());
-    let identity = identity.map(|known| StoreIdentity {
-        run_id: known.store_run.clone(),
-        epoch: known.store_epoch.clone(),
-    });
+    let known = remembered.facts.exchange_memberships.last();
+    let known = known.map(|(_, membership)| membership);
+    let identity = known
+        .filter(|known| !known.store_epoch.is_empty())
+        .map(|known| StoreIdentity {
+            run_id: known.store_run.clone(),
+            epoch: known.store_epoch.clone(),
+        });
     let previous = remembered.previous_run;
     let is_clean = matches!(previous, PreviousRun::Clean { .. });
     let unreported_since = match previous {
         // The previous process may still serve what it had in force.
         _ if remembered.is_handed_over => previous.end(),
-        PreviousRun::Unknown => known.as_ref().map(|_| Timestamp(i64::MIN)),
+        PreviousRun::Unknown => known.map(|_| Timestamp(i64::MIN)),
         previous => previous.unknown_since(),
     };
     let before = PreviousMembership {
-        run: known.as_ref().map(|known| known.run.clone()),
+        run: known.map(|known| known.run.clone()),
         identity,
-        has_left: is_clean && known.as_ref().is_some_and(|known| known.has_left),
+        has_left: is_clean && known.is_some_and(|known| known.has_left),
         has_observed: remembered.facts != StoredFacts::default(),
         unreported_since,
     };
     let id = known.map_or_else(
         || format!("{:016x}", RandomState::new().hash_one(0)),
-        |known| known.id,
+        |known| known.id.clone(),
     );
     (before, id)
 }

@@ -14,38 +14,33 @@ const MIN_LOG_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub struct OutageLog(Mutex<Option<(StoreOutage, Duration)>>);
 
-/// What is to be logged.
-#[derive(Debug, PartialEq, Eq)]
-enum OutageEvent {
-    Began(StoreOutage),
-    Ended(StoreOutage),
-}
-
 impl OutageLog {
     /// Logs an outage or its end, if that is due.
     pub fn log_status(&self, status: &ExchangeStatus, monotonic: Duration) {
-        match self.next_event(status.away.as_ref(), monotonic) {
-            Some(OutageEvent::Began(StoreOutage { since, error, .. })) => tracing::error!(
+        let Some(StoreOutage { since, error }) = self.due_outage(status.away.as_ref(), monotonic)
+        else {
+            return;
+        };
+        if status.away.is_none() {
+            tracing::info!("the store answers again; it did not since {since}");
+        } else {
+            tracing::error!(
                 "{error}; crawlgate goes on without the store (since {since}): it counts no violations and {} until \
                  the store can be used",
                 match status.withholds_robots_txt_since {
                     Some(_) => "answers /robots.txt with 503",
                     None => "keeps the current robots.txt",
                 }
-            ),
-            Some(OutageEvent::Ended(StoreOutage { since, .. })) => {
-                tracing::info!("the store answers again; it did not since {since}");
-            }
-            None => {}
+            );
         }
     }
 
     /// Returns the outage if it is new, or if its error changed and the last line is a minute old.
-    /// Returns the end of an outage once. Otherwise `None`.
-    fn next_event(&self, away: Option<&StoreOutage>, monotonic: Duration) -> Option<OutageEvent> {
+    /// Returns an outage that ended once. Otherwise `None`.
+    fn due_outage(&self, away: Option<&StoreOutage>, monotonic: Duration) -> Option<StoreOutage> {
         let mut said = lock(&self.0);
         let Some(away) = away else {
-            return said.take().map(|(away, _)| OutageEvent::Ended(away));
+            return said.take().map(|(away, _)| away);
         };
         if let Some((known, at)) = &*said
             && (known.error == away.error || monotonic.saturating_sub(*at) < MIN_LOG_INTERVAL)
@@ -53,7 +48,7 @@ impl OutageLog {
             return None;
         }
         *said = Some((away.clone(), monotonic));
-        Some(OutageEvent::Began(away.clone()))
+        Some(away.clone())
     }
 }
 
@@ -70,10 +65,10 @@ mod tests {
             error: error.into(),
         };
         let next =
-            |away: Option<&StoreOutage>, second| log.next_event(away, Duration::from_secs(second));
+            |away: Option<&StoreOutage>, second| log.due_outage(away, Duration::from_secs(second));
         assert_eq!(next(None, 0), None);
         let [refused, closed] = ["refused", "closed"].map(away);
-        let said = |away: &StoreOutage| Some(OutageEvent::Began(away.clone()));
+        let said = |away: &StoreOutage| Some(away.clone());
         assert_eq!(next(Some(&refused), 1), said(&refused));
         // It changes at each attempt, and then stays another one.
         let flaps = (2..61).filter_map(|second| {
@@ -85,7 +80,7 @@ mod tests {
         assert_eq!(flaps.count(), 0);
         assert_eq!(next(Some(&closed), 61), said(&closed));
         assert_eq!(next(Some(&closed), 500), None, "the same reason");
-        assert_eq!(next(None, 501), Some(OutageEvent::Ended(closed)));
+        assert_eq!(next(None, 501), said(&closed));
         assert_eq!(next(None, 502), None);
         assert_eq!(next(Some(&refused), 503), said(&refused), "another absence");
     }

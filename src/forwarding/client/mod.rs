@@ -1,7 +1,8 @@
-//! [`RequestClient`]: the client that sent a request. This is the other end of the connection, or,
-//! if that is a trusted proxy ([`is_trusted`]), the client that the proxy names in a header field
-//! such as X-Forwarded-For (setting [`ClientAddress`]). If the proxy names no readable client, the
-//! client is unknown: with the proxy's address, all clients behind the proxy would count as one.
+//! [`RequestClient`]: the client that sent a request. Usually this is the other end of the
+//! connection. If the other end is a trusted proxy ([`is_trusted`]), it is the client that the
+//! proxy names in a header field such as X-Forwarded-For (setting [`ClientAddress`]). If the proxy
+//! names no readable client, the client is unknown: with the proxy's address, all clients behind
+//! the proxy would count as one.
 
 use crate::crawlers::parse_address;
 use crate::heads::is_host;

@@ -1,8 +1,7 @@
-//! [`PageRewrite`]: one HTML page whose robots metas (`<meta name="robots">`) crawlgate writes on
-//! its way to the client (section `html` of a policy). `PageRewrite` asks the origin for a whole
-//! page without compression, adapts the head of the response, and passes the body to `crate::html`.
-//! The metas repeat the X-Robots-Tag that the client gets, so they are made after the head is
-//! complete.
+//! [`PageRewrite`] writes robots metas (`<meta name="robots">`) into one HTML page on its way to
+//! the client, if the policy wants that (section `html`). It asks the origin for a whole page
+//! without compression, adapts the head of the response, and passes the body to `crate::html`. The
+//! metas repeat the X-Robots-Tag of the response, so they are made after the head is complete.
 
 use super::head::EditableHead;
 use crate::heads::{

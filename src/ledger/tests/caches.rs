@@ -1,6 +1,6 @@
-//! Tests of what the ledger says about cached robots.txt files in rare situations: a cache in front
-//! of crawlgate is removed, a cache gets a 503, a crawler gets a name in the registry around a
-//! restart, the clock is set. A random test combines them ([`CacheEvent`]).
+//! Tests of which robots.txt a crawler may have cached, in rare situations: a cache in front of
+//! crawlgate is removed, a cache gets a 503, a bot becomes a known crawler at a restart, the clock
+//! is set. A random test combines such events ([`CacheEvent`]).
 
 use super::*;
 use crate::policy::host_history::UnavailableSpan;

@@ -1,8 +1,9 @@
-//! Tests of the ledger. Random tests compare it with [`NaiveHistory`], a slow model that computes
-//! the same from everything that ever happened, and with [`ObedientCrawler`], which must never be
-//! called a violator. Other tests cover its bounds and its stored facts.
+//! Tests of the ledger, which records which robots.txt each crawler was served. Random tests
+//! compare it with [`NaiveHistory`], a slow model that computes the same from everything that ever
+//! happened, and with [`ObedientCrawler`], which must never be called a violator. Other tests cover
+//! its bounds and its stored facts.
 //!
-//! `LEDGER_LIVES=10000` plays more random lives with restarts and upgrades.
+//! `LEDGER_LIVES=10000` runs more random tests with restarts and upgrades.
 
 mod caches;
 mod moved;

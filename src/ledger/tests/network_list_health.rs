@@ -182,7 +182,7 @@ fn list_health_outlasts_a_restart() {
 /// Who says that it is somebody of the list writes nothing but two numbers.
 #[test]
 fn list_table_grows_with_policies_only() {
-    let lists = NetworkListHealth::default();
+    let lists = NetworkListHealth::restore(&[], StateStore::in_memory_only().0);
     let site = site_with_networks(LIST).site;
     for number in 0..10_000 {
         let crawler = format!("Bot{number}");

@@ -1,5 +1,6 @@
-//! Tests of what the ledger still knows after a restart: since when hosts are observed (if the gap
-//! was short), the versions of robots.txt that crawlers were served, and the hosts themselves.
+//! Tests of what crawlgate still knows after a restart: on which hosts it observes crawlers, which
+//! versions of robots.txt they were served there, and since when it observes each host (if it was
+//! not away for long).
 
 use super::*;
 use crate::facts::HostObservation;

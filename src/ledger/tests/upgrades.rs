@@ -1,5 +1,6 @@
-//! Tests of the ledger in an upgrade, in which a new process takes over while the previous one
-//! still answers requests ([`DrainingProcess`]). Neither process may accuse an obedient crawler.
+//! Tests of the ledger (which robots.txt crawlers were served) in an upgrade, in which a new
+//! process takes over while the previous one still answers requests ([`DrainingProcess`]). Neither
+//! process may accuse an obedient crawler.
 
 use super::*;
 use crate::facts::{AnyFact, Fact, FactSubscriber};

@@ -7,7 +7,7 @@
 //! | from | to | when |
 //! |---|---|---|
 //! | any | `InUse` | the origin's file is the copy, or was accepted as the new copy |
-//! | any but `HeldBack` | `Unasked` | the copy is from an earlier time, and the origin was not asked since |
+//! | any but `HeldBack` | `Unasked` | an older copy is used again, and the origin was not asked since |
 //! | any | `Failed` | no usable answer |
 //! | any | `Gone` | there was a file with rules, and now there is none; believed after ten minutes |
 //! | any | `HeldBack` | the new file cannot be used |

@@ -1,10 +1,10 @@
 //! [`fetch_from_origin`] fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells
 //! crawlers to. It blocks its thread. [`OriginTargets`] selects the servers of a site.
 //!
-//! A redirect to one of the site's own hosts is followed to the origin, not to the public name,
-//! which is crawlgate's. A redirect to a server of the origin is followed, too. Every other
-//! redirect must lead to a public address over https, because crawlgate publishes the file that it
-//! finds, and can reach addresses that no client can ([`OriginNameResolver::must_be_public`]).
+//! A redirect to one of the site's own hosts is followed to the origin, because the public name
+//! leads to crawlgate. A redirect to a server of the origin is followed, too. Every other redirect
+//! must lead to a public address over https, because crawlgate publishes the file that it finds,
+//! and can reach addresses that no client can ([`OriginNameResolver::must_be_public`]).
 
 use super::connections::{NotPublicError, OriginNameResolver, UnixConnector, tls_config, url_host};
 use super::{FetchFailure, FetchResult};
@@ -191,17 +191,14 @@ impl Destination {
             .host
             .as_ref()
             .is_some_and(|wanted| wanted.eq_ignore_ascii_case(&host));
-        if is_wanted {
+        let own_host = if is_wanted {
+            Some(&request.target.host)
+        } else {
+            Some(&host).filter(|host| (request.is_own_host)(host))
+        };
+        if let Some(own_host) = own_host {
             return Some(Destination {
-                host: Some(request.target.host.clone()),
-                tls,
-                path,
-                ..Destination::robots_of(server)
-            });
-        }
-        if (request.is_own_host)(&host) {
-            return Some(Destination {
-                host: Some(host),
+                host: Some(own_host.clone()),
                 tls,
                 path,
                 ..Destination::robots_of(server)

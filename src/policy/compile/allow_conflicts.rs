@@ -1,5 +1,5 @@
 //! [`AllowFilter`] decides which Allow rules of the origin's robots.txt join a group of the merged
-//! file (`merge.rs`). One that could defeat a Disallow of the policy is left out.
+//! file (`merge.rs`). An Allow that could defeat a Disallow of the policy is left out.
 //!
 //! Of all rules that match a URL the longest decides; of two with the same length the Allow does
 //! (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is not longer, for the URLs

@@ -1,7 +1,7 @@
 //! [`MergeBudget`] limits the work of merging the origin's robots.txt with a policy. The origin's
-//! file may be huge or hostile, and a reload of the policies waits until every site is compiled.
-//! When the comparisons are spent, an Allow that might defeat a Disallow is left out unexamined;
-//! when the rules or bytes are spent, compilation fails with [`MergeTooLarge`].
+//! file may be huge or hostile, and a reload of the policies waits until every site is compiled. If
+//! the merge needs too many comparisons, an Allow that might defeat a Disallow is left out
+//! unexamined; if it makes too many rules or bytes, compilation fails.
 
 use crate::robots::MAX_ROBOTS_BYTES;
 
@@ -13,15 +13,6 @@ pub struct MergeBudget {
     pub size: usize,
     /// Rules of the origin that are merged into groups.
     pub rules: usize,
-}
-
-/// The error for an origin's file that exceeds the budget.
-#[derive(Clone, Copy, PartialEq)]
-pub struct MergeTooLarge {
-    /// The number of rules in the file.
-    pub rules: usize,
-    /// The number of tokens in the file, with `*`.
-    pub crawlers: usize,
 }
 
 impl MergeBudget {

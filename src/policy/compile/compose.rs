@@ -5,17 +5,16 @@
 //! Traps (paths that no obedient crawler requests) and retired paths are disallowed in every group,
 //! because a crawler with a group of its own ignores the group for `*`.
 
+use super::CompileError;
 use super::assemble::{ComposedRobots, assemble_groups};
-use super::budget::{MergeBudget, MergeTooLarge, spend};
-use super::draft::{GroupDraft, GroupHeading, draft_size, rule_size};
+use super::budget::{MergeBudget, spend};
+use super::draft::{GroupDraft, GroupHeading, draft_size, lines_size};
 use super::merge::{self, is_fully_disallowed};
 use super::origin_rules::OriginRules;
 use super::registry_overrides::{CrawlerFacts, unregistered_crawlers};
-use super::signals::{
-    default_signal_lines, extends_chain, group_signal_keys, group_signal_lines, missing_star_group,
-};
+use super::signals::{extends_chain, group_signal_keys, missing_star_group, signal_lines};
 use crate::crawlers::{Registry, RobotsObedience};
-use crate::policy::model::{CrawlStance, Environment, OriginRobotsMode, Policy};
+use crate::policy::model::{CrawlStance, Environment, GroupPolicy, OriginRobotsMode, Policy};
 use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::RuleSource;
@@ -35,7 +34,7 @@ pub fn compose(
     origin: Option<&OriginRobotsTxt>,
     registry: &Registry,
     at: Timestamp,
-) -> Result<ComposedRobots, MergeTooLarge> {
+) -> Result<ComposedRobots, CompileError> {
     let origin = origin
         .map(|origin| OriginRules::parse(origin, policy, registry))
         .transpose()?;
@@ -48,8 +47,7 @@ pub fn compose(
     ];
     let size_for_all = rules_for_all
         .iter()
-        .flat_map(|(_, rules)| rules)
-        .map(|(rule, _)| rule_size(rule))
+        .map(|(_, rules)| lines_size(rules, &[]))
         .sum();
     // Without the origin's file nothing is bounded: a policy is small enough.
     let mut budget = MergeBudget::new(usize::MAX);
@@ -60,7 +58,7 @@ pub fn compose(
             budget = MergeBudget::new(size_for_all);
             let mut drafts = merge::merge(Vec::new(), origin, registry, &mut budget)?;
             for draft in &mut drafts {
-                draft.extensions.splice(0..0, default_signal_lines(policy));
+                draft.extensions.splice(0..0, signal_lines(policy, &[]));
             }
             drafts
         }
@@ -98,13 +96,14 @@ pub fn compose(
 /// every page, unless the policy says `staging_crawl: disallow`.
 fn staging_group(policy: &Policy) -> GroupDraft {
     let allow = policy.staging_crawl != CrawlStance::Disallow;
+    let heading = if allow {
+        GroupHeading::OpenStaging
+    } else {
+        GroupHeading::ClosedStaging
+    };
     GroupDraft {
         rules: vec![(Rule::new(allow, "/"), RuleSource::Staging)],
-        ..star_group(
-            policy,
-            GroupHeading::Staging { crawlable: allow },
-            RuleSource::Staging,
-        )
+        ..star_group(policy, heading, RuleSource::Staging)
     }
 }
 
@@ -113,14 +112,15 @@ fn staging_group(policy: &Policy) -> GroupDraft {
 fn policy_groups(policy: &Policy, registry: &Registry) -> Vec<GroupDraft> {
     let mut drafts: Vec<GroupDraft> = Vec::new();
     for (index, group) in policy.robots.groups.iter().enumerate() {
-        let (rules, crawl_delay) = resolved_rules(policy, index);
+        let chain = extends_chain(policy, index);
+        let (rules, crawl_delay) = resolved_rules(&chain);
         for agent in &group.agents {
             drafts.push(GroupDraft {
                 agents: vec![agent.value.clone()],
                 rules: rules.clone(),
                 crawl_delay,
-                extensions: group_signal_lines(policy, index),
-                signal_keys: group_signal_keys(policy, index),
+                extensions: signal_lines(policy, &chain),
+                signal_keys: group_signal_keys(&chain),
                 ..GroupDraft::new(GroupHeading::Groups, RuleSource::Policy(agent.span))
             });
         }
@@ -234,7 +234,7 @@ fn disallow_in_all_groups(
 fn star_group(policy: &Policy, heading: GroupHeading, source: RuleSource) -> GroupDraft {
     GroupDraft {
         agents: vec!["*".into()],
-        extensions: default_signal_lines(policy),
+        extensions: signal_lines(policy, &[]),
         ..GroupDraft::new(heading, source)
     }
 }
@@ -269,8 +269,7 @@ fn add_missing_rules(draft: &mut GroupDraft, rules: &[(Rule, RuleSource)]) {
 
 /// The rules of a group after those of the groups that it extends, each once; and its Crawl-delay,
 /// else that of the nearest group that it extends.
-fn resolved_rules(policy: &Policy, index: usize) -> (Vec<(Rule, RuleSource)>, Option<Duration>) {
-    let chain = extends_chain(policy, index);
+fn resolved_rules(chain: &[&GroupPolicy]) -> (Vec<(Rule, RuleSource)>, Option<Duration>) {
     let mut rules: Vec<(Rule, RuleSource)> = Vec::new();
     for group in chain.iter().rev() {
         for (allow, patterns) in [(true, &group.allow), (false, &group.disallow)] {

@@ -1,6 +1,6 @@
-//! These tests check details of the robots.txt that is made from a policy: no Allow of the origin
-//! reopens a retired path, sitemaps without an absolute URL are left out, and comments above groups
-//! are true.
+//! These tests check details of the robots.txt that is made from a policy: no Allow of the origin's
+//! file opens a path that the policy retires, sitemaps without an absolute URL are left out, and
+//! comments above groups are true.
 
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compile::draft::{GroupHeading, ORIGIN_FILE};
@@ -205,8 +205,10 @@ fn published_file(
     };
     let (policy, findings) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
-    let file = OriginRobotsTxt::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes())
-        .with_internal(Arc::new(internal));
+    let file = OriginRobotsTxt {
+        internal: Arc::new(internal),
+        ..OriginRobotsTxt::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes())
+    };
     let origin = OriginAvailability::Available(Arc::new(file));
     let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0))
         .expect("small");

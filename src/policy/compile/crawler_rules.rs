@@ -1,7 +1,7 @@
 //! [`compile_crawler_rules`] computes how a site treats each crawler: its group of robots.txt, its
-//! enforcement, and the answers to blocked requests. [`policy_only_tokens`] and
-//! [`add_origin_tokens`] collect the user-agent tokens that only the policy or the origin's
-//! robots.txt names, and that crawlgate's table of known crawlers does not have.
+//! enforcement, and the answers to blocked requests. Some user-agent tokens are not in crawlgate's
+//! table of known crawlers: [`policy_only_tokens`] collects such tokens from the policy, and
+//! [`add_origin_tokens`] from the origin's robots.txt.
 
 use super::registry_overrides::CrawlerFacts;
 use crate::crawlers::{Crawler, Purpose, Registry, RobotsObedience, SiteMarkers};
@@ -17,7 +17,7 @@ use crate::robots::{
     AgentName, Dialect, GoogleRules, GroupMatcher, RobotsDocument, differs_for_google,
 };
 use crate::yaml::saturating_u32;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// How long a client that requested a trap stays marked, unless the policy says otherwise.
@@ -73,7 +73,6 @@ pub fn compile_crawler_rules(
     let google = GoogleDocument::new(document);
     let mut builder = RulesBuilder {
         policy,
-        document,
         matcher,
         google,
         answers: Vec::new(),
@@ -113,7 +112,6 @@ pub fn compile_crawler_rules(
 
 struct RulesBuilder<'a> {
     policy: &'a Policy,
-    document: &'a RobotsDocument,
     matcher: &'a GroupMatcher,
     google: GoogleDocument<'a>,
     answers: Vec<RefusalAnswer>,
@@ -125,9 +123,7 @@ impl RulesBuilder<'_> {
         let facts = CrawlerFacts::from_registry(self.policy, crawler);
         let mut rules = self.crawler_rules(crawler_names(crawler), &facts);
         if let (Dialect::Google, Some(group)) = (crawler.reading, rules.binding.group()) {
-            rules.google_parsing =
-                self.google
-                    .parse_as_google(crawler, rules.binds, usize::from(group));
+            rules.google_parsing = self.google.parse_as_google(crawler, rules.binds, group);
         }
         // No request has a token that only controls use of content (Google-Extended).
         let has_markers = !crawler.markers.is_empty()
@@ -173,7 +169,7 @@ impl RulesBuilder<'_> {
         let keeps_delay = honours_crawl_delay || named || agent.is_some();
         let group = binding
             .group()
-            .and_then(|group| self.document.groups.get(usize::from(group)));
+            .and_then(|group| self.google.document.groups.get(group));
         let disallowed = self.answer_index(403, sections, |fields| &fields.disallowed);
         CrawlerRules {
             binding,
@@ -255,8 +251,8 @@ impl RulesBuilder<'_> {
 /// The served robots.txt as Google's library reads it.
 struct GoogleDocument<'a> {
     document: &'a RobotsDocument,
-    /// The tokens as the library cuts them, and their groups.
-    tokens: Vec<(AgentName<'a>, usize)>,
+    /// The groups of each token, which is in lower case as the library cuts it, and of `*`.
+    named: HashMap<Vec<u8>, Vec<usize>>,
     /// The rules that differ from RFC 9309.
     rules: Vec<GoogleRules>,
     /// The results so far, by the groups that Google finds and the group that RFC 9309 finds.
@@ -265,16 +261,22 @@ struct GoogleDocument<'a> {
 
 impl<'a> GoogleDocument<'a> {
     fn new(document: &'a RobotsDocument) -> GoogleDocument<'a> {
-        let groups = document.groups.iter().enumerate();
-        let tokens = groups.flat_map(|(index, group)| {
-            group
-                .agents
-                .iter()
-                .map(move |agent| (Dialect::Google.parse_agent(agent.as_bytes(), &[]), index))
-        });
+        let mut named: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        for (index, group) in document.groups.iter().enumerate() {
+            for agent in &group.agents {
+                let name = match Dialect::Google.parse_agent(agent.as_bytes(), &[]) {
+                    AgentName::Star => b"*",
+                    AgentName::Token(token) => token,
+                };
+                let groups = named.entry(name.to_ascii_lowercase()).or_default();
+                if groups.last() != Some(&index) {
+                    groups.push(index);
+                }
+            }
+        }
         GoogleDocument {
             document,
-            tokens: tokens.collect(),
+            named,
             rules: Vec::new(),
             known: Vec::new(),
         }
@@ -312,30 +314,13 @@ impl<'a> GoogleDocument<'a> {
     /// The indexes of the groups that Google's library unites for a crawler: those of the first of
     /// its names that has any, else those for `*` if the crawler follows it.
     fn groups_for(&self, crawler: &Crawler, binds: RobotsObedience) -> Vec<usize> {
-        let mut groups: Vec<usize> = crawler_names(crawler)
-            .map(|name| {
-                self.groups_with_agent(
-                    |agent| matches!(agent, AgentName::Token(token) if token.eq_ignore_ascii_case(name.as_bytes())),
-                )
-            })
-            .find(|groups| !groups.is_empty())
-            .unwrap_or_default();
-        if groups.is_empty() && binds.follows_star() {
-            groups = self.groups_with_agent(|agent| agent == AgentName::Star);
-        }
-        groups
-    }
-
-    /// The indexes of the groups with such an agent, ascending.
-    fn groups_with_agent(&self, is_meant: impl Fn(AgentName<'_>) -> bool) -> Vec<usize> {
-        let mut groups: Vec<usize> = self
-            .tokens
-            .iter()
-            .filter(|(agent, _)| is_meant(*agent))
-            .map(|(_, group)| *group)
-            .collect();
-        groups.dedup();
-        groups
+        let mut names = crawler_names(crawler).map(str::to_ascii_lowercase);
+        let named = names.find_map(|name| self.named.get(name.as_bytes()));
+        let star = self.named.get(b"*".as_slice());
+        named
+            .or(star.filter(|_| binds.follows_star()))
+            .cloned()
+            .unwrap_or_default()
     }
 }
 

@@ -6,7 +6,6 @@ use crate::crawlers::Purpose;
 use crate::policy::site::{DroppedAllow, RuleSource};
 use crate::robots::{ExtensionLine, Rule};
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
 /// The name of the origin's file in comments of the public file, where its address must not appear.
@@ -16,49 +15,35 @@ pub const ORIGIN_FILE: &str = "the origin's robots.txt";
 pub const MAX_LISTED: usize = 20;
 
 /// The first comment of a group: why it is there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum GroupHeading {
     /// The policy writes the group.
+    #[error("From robots.groups.")]
     Groups,
     /// The site's signals need a group for `*`, and the policy has none.
+    #[error("For every crawler that no group names.")]
     EverybodyElse,
     /// The origin names the token, and the group has the policy's signals for `*`.
+    #[error("From the site's policy.")]
     Policy,
     /// The policy has a stance towards a purpose.
+    #[error("From purposes: {} {}.", purpose.name(), if *allowed { "allow" } else { "disallow" })]
     Purpose { purpose: Purpose, allowed: bool },
     /// Traps need a group for `*`.
+    #[error("From enforcement.traps.")]
     Traps,
     /// Retired paths need a group for `*`.
+    #[error("From retire.")]
     Retire,
-    /// The site is a staging site.
-    Staging { crawlable: bool },
+    /// The site is a staging site that crawlers may fetch.
+    #[error("A staging site: open to crawlers, so that they see its noindex.")]
+    OpenStaging,
+    /// The site is a staging site that crawlers may not fetch.
+    #[error("A staging site.")]
+    ClosedStaging,
     /// Only the origin has the group.
+    #[error("From {ORIGIN_FILE}.")]
     Origin,
-}
-
-impl fmt::Display for GroupHeading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GroupHeading::Groups => f.write_str("From robots.groups."),
-            GroupHeading::EverybodyElse => f.write_str("For every crawler that no group names."),
-            GroupHeading::Policy => f.write_str("From the site's policy."),
-            GroupHeading::Purpose { purpose, allowed } => {
-                write!(
-                    f,
-                    "From purposes: {} {}.",
-                    purpose.name(),
-                    if *allowed { "allow" } else { "disallow" }
-                )
-            }
-            GroupHeading::Traps => f.write_str("From enforcement.traps."),
-            GroupHeading::Retire => f.write_str("From retire."),
-            GroupHeading::Staging { crawlable: true } => {
-                f.write_str("A staging site: open to crawlers, so that they see its noindex.")
-            }
-            GroupHeading::Staging { crawlable: false } => f.write_str("A staging site."),
-            GroupHeading::Origin => write!(f, "From {ORIGIN_FILE}."),
-        }
-    }
 }
 
 /// A group of robots.txt while the file is compiled.
@@ -134,26 +119,19 @@ pub fn first_equal_drafts(drafts: &[GroupDraft]) -> Vec<usize> {
     first.collect()
 }
 
-/// The size of a rule's line, in bytes.
-pub fn rule_size(rule: &Rule) -> usize {
-    let key = if rule.allow {
-        "Allow: \n"
-    } else {
-        "Disallow: \n"
-    };
-    key.len() + rule.pattern.priority()
-}
-
-/// The size of other lines, in bytes.
-pub fn lines_size(lines: &[ExtensionLine]) -> usize {
-    lines
-        .iter()
-        .map(|line| line.key.len() + line.value.len() + ": \n".len())
-        .sum()
-}
-
 /// The size of a group without its User-agent lines, in bytes.
 pub fn draft_size(draft: &GroupDraft) -> usize {
-    let rules: usize = draft.rules.iter().map(|(rule, _)| rule_size(rule)).sum();
-    rules + lines_size(&draft.extensions)
+    lines_size(&draft.rules, &draft.extensions)
+}
+
+/// The size of these lines, in bytes.
+pub fn lines_size(rules: &[(Rule, RuleSource)], extensions: &[ExtensionLine]) -> usize {
+    let rules = rules.iter().map(|(rule, _)| {
+        let key = if rule.allow { "Allow" } else { "Disallow" };
+        key.len() + rule.pattern.priority()
+    });
+    let others = extensions
+        .iter()
+        .map(|line| line.key.len() + line.value.len());
+    rules.chain(others).map(|size| size + ": \n".len()).sum()
 }

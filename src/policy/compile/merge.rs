@@ -3,12 +3,13 @@
 //! Each user-agent token that the policy or the origin names gets the rules of both. If one of them
 //! does not name the token, its group for another token of the same crawler is used, else its group
 //! for `*` if the crawler follows `*`. An Allow of the origin that could defeat a Disallow of the
-//! policy is left out (`allow_conflicts.rs`). So is an Allow of the policy's group for `*` that opens
-//! only what the origin disallows for a token that only the origin names. Comments in the merged
-//! file name or count the rules that are left out.
+//! policy is left out (`allow_conflicts.rs`). For a token that only the origin names, an Allow of
+//! the policy's group for `*` is left out, too, if it opens only URLs that the origin disallows for
+//! this token. Comments in the merged file name or count the rules that are left out.
 
+use super::CompileError;
 use super::allow_conflicts::AllowFilter;
-use super::budget::{MergeBudget, MergeTooLarge, spend};
+use super::budget::{MergeBudget, spend};
 use super::draft::{GroupDraft, GroupHeading, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
@@ -27,7 +28,7 @@ pub fn merge(
     origin: &OriginRules,
     registry: &Registry,
     budget: &mut MergeBudget,
-) -> Result<Vec<GroupDraft>, MergeTooLarge> {
+) -> Result<Vec<GroupDraft>, CompileError> {
     let sides = MergeSides::new(&policy, origin, registry);
     // Equal groups of the policy are merged once: the first stands for all.
     let alike = first_equal_drafts(&policy);
@@ -116,7 +117,6 @@ impl<'a> MergeSides<'a> {
             .tokens
             .iter()
             .map(|(token, group, line)| (token.to_ascii_lowercase(), (*group, *line)))
-            .chain(origin.star.map(|star| ("*".to_owned(), star)))
             .collect();
         let mut crawlers = HashMap::new();
         for crawler in registry.crawlers() {
@@ -143,24 +143,22 @@ impl<'a> MergeSides<'a> {
             .policy
             .iter()
             .flat_map(|draft| draft.agents.iter().cloned());
-        let star = self.origin.star.iter().map(|_| "*".to_owned());
         let tokens = self.origin.tokens.iter().map(|(token, ..)| token.clone());
         let mut seen = HashSet::new();
         let mut all: Vec<String> = agents
-            .chain(star)
             .chain(tokens)
             .filter(|token| seen.insert(token.to_ascii_lowercase()))
             .collect();
         for crawler in self.registry.crawlers() {
-            // Another crawler with the same first token may follow other tokens, and a group for it
-            // would bind both.
-            let Some(token) = crawler.tokens.first().filter(|token| {
-                let token = token.to_ascii_lowercase();
-                let is_own = self.crawlers.get(&token).map(|first| &first.id) == Some(&crawler.id);
-                is_own && !seen.contains(&token)
-            }) else {
+            let Some(token) = crawler.tokens.first() else {
                 continue;
             };
+            let lower = token.to_ascii_lowercase();
+            // Another crawler with the same first token may follow other tokens, and a group for it
+            // would bind both.
+            if self.crawlers[&lower].id != crawler.id || seen.contains(&lower) {
+                continue;
+            }
             let found = crawler
                 .tokens
                 .iter()
@@ -171,7 +169,7 @@ impl<'a> MergeSides<'a> {
                 None => GroupPair::default(),
             };
             if followed != self.group_pair(token) {
-                seen.insert(token.to_ascii_lowercase());
+                seen.insert(lower);
                 all.push(token.clone());
             }
         }
@@ -179,12 +177,10 @@ impl<'a> MergeSides<'a> {
     }
 
     fn group_pair(&self, token: &str) -> GroupPair {
-        let origin = self
-            .find_group(&self.of_origin, token)
-            .map(|(group, _)| group);
+        let origin = self.find_group(&self.of_origin, token);
         GroupPair {
             policy: self.find_group(&self.of_policy, token),
-            origin,
+            origin: origin.map(|(group, _)| group),
         }
     }
 
@@ -193,12 +189,9 @@ impl<'a> MergeSides<'a> {
     fn find_group<T: Copy>(&self, side: &HashMap<String, T>, token: &str) -> Option<T> {
         let token = token.to_ascii_lowercase();
         let crawler = self.crawlers.get(&token).copied();
-        let chain = crawler
-            .iter()
-            .flat_map(|crawler| crawler.tokens.iter().skip(1));
-        let mut named =
-            std::iter::once(token.clone()).chain(chain.map(|other| other.to_ascii_lowercase()));
-        let named = named.find_map(|token| side.get(&token).copied());
+        let others = crawler.iter().flat_map(|crawler| &crawler.tokens);
+        let mut named = std::iter::once(&token).chain(others);
+        let named = named.find_map(|token| side.get(&token.to_ascii_lowercase()).copied());
         named.or_else(|| side.get("*").copied().filter(|_| follows_star(crawler)))
     }
 

@@ -82,8 +82,7 @@ pub fn compile_with_origin(
         origin_tokens,
         dropped_allows,
         unpublished_lines,
-    } = compose::compose(&policy, file, registry, at)
-        .map_err(|too_much| merge_too_large_error(file, too_much))?;
+    } = compose::compose(&policy, file, registry, at)?;
     if body.len() > MAX_ROBOTS_BYTES {
         return Err(too_large_error(&policy, file, body.len()).into());
     }
@@ -186,19 +185,3 @@ fn too_large_error(policy: &Policy, origin: Option<&OriginRobotsTxt>, size: usiz
 
 const FEWER_RULES: &str = "use fewer, wider patterns and fewer groups in the origin's file, or \
                            write \"robots: { origin: replace }\"";
-
-/// The error for an origin's file that is too large to be merged.
-fn merge_too_large_error(
-    origin: Option<&OriginRobotsTxt>,
-    budget::MergeTooLarge { rules, crawlers }: budget::MergeTooLarge,
-) -> Diagnostic {
-    let place = origin.map_or_else(String::new, |origin| format!(", {},", origin.location));
-    Diagnostic::whole_file(
-        "robots-txt-too-large",
-        format!(
-            "the origin's robots.txt{place} cannot be merged: it has too many rules ({rules}) and \
-             tokens ({crawlers})"
-        ),
-    )
-    .help(FEWER_RULES)
-}

@@ -5,19 +5,19 @@
 //! lists the key (`robots.origin_keys`). Also left out are lines with control characters, with
 //! hosts that crawlers cannot reach, and with keys for which the policy has its own statement.
 
-use super::budget::MergeTooLarge;
-use super::draft::{lines_size, rule_size};
+use super::draft::lines_size;
 use super::signals::site_signal_keys;
 use super::url_rewriter::UrlRewriter;
+use super::{CompileError, FEWER_RULES};
 use crate::crawlers::Registry;
 use crate::policy::model::Policy;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::site::RuleSource;
 use crate::robots::{
-    Dialect, DialectRules, ExtensionLine, KeySpelling, KeyValue, MAX_ROBOTS_BYTES, RobotsFile,
-    RobotsKey, RobotsLine, Rule,
+    AbsoluteUrl, Dialect, DialectRules, ExtensionLine, KeySpelling, KeyValue, MAX_ROBOTS_BYTES,
+    RobotsFile, RobotsKey, RobotsLine, Rule,
 };
-use crate::yaml::Located;
+use crate::yaml::{Diagnostic, Located};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ pub struct OriginGroup {
 /// The origin's robots.txt, without the lines that are not published.
 #[derive(Default)]
 pub struct OriginRules {
+    /// The URL or path of the file, for messages.
+    location: String,
     pub groups: Vec<OriginGroup>,
-    /// Each token as it is written, its group, and the line that names it.
+    /// Each token as it is written, its group, and the line that names it. `*` comes first.
     pub tokens: Vec<(String, usize, usize)>,
-    /// The group of `*`, and the line that names it.
-    pub star: Option<(usize, usize)>,
     pub sitemaps: Vec<String>,
     /// Sitemaps that are not absolute URLs. They cannot be completed: the origin's own address must
     /// not be published.
@@ -66,7 +66,7 @@ impl OriginRules {
         origin: &OriginRobotsTxt,
         policy: &Policy,
         registry: &Registry,
-    ) -> Result<OriginRules, MergeTooLarge> {
+    ) -> Result<OriginRules, CompileError> {
         let file = &origin.file;
         let unknown = lines_with_unknown_keys(file, &policy.robots.origin_keys);
         let mut omitted_lines: HashSet<usize> = unknown.map(|line| line.number).collect();
@@ -80,6 +80,7 @@ impl OriginRules {
         omitted_lines.extend(&unpublished_lines);
         let reading = DialectRules::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
         let mut rules = OriginRules {
+            location: origin.location.clone(),
             unknown_lines,
             unpublished_lines,
             ..OriginRules::default()
@@ -87,34 +88,26 @@ impl OriginRules {
         rules.rule_count = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
         let mut seen = HashSet::new();
-        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
+        let mut known: HashMap<&[usize], usize> = HashMap::new();
         for agent in reading.agent_lines() {
-            // An empty token stands for `*` in a `DialectRules`.
-            let token = if agent.star { "" } else { agent.token.as_str() };
-            if (token.is_empty() && !agent.star) || !seen.insert(token.to_ascii_lowercase()) {
+            let token = &agent.token;
+            if token.is_empty() || !seen.insert(token.to_ascii_lowercase()) {
                 continue;
             }
             let (_, parts) = reading.groups_for(token.as_bytes());
-            let group = *known.entry(parts.to_vec()).or_insert_with_key(|parts| {
+            let group = *known.entry(parts).or_insert_with(|| {
                 let group = if size > MAX_UNITED {
                     OriginGroup::default()
                 } else {
                     unite_groups(file, &reading, parts, &omitted_lines, &urls)
                 };
-                size += group
-                    .rules
-                    .iter()
-                    .map(|(rule, _)| rule_size(rule))
-                    .sum::<usize>();
-                size += lines_size(&group.extensions);
+                size += lines_size(&group.rules, &group.extensions);
                 rules.groups.push(group);
                 rules.groups.len() - 1
             });
-            if agent.star {
-                rules.star = Some((group, agent.line))
-            } else {
-                rules.tokens.push((agent.token.clone(), group, agent.line))
-            }
+            let place = if agent.star { 0 } else { rules.tokens.len() };
+            let named = (token.clone(), group, agent.line);
+            rules.tokens.insert(place, named);
         }
         if size > MAX_UNITED {
             return Err(rules.too_large_error());
@@ -125,22 +118,23 @@ impl OriginRules {
     }
 
     /// The error for this file as too large.
-    pub fn too_large_error(&self) -> MergeTooLarge {
-        MergeTooLarge {
-            rules: self.rule_count,
-            crawlers: self.tokens.len() + usize::from(self.star.is_some()),
-        }
+    pub fn too_large_error(&self) -> CompileError {
+        let message = format!(
+            "the origin's robots.txt, {}, cannot be merged: it has too many rules ({}) and tokens \
+             ({})",
+            self.location,
+            self.rule_count,
+            self.tokens.len()
+        );
+        Diagnostic::whole_file("robots-txt-too-large", message)
+            .help(FEWER_RULES)
+            .into()
     }
 
     /// The first line that names a token of the group with this index.
     pub fn first_line_of(&self, group: usize) -> Option<usize> {
-        self.tokens
-            .iter()
-            .map(|(_, group, line)| (*group, *line))
-            .chain(self.star)
-            .filter(|(named, _)| *named == group)
-            .map(|(_, line)| line)
-            .min()
+        let named = self.tokens.iter().filter(|(_, named, _)| *named == group);
+        named.map(|(.., line)| *line).min()
     }
 
     /// Removes all lines with these keys, and returns the keys that were found.
@@ -237,14 +231,7 @@ fn escape_non_utf8(bytes: &[u8]) -> String {
 
 /// Whether a URL has a scheme and a host, as sitemaps.org requires.
 fn is_absolute_url(url: &str) -> bool {
-    url.split_once("://").is_some_and(|(scheme, rest)| {
-        scheme.starts_with(|sign: char| sign.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|sign| sign.is_ascii_alphanumeric() || "+-.".contains(sign))
-            && !rest.is_empty()
-            && !rest.starts_with('/')
-    })
+    AbsoluteUrl::parse(url.as_bytes()).is_some_and(|url| !url.scheme.is_empty())
 }
 
 /// Whether lines with this key are for the whole host, in any group (Yandex).

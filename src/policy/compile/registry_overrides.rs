@@ -1,7 +1,8 @@
-//! What the section `crawlers` of a policy adds to the registry (crawlgate's table of known
-//! crawlers), for one site. [`CrawlerFacts`] are the facts about one crawler, in which the policy
-//! takes precedence; [`site_markers`] adds substrings by which user agents are recognised, and
-//! [`crawler_networks`] the networks of crawlers.
+//! Combines the registry (crawlgate's table of known crawlers) with the section `crawlers` of a
+//! policy, in which an owner adds or corrects crawlers for one site. [`CrawlerFacts`] are the facts
+//! about one crawler; the policy takes precedence over the registry. [`site_markers`] adds
+//! substrings by which user agents are recognised, and [`crawler_networks`] the networks of
+//! crawlers.
 
 use crate::crawlers::{
     Claim, Crawler, CrawlerIndex, Purpose, Registry, RobotsObedience, SiteMarkers,

@@ -3,7 +3,9 @@
 //! paths.
 
 use crate::indexing::{Directives, RobotsTags, TagScope};
-use crate::policy::model::{Environment, OriginTagsMode, Policy, ResponseConditions, patterns};
+use crate::policy::model::{
+    Environment, IndexingRule, OriginTagsMode, Policy, ResponseConditions, patterns,
+};
 use crate::policy::regular_expression::compile_path_regex;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{RobotsVersion, TagConditions, TagLines, TagPlan, TagRule};
@@ -17,7 +19,6 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
         TagScope::All,
         &Directives::parse("noindex").unwrap_or_default(),
     );
-    let site = policy.origin_tags;
     let is_staging = policy.environment == Environment::Staging;
     let retired = policy
         .retirements()
@@ -31,17 +32,14 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
         .then(ResponseConditions::default)
         .into_iter()
         .chain(retired)
-        .map(|when| tag_rule(&when, None, noindex.clone(), None, site));
-    let written = policy.indexing.iter().map(|rule| {
-        tag_rule(
-            &rule.when,
-            rule.unless.as_ref(),
-            rule.tags.clone(),
-            rule.origin_tags,
-            site,
-        )
-    });
-    TagPlan::new(noindex_rules.chain(written).collect())
+        .map(|when| IndexingRule {
+            when,
+            tags: noindex.clone(),
+            ..IndexingRule::default()
+        });
+    let rules = noindex_rules.chain(policy.indexing.iter().cloned());
+    let compiled = rules.map(|rule| tag_rule(&rule, policy.origin_tags));
+    TagPlan::new(compiled.collect())
 }
 
 /// A hash of 32 bits.
@@ -50,27 +48,21 @@ fn hash32(text: &str) -> u64 {
 }
 
 /// Compiles a rule. `site` is how the origin's lines are treated if the rule does not say it.
-fn tag_rule(
-    when: &ResponseConditions,
-    unless: Option<&ResponseConditions>,
-    tags: RobotsTags,
-    origin_tags: Option<OriginTagsMode>,
-    site: OriginTagsMode,
-) -> TagRule {
-    let lines = TagLines::new(tags, origin_tags);
+fn tag_rule(rule: &IndexingRule, site: OriginTagsMode) -> TagRule {
+    let lines = TagLines::new(rule.tags.clone(), rule.origin_tags);
     let mut conditions_text = String::new();
-    for conditions in std::iter::once(when).chain(unless) {
+    for conditions in std::iter::once(&rule.when).chain(&rule.unless) {
         let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
         let paths = located_values(&conditions.paths);
         let types = located_values(&conditions.types);
         let status = located_values(&conditions.status);
         conditions_text += &format!("{:?}", (paths, regex, types, status));
     }
-    let lines_text = format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site));
+    let lines_text = format!("{:?}{:?}", lines.lines, rule.origin_tags.unwrap_or(site));
     TagRule {
         id: hash32(&conditions_text) << 32 | hash32(&lines_text),
-        when: compile_conditions(when),
-        unless: unless.map(compile_conditions),
+        when: compile_conditions(&rule.when),
+        unless: rule.unless.as_ref().map(compile_conditions),
         lines,
     }
 }

@@ -1,6 +1,7 @@
-//! [`UrlRewriter`] replaces the origin's own host in URLs of its robots.txt by the site's host, and
-//! finds lines that must not be published. An origin that does not know its public name writes the
-//! host by which crawlgate reaches it, which may be an internal address.
+//! [`UrlRewriter`] replaces the origin's own host by the site's host in the URLs of the origin's
+//! robots.txt. An origin that does not know its public name writes the host by which crawlgate
+//! reaches it, which may be an internal address. Lines with a host that crawlers cannot reach are
+//! left out.
 
 use crate::crawlers::is_public_address;
 use crate::policy::model::Policy;

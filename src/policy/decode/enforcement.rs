@@ -1,7 +1,8 @@
-//! [`enforcement`] decodes the policy section `enforcement`: whether requests that break the rules
-//! are blocked or only observed, and the answers to blocked requests, for the site, for purposes
-//! and for crawlers. The section also has traps (paths that no obedient crawler requests), exempt
-//! crawlers, and how long a crawler may use a cached robots.txt.
+//! [`enforcement`] decodes the policy section `enforcement`. The section says whether requests that
+//! break the rules are blocked or only observed, and how blocked requests are answered. Both can be
+//! set for the whole site, for all crawlers of a purpose (such as training), and for single
+//! crawlers. The section also lists traps (paths that no obedient crawler requests) and exempt
+//! crawlers, and says how long a crawler may use a cached robots.txt.
 
 use super::patterns::check_pattern;
 use super::signals::unlicensed;

@@ -3,7 +3,7 @@
 //! other sections; an empty list is an error, because the rule would hold for all pages.
 
 use super::patterns::patterns;
-use crate::indexing::{DirectiveError, Directives, RobotsTags, TagScope, is_directive_name};
+use crate::indexing::{DirectiveError, Directives, TagScope, is_directive_name};
 use crate::policy::model::{
     IndexingRule, OriginTagsMode, ResponseConditions, StatusCondition, WrittenDirectives,
 };
@@ -27,17 +27,22 @@ fn rule(fields: &mut MapFields<'_>) -> IndexingRule {
     let tag = fields.field("tag");
     let scoped = fields.field("tags");
     let speaks_of_origin = fields.field("origin_tags").is_some();
-    let origin_tags = fields.get("origin_tags", origin_tags);
-    let mut directives = RuleDirectives::default();
+    let mut rule = IndexingRule {
+        when,
+        unless,
+        origin_tags: fields.variant("origin_tags", "a value of \"origin_tags\""),
+        span: fields.span,
+        ..IndexingRule::default()
+    };
     if let Some(node) = tag {
-        directives.add(TagScope::All, node);
+        add_directives(&mut rule, TagScope::All, node);
     }
     if let Some(node) = scoped {
-        add_scoped_tags(node, &mut directives);
+        add_scoped_tags(node, &mut rule);
     }
     fields.report_unknown();
     if tag.is_none() && scoped.is_none() {
-        if origin_tags == Some(OriginTagsMode::Replace) {
+        if rule.origin_tags == Some(OriginTagsMode::Replace) {
             fields.decoder.error_with_help(
                 "rule-without-tags",
                 fields.span,
@@ -53,14 +58,7 @@ fn rule(fields: &mut MapFields<'_>) -> IndexingRule {
             );
         }
     }
-    IndexingRule {
-        when,
-        unless,
-        tags: directives.tags,
-        written: directives.written,
-        origin_tags,
-        span: fields.span,
-    }
+    rule
 }
 
 fn unless(node: NodeReader<'_>) -> Option<ResponseConditions> {
@@ -71,7 +69,7 @@ fn unless(node: NodeReader<'_>) -> Option<ResponseConditions> {
 }
 
 /// Decodes `tags`, a map from crawlers to directives.
-fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
+fn add_scoped_tags(node: NodeReader<'_>, rule: &mut IndexingRule) {
     let Some(entries) = node.entries(
         "a map of crawlers, like \"googlebot: noindex\" (\"tag: noindex\" is for all crawlers)",
     ) else {
@@ -123,47 +121,31 @@ fn add_scoped_tags(node: NodeReader<'_>, directives: &mut RuleDirectives) {
             );
             continue;
         }
-        directives.add(scope, value);
+        add_directives(rule, scope, value);
     }
 }
 
-/// Decodes how the origin's own lines are treated.
-pub fn origin_tags(node: NodeReader<'_>) -> Option<OriginTagsMode> {
-    node.variant("a value of \"origin_tags\"")
-}
-
-/// The directives of a rule, and the same as they were written.
-#[derive(Default)]
-struct RuleDirectives {
-    tags: RobotsTags,
-    written: Vec<WrittenDirectives>,
-}
-
-impl RuleDirectives {
-    /// Decodes the directives for the crawlers of `scope`: a text, or a list.
-    fn add(&mut self, scope: TagScope, node: NodeReader<'_>) {
-        let mut all = Directives::default();
-        if node.is_empty() {
-            node.error_with_help(
-                "rule-without-tags",
-                "this is empty",
-                "write a directive, like \"noindex\"",
-            );
-        }
-        for text in node.texts("directives, like \"noindex, noarchive\"") {
-            match Directives::parse(&text) {
-                Ok(directives) => all.extend(&directives),
-                Err(DirectiveError { message, help }) => {
-                    let error = Diagnostic::error("bad-directive", text.span, message);
-                    node.decoder.push(Diagnostic { help, ..error });
-                }
+/// Decodes the directives for the crawlers of `scope`: a text, or a list.
+fn add_directives(rule: &mut IndexingRule, scope: TagScope, node: NodeReader<'_>) {
+    if node.is_empty() {
+        node.error_with_help(
+            "rule-without-tags",
+            "this is empty",
+            "write a directive, like \"noindex\"",
+        );
+    }
+    for text in node.texts("directives, like \"noindex, noarchive\"") {
+        match Directives::parse(&text) {
+            Ok(directives) => rule.tags.add(scope.clone(), &directives),
+            Err(DirectiveError { message, help }) => {
+                let error = Diagnostic::error("bad-directive", text.span, message);
+                node.decoder.push(Diagnostic { help, ..error });
             }
-            self.written.push(WrittenDirectives {
-                scope: scope.clone(),
-                text,
-            });
         }
-        self.tags.add(scope, &all);
+        rule.written.push(WrittenDirectives {
+            scope: scope.clone(),
+            text,
+        });
     }
 }
 

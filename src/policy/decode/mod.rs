@@ -18,7 +18,7 @@ mod signals;
 pub use hosts::parse_host;
 pub use patterns::MAX_PATTERN;
 pub use robots::{is_sitemap, is_token};
-pub use signals::{is_category, url_mistake};
+pub use signals::url_mistake;
 
 use super::model::{Acknowledgement, CrawlStance, Environment, OriginRobotsMode, Policy};
 use crate::crawlers::Purpose;
@@ -67,7 +67,7 @@ fn policy(name: &str, source: &SourceFile, root: NodeReader<'_>) -> Option<Polic
             robots: robots::robots(fields),
             indexing: fields.get_or_default("indexing", indexing::rules),
             origin_tags: fields
-                .get("origin_tags", indexing::origin_tags)
+                .variant("origin_tags", "a value of \"origin_tags\"")
                 .unwrap_or_default(),
             html: fields.get_or_default("html", html::html),
             retire: fields.get_or_default("retire", retire::retire),

@@ -1,6 +1,6 @@
 //! [`robots`] decodes the policy section `robots`: the groups, sitemaps and `max_age` of
-//! robots.txt, and whether the origin's own robots.txt is merged with the policy, replaced, or
-//! published alone.
+//! robots.txt. The section also says what happens to the origin's own robots.txt: it is merged with
+//! the policy's groups, replaced by them, or published in their place.
 
 use super::answers::included_file;
 use super::patterns::patterns;

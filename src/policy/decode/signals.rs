@@ -1,7 +1,8 @@
-//! Decodes what a policy says about the use of the site's content, for example for AI training: the
-//! fields of `robots` ([`site_signals`]) and of its groups ([`group_signals`]), the section `tdm`
-//! ([`tdm`], text and data mining), and the answer to crawlers without a licence ([`unlicensed`]).
-//! A valid value cannot break the line of robots.txt or the header that it is written into.
+//! Decodes what a policy says about the use of the site's content, for example for AI training.
+//! [`site_signals`] decodes fields of the section `robots`, [`group_signals`] fields of its groups,
+//! [`tdm`] the section `tdm` (text and data mining), and [`unlicensed`] the answer to crawlers
+//! without a licence. A valid value cannot break the line of robots.txt or the header that it is
+//! written into.
 
 use super::indexing::condition_list;
 use super::patterns::patterns;
@@ -10,6 +11,7 @@ use crate::policy::model::{
     SignalCategory, SignalPlacement, SiteSignals, TdmRule, USAGE_CATEGORIES, USES,
     UnlicensedAnswer,
 };
+use crate::policy::signal_lines::is_category;
 use crate::robots::PathPattern;
 use crate::yaml::{
     Decoder, Located, MapFields, NodeReader, NodeValue, SourceSpan, strip_http_scheme,
@@ -17,8 +19,6 @@ use crate::yaml::{
 
 /// The most bytes of a URL. Some readers cut longer ones.
 const MAX_URL: usize = 2_000;
-/// The most bytes of a category. RFC 9651 permits longer keys, but no draft has one.
-const MAX_CATEGORY: usize = 64;
 /// The most rules of a field.
 const MAX_RULES: usize = 1_000;
 /// The most paths of all rules of a field.
@@ -190,15 +190,6 @@ fn check_category(
         return true;
     }
     false
-}
-
-/// Whether a text can be a category: a key of a structured field (RFC 9651 section 3.1.2).
-pub fn is_category(text: &str) -> bool {
-    text.starts_with(|sign: char| sign.is_ascii_lowercase())
-        && text.len() <= MAX_CATEGORY
-        && text.bytes().all(|byte| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
-        })
 }
 
 /// Decodes the site's licences: one URL, a map of `url` and `paths`, or a list of both.

@@ -1,5 +1,5 @@
-//! [`ImportedGroup`]: one group of the policy that an import makes of a robots.txt. User-agent
-//! tokens with the same rules share a group.
+//! [`ImportedGroup`]: one group of a policy that is imported from a robots.txt. User-agent tokens
+//! with the same rules share a group.
 
 use super::Importer;
 use super::import_note::ImportNote;
@@ -8,7 +8,7 @@ use super::yaml::one_line;
 use crate::crawlers::Registry;
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
-use crate::robots::{FileFormat, FileGroup, RobotsKey};
+use crate::robots::{FileFormat, RobotsKey};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A group of the policy: tokens with the same rules.
@@ -37,7 +37,7 @@ pub struct ImportedRule {
 impl Importer<'_> {
     /// Makes the groups of the policy, in the order in which the file names their tokens. Groups
     /// for invalid tokens are left out.
-    pub fn groups(&mut self, registry: &'static Registry) -> Vec<ImportedGroup> {
+    pub fn groups(&self, registry: &'static Registry) -> Vec<ImportedGroup> {
         match self.file.shape() {
             FileFormat::Text => {}
             FileFormat::Html => self.add_note(1, ImportNote::Html),
@@ -45,21 +45,19 @@ impl Importer<'_> {
         }
         self.note_ignored_agents(registry);
         let mut known = HashSet::new();
-        let tokens: Vec<(String, usize)> = self
-            .reading
-            .agent_lines()
-            .filter(|agent| known.insert(agent.token.to_ascii_lowercase()))
-            .map(|agent| (agent.token.clone(), agent.line))
-            .collect();
         let mut drafts: Vec<ImportedGroup> = Vec::new();
         // A file of 500 KiB may have 17,000 groups: those with the same rules are found by the rules.
         let mut places: BTreeMap<BTreeSet<_>, Vec<usize>> = BTreeMap::new();
-        for (token, line) in tokens {
-            if token != "*" && !is_token(&token) {
-                self.add_note(line, ImportNote::Group(token));
+        for agent in self.reading.agent_lines() {
+            let token = &agent.token;
+            if !known.insert(token.to_ascii_lowercase()) {
                 continue;
             }
-            let draft = self.group_for_token(&token);
+            if token != "*" && !is_token(token) {
+                self.add_note(agent.line, ImportNote::Group(token.clone()));
+                continue;
+            }
+            let draft = self.group_for_token(token);
             let rules = draft.rules.iter();
             let rules = rules.map(|rule| (rule.allow, rule.pattern.clone()));
             let same_rules = places.entry(rules.collect()).or_default();
@@ -89,7 +87,7 @@ impl Importer<'_> {
 
     /// Adds a note for each User-agent line with several names, of which crawlers read only the
     /// first.
-    fn note_ignored_agents(&mut self, registry: &Registry) {
+    fn note_ignored_agents(&self, registry: &Registry) {
         for agent in self.reading.agent_lines() {
             let Some(record) = self.file.key_value(agent.line) else {
                 continue;
@@ -100,21 +98,19 @@ impl Importer<'_> {
             };
             let names = names.iter().skip(1).map(|name| one_line(name)).collect();
             let read = agent.token.clone();
-            self.notes
-                .push((agent.line, ImportNote::OtherAgents { read, names }));
+            self.add_note(agent.line, ImportNote::OtherAgents { read, names });
         }
     }
 
     /// Makes the group of a token from all groups of the file that bind it.
-    fn group_for_token(&mut self, token: &str) -> ImportedGroup {
+    fn group_for_token(&self, token: &str) -> ImportedGroup {
         let (_, groups) = self.reading.groups_for(token.as_bytes());
-        let groups: Vec<FileGroup> = self.reading.groups_at(groups).cloned().collect();
         let mut draft = ImportedGroup {
             agents: vec![token.to_owned()],
             ..ImportedGroup::default()
         };
         let mut known = HashSet::new();
-        for group in &groups {
+        for group in self.reading.groups_at(groups) {
             let named = group
                 .agents
                 .iter()
@@ -166,7 +162,7 @@ impl Importer<'_> {
     /// Adds a line that is no rule: Crawl-delay, Content-Signal or Content-Usage. What a policy
     /// cannot express becomes a note and a comment of the group. Licences are for the whole file,
     /// and written elsewhere.
-    fn add_line(&mut self, number: usize, draft: &mut ImportedGroup) {
+    fn add_line(&self, number: usize, draft: &mut ImportedGroup) {
         let Some(record) = self.file.key_value(number) else {
             return;
         };

@@ -16,6 +16,7 @@ use crate::robots::{Dialect, DialectRules, RobotsFile, RobotsKey};
 use crate::yaml::{Diagnostics, SourceFile};
 use comments::ImportedComments;
 pub use import_note::ImportNote;
+use std::cell::RefCell;
 use std::sync::Arc;
 pub use yaml::{yaml_list, yaml_scalar};
 
@@ -42,10 +43,10 @@ pub struct Imported {
 /// ```
 pub fn import(file: &RobotsFile, host: Option<&str>, registry: &'static Registry) -> Imported {
     let reading = DialectRules::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
-    let mut import = Importer {
+    let import = Importer {
         file,
         reading,
-        notes: Vec::new(),
+        notes: RefCell::default(),
     };
     let drafts = import.groups(registry);
     let comments = ImportedComments::collect(file, &drafts);
@@ -57,7 +58,7 @@ pub fn import(file: &RobotsFile, host: Option<&str>, registry: &'static Registry
         );
         import.add_note(1, ImportNote::Acknowledgement);
     }
-    let mut notes = import.notes;
+    let mut notes = import.notes.into_inner();
     notes.sort();
     notes.dedup();
     Imported { text, notes }
@@ -67,13 +68,13 @@ pub fn import(file: &RobotsFile, host: Option<&str>, registry: &'static Registry
 struct Importer<'a> {
     file: &'a RobotsFile,
     reading: DialectRules,
-    notes: Vec<(usize, ImportNote)>,
+    notes: RefCell<Vec<(usize, ImportNote)>>,
 }
 
 impl Importer<'_> {
     /// Adds a note. Notes about the whole file are at line 1.
-    fn add_note(&mut self, line: usize, what: ImportNote) {
-        self.notes.push((line, what));
+    fn add_note(&self, line: usize, what: ImportNote) {
+        self.notes.borrow_mut().push((line, what));
     }
 
     /// The values of all lines with this key, with the numbers of the lines.

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 impl Importer<'_> {
     /// Renders the whole policy.
     pub fn render(
-        &mut self,
+        &self,
         host: Option<&str>,
         drafts: &[ImportedGroup],
         comments: &ImportedComments,
@@ -103,7 +103,7 @@ impl Importer<'_> {
 
     /// Writes the licences, each once. A licence is for the whole file even in a group: an owner
     /// who appends one below the last group means the whole file.
-    fn write_licenses(&mut self, out: &mut String) {
+    fn write_licenses(&self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
         for (number, url) in self.values(RobotsKey::License) {
             match url_mistake(&url) {
@@ -119,7 +119,7 @@ impl Importer<'_> {
 
     /// Writes the sitemaps, each once. Also adds the notes about the part beyond 500 KiB, and about
     /// lines before the first User-agent line.
-    fn write_sitemaps(&mut self, out: &mut String, comments: &ImportedComments) {
+    fn write_sitemaps(&self, out: &mut String, comments: &ImportedComments) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:\n");
         for (number, url) in self.values(RobotsKey::Sitemap) {
@@ -160,8 +160,7 @@ impl Importer<'_> {
                 )
             {
                 let text = one_line(&self.file.text(&record.whole()));
-                self.notes
-                    .push((early.number, ImportNote::BeforeFirstGroup(text)));
+                self.add_note(early.number, ImportNote::BeforeFirstGroup(text));
             }
         }
     }

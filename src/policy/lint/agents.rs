@@ -1,5 +1,5 @@
 //! Lints of the User-agent lines of a robots.txt: names of crawlers that are unknown, misspelt or
-//! too short, and groups with another effect than their owners expect.
+//! too short, and groups that do not have the effect that their owners expect.
 
 use super::catalogue::{self as lints, Lint};
 use super::subject::{LintSubject, SubjectGroup, SubjectRule};
@@ -259,21 +259,18 @@ fn report_retired_token(
     registry: &Registry,
     diagnostics: &mut Diagnostics,
 ) {
-    let crawlers = registry.crawlers();
-    let former = registry.find(agent).map(|former| registry.get(former));
-    let Some((former, since)) = former.and_then(|former| Some((former, former.retired.as_ref()?)))
-    else {
+    let Some(former) = registry.find_crawler(agent) else {
         return;
     };
+    let Some(since) = &former.retired else {
+        return;
+    };
+    let crawlers = registry.crawlers().iter();
     let current: Vec<&Crawler> = crawlers
-        .iter()
         .filter(|crawler| crawler.operator == former.operator && crawler.retired.is_none())
         .collect();
     let mut agents = subject.groups.iter().flat_map(|group| &group.agents);
-    let names_current = agents.any(|agent| {
-        let mut tokens = current.iter().flat_map(|crawler| &crawler.tokens);
-        tokens.any(|token| token.eq_ignore_ascii_case(&agent.value))
-    });
+    let names_current = agents.any(|agent| current.iter().any(|crawler| crawler.has_token(agent)));
     let tokens = first_of_each_purpose(&current)
         .into_iter()
         .filter_map(|crawler| crawler.tokens.first())
@@ -354,7 +351,8 @@ fn lint_dropped_star_rules(
     else {
         return;
     };
-    let forbidden = rules_with_targets(star, |rule| !rule.allow);
+    let mut forbidden = rules_with_targets(star);
+    forbidden.retain(|(rule, _)| !rule.allow);
     let mut left = MAX_COMPARED;
     for group in &subject.groups {
         if std::ptr::eq(group, star) {
@@ -381,7 +379,7 @@ fn lint_dropped_star_rules(
         if opens_all && closes_nothing || group.closing_rule().is_some() || left == 0 {
             continue;
         }
-        let own_rules = rules_with_targets(group, |_| true);
+        let own_rules = rules_with_targets(group);
         let unmentioned = forbidden.iter().find(|(rule, target)| {
             !own_rules.iter().any(|(own, own_target)| {
                 own.pattern.matches(target) || rule.pattern.matches(own_target)
@@ -411,27 +409,20 @@ fn lint_dropped_star_rules(
     }
 }
 
-/// The wanted rules of a group that can match, each with its pattern as a target.
-fn rules_with_targets(
-    group: &SubjectGroup,
-    is_wanted: impl Fn(&SubjectRule) -> bool,
-) -> Vec<(&SubjectRule, Vec<u8>)> {
+/// The rules of a group that can match, each with its pattern as a target.
+fn rules_with_targets(group: &SubjectGroup) -> Vec<(&SubjectRule, Vec<u8>)> {
     group
         .rules
         .iter()
-        .filter(|rule| rule.pattern.as_str().starts_with(['/', '*']) && is_wanted(rule))
+        .filter(|rule| rule.pattern.as_str().starts_with(['/', '*']))
         .map(|rule| (rule, rule.pattern.to_wildcard_target()))
         .collect()
 }
 
 /// Whether a crawler with this token follows `*`. An unknown token does.
 fn follows_star(agent: &str, registry: &Registry) -> bool {
-    let known = registry.crawlers().iter().find(|crawler| {
-        crawler
-            .tokens
-            .iter()
-            .any(|token| token.eq_ignore_ascii_case(agent))
-    });
+    let mut crawlers = registry.crawlers().iter();
+    let known = crawlers.find(|crawler| crawler.has_token(agent));
     known.is_none_or(|crawler| crawler.binds.follows_star())
 }
 

@@ -1,6 +1,6 @@
-//! The lint of a noindex (section `indexing` or `retire` of a policy) that no crawler sees, because
-//! robots.txt disallows the page. A crawler that may not fetch a page does not see its headers
-//! (Google and Yandex document that).
+//! The lint for a noindex (section `indexing` or `retire` of a policy) that no crawler sees,
+//! because robots.txt disallows the page. A crawler that may not fetch a page does not see its
+//! headers (Google and Yandex document that).
 
 use super::catalogue as lints;
 use crate::crawlers::Registry;
@@ -143,7 +143,6 @@ impl<'s> GroupLookup<'s> {
             .crawler_rules(self.site.claim_of(bot, self.registry))
             .binding
             .group()
-            .map(usize::from)
     }
 
     /// The Disallow of a group that closes all URLs of a path: it covers the path and outranks

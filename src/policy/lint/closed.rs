@@ -1,6 +1,6 @@
 //! Lints of robots.txt rules that close more than their owners want: the whole site, or files that
-//! pages need (style sheets, scripts, images). They check the group for Googlebot, else the one for
-//! `*`.
+//! pages need (style sheets, scripts, images). They check the group for Googlebot, or the group for
+//! `*` if Googlebot has none.
 
 use super::catalogue as lints;
 use super::subject::{LintSubject, SubjectGroup, SubjectRule};
@@ -87,16 +87,11 @@ pub fn extent_text(extent: DisallowedPart) -> &'static str {
 fn lint_closed_site(subject: &LintSubject, diagnostics: &mut Diagnostics) {
     let mut shown = Vec::new();
     for engine in SEARCH_ENGINES {
-        let mut groups: Vec<&SubjectGroup> = Vec::new();
-        for group in &subject.groups {
-            if group
-                .agents
-                .iter()
-                .any(|agent| engine_takes_name(engine, agent))
-            {
-                groups.push(group);
-            }
-        }
+        let named = subject.groups.iter().filter(|group| {
+            let mut agents = group.agents.iter();
+            agents.any(|agent| engine_takes_name(engine, agent))
+        });
+        let mut groups: Vec<&SubjectGroup> = named.collect();
         if groups.is_empty() {
             groups.extend(subject.group_for_token("*"));
         }

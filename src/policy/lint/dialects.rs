@@ -1,4 +1,4 @@
-//! The lint of robots.txt rules that Google's library reads otherwise than RFC 9309. [`lint`]
+//! The lint of robots.txt rules that Google's library does not read as RFC 9309 says. [`lint`]
 //! checks the rules of a site, and `file/mod.rs` those of a robots.txt file. Both try sample URLs
 //! of each rule ([`sample_urls`]).
 
@@ -120,9 +120,6 @@ pub fn sample_urls(written: &[u8], normal: &str) -> Vec<Vec<u8>> {
         .iter()
         .map(|byte| if *byte == LITERAL_STAR { b'*' } else { *byte })
         .collect();
-    let directory = sent
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map(|slash| sent[..=slash].to_vec());
+    let directory = memchr::memrchr(b'/', &sent).map(|slash| sent[..=slash].to_vec());
     std::iter::once(sent).chain(directory).collect()
 }

@@ -1,5 +1,6 @@
-//! Lints of hosts that do not fit the environment (production, staging) that a policy names: a copy
-//! of the wrong file closes a production site, or opens a test site to search engines.
+//! Lints of the environment (production or staging) that a policy names, if the hosts do not fit
+//! it. Such a mistake, often a copy of the wrong file, closes a production site or opens a test
+//! site to search engines.
 
 use super::catalogue as lints;
 use crate::policy::model::{Environment, HostPattern};

@@ -1,5 +1,6 @@
-//! A random test of the lint that reports a noindex which no crawler sees. It compares the reports
-//! with the verdicts of the policy, and checks that none is false.
+//! A random test of the lint that reports a noindex which crawlers cannot see, because robots.txt
+//! disallows the page. The test compares the reports with the verdicts of the policy, and checks
+//! that no report is false.
 
 use super::tests::compile_and_lint;
 use crate::policy::site::Site;

@@ -1,5 +1,5 @@
-//! Lints of the Allow and Disallow lines of a robots.txt: paths that crawlers read otherwise than
-//! their owners, and rules that have no effect.
+//! Lints of the Allow and Disallow lines of a robots.txt: paths that crawlers do not read as their
+//! owners expect, and rules that have no effect.
 
 use super::catalogue as lints;
 use super::subject::{LintSubject, SubjectGroup, SubjectRule};

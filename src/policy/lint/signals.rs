@@ -1,8 +1,9 @@
-//! Lints of a policy's statements about the use of content: contradictions between vocabularies,
-//! and demands for licences that do not exist or reach search engines.
+//! Lints of a policy's statements about the use of content. They report vocabularies that
+//! contradict each other, and demands for a licence that has no URL, has a URL without https, or
+//! would be made to search engines, too.
 
 use super::catalogue as lints;
-use crate::crawlers::{Claim, Purpose, Registry};
+use crate::crawlers::{Purpose, Registry};
 use crate::policy::compile::signals::{covers_whole_site, license_urls};
 use crate::policy::model::{CrawlStance, EnforcementMode, OriginRobotsMode, SignalCategory};
 use crate::policy::signal_lines::yes_or_no;
@@ -87,10 +88,7 @@ fn site_wide_values(
 /// Reports a demand for a licence that reaches Googlebot: search engines buy no licences, and drop
 /// the pages.
 fn lint_license_for_search(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let Some(index) = registry.find("googlebot") else {
-        return;
-    };
-    let rules = site.crawler_rules(Claim::Known(index));
+    let rules = site.crawler_rules(site.claim_of("googlebot", registry));
     let Some(status) = rules
         .unlicensed
         .filter(|_| rules.mode != EnforcementMode::Off)

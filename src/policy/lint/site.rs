@@ -1,12 +1,12 @@
-//! Lints that check a whole site and its policy, not a robots.txt alone. Some are interlocks:
-//! errors that stop a mistake which could cost the site its place in search engines. The others
-//! check pauses, answers, names of crawlers, proof of identity, and what is left out of the
-//! origin's file.
+//! Lints of a whole site and its policy, beyond the lines of robots.txt. Some are interlocks:
+//! errors that reject a policy which could cost the site its place in search engines. The others
+//! check pauses, answers, names of crawlers and proof of identity, and report rules of the origin's
+//! robots.txt that are left out.
 
 use super::agents;
 use super::catalogue as lints;
 use super::closed::{closes_site_to_googlebot, engine_takes_name, extent_text};
-use crate::crawlers::{Claim, Registry, is_generic_bot_name, is_visitor_word};
+use crate::crawlers::{Registry, is_generic_bot_name, is_visitor_word};
 use crate::indexing::RobotsTags;
 use crate::policy::model::{
     Acknowledgement, EnforcementMode, Environment, PauseSchedule, UnverifiedTreatment,
@@ -66,10 +66,8 @@ fn closed_extent_for<'s>(
     });
     let mut groups: Vec<usize> = named.map(|(index, _)| index).collect();
     if groups.is_empty() {
-        let binding = site
-            .crawler_rules(Claim::Known(registry.find(engine)?))
-            .binding;
-        groups.extend(binding.group().map(usize::from));
+        let rules = site.crawler_rules(site.claim_of(engine, registry));
+        groups.extend(rules.binding.group());
     }
     let rules = groups.iter().flat_map(|&group| {
         site.matcher
@@ -219,10 +217,7 @@ fn lint_pauses(site: &Site, diagnostics: &mut Diagnostics) {
 
 /// Reports 5xx or 429 for Googlebot on disallowed paths, if enforcement is on.
 fn lint_permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let Some(index) = registry.find(SEARCH_ENGINES[0]) else {
-        return;
-    };
-    let rules = site.crawler_rules(Claim::Known(index));
+    let rules = site.crawler_rules(site.claim_of(SEARCH_ENGINES[0], registry));
     let status = site
         .answers
         .get(usize::from(rules.disallowed))

@@ -1,5 +1,6 @@
-//! Lints of the policy section `indexing`: X-Robots-Tag directives that no crawler documents, whose
-//! date has passed, or whose crawler does not read the header; and unknown names of crawlers.
+//! Lints of X-Robots-Tag directives in the policy section `indexing`. They report directives that
+//! no crawler documents, dates that have passed, crawlers that do not read the header, and unknown
+//! names of crawlers.
 
 use super::{agents, catalogue as lints};
 use crate::crawlers::Registry;

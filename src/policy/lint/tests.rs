@@ -522,8 +522,10 @@ fn old_origin_file_suggests_declaring_it() {
             },
         );
         let policy = Arc::new(policy.unwrap_or_else(|| panic!("{found:?}")));
-        let file = OriginRobotsTxt::new("or.txt", &b"User-agent: *\nDisallow: /x\n"[..])
-            .with_last_modified(Some(modified));
+        let file = OriginRobotsTxt {
+            last_modified: Timestamp::from_http_date(modified),
+            ..OriginRobotsTxt::new("or.txt", &b"User-agent: *\nDisallow: /x\n"[..])
+        };
         let site = compile_with_origin(
             policy,
             &OriginAvailability::Available(Arc::new(file)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// One rule of `indexing`: directives for the responses that meet all of its conditions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct IndexingRule {
     pub when: ResponseConditions,
     /// The key `not`: a response that meets all of these conditions is excluded.

@@ -1,5 +1,5 @@
-//! The results of judging a request: [`Verdict`], [`Kind`] and [`IdentityStatus`]. The tests of a
-//! policy expect them, and logs, metrics, reports and pages show them.
+//! The results of judging a request: [`Verdict`], [`Kind`] and [`IdentityStatus`]. The tests in a
+//! policy name the results that they expect, and logs, metrics, reports and pages show results.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};

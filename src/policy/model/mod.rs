@@ -6,19 +6,10 @@ mod indexing;
 mod judgement;
 mod signals;
 
-pub use enforcement::{
-    AnswerPolicy, BehindCache, Enforcement, EnforcementFields, EnforcementMode, PauseAudience,
-    PausePolicy, PauseSchedule, UnverifiedTreatment,
-};
-pub use indexing::{
-    HtmlPolicy, IndexingRule, OriginTagsMode, ResponseConditions, RetirePolicy, StatusCondition,
-    WrittenDirectives,
-};
-pub use judgement::{IdentityStatus, Kind, Verdict};
-pub use signals::{
-    ContentSignal, ContentUsageRule, GroupSignals, LicensePolicy, SignalCategory, SignalPlacement,
-    SiteSignals, TdmRule, USAGE_CATEGORIES, USES, UnlicensedAnswer,
-};
+pub use enforcement::*;
+pub use indexing::*;
+pub use judgement::*;
+pub use signals::*;
 
 use crate::crawlers::{Purpose, RobotsObedience};
 use crate::robots::{Authority, PathPattern};
@@ -89,17 +80,14 @@ impl Policy {
     /// have the same robots.txt, so it names them all.
     pub fn sitemaps(&self) -> Vec<Located<String>> {
         let mut sitemaps = Vec::new();
-        for Located { value: url, span } in &self.robots.sitemaps {
-            if !url.contains(HOST_PLACEHOLDER) {
-                sitemaps.push(Located {
-                    value: url.clone(),
-                    span: *span,
-                });
+        for sitemap in &self.robots.sitemaps {
+            if !sitemap.contains(HOST_PLACEHOLDER) {
+                sitemaps.push(sitemap.clone());
                 continue;
             }
             sitemaps.extend(self.hosts.iter().map(|host| Located {
-                value: url.replace(HOST_PLACEHOLDER, &host.to_string()),
-                span: *span,
+                value: sitemap.replace(HOST_PLACEHOLDER, &host.to_string()),
+                span: sitemap.span,
             }));
         }
         sitemaps

@@ -3,6 +3,7 @@
 //! turns them into lines of robots.txt and header lines.
 
 use crate::yaml::{Located, SourceSpan};
+use std::collections::BTreeMap;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// The statements of the section `robots`, for the whole site.
@@ -75,7 +76,7 @@ impl SignalCategory {
 #[derive(Clone, Debug)]
 pub struct ContentSignal {
     /// Whether each named category is granted, in the order of [`SignalCategory::ALL`].
-    pub values: Vec<(SignalCategory, Located<bool>)>,
+    pub values: BTreeMap<SignalCategory, Located<bool>>,
     /// How far the content may be used: one of [`USES`].
     pub extent: Option<&'static str>,
     /// The whole map.
@@ -88,10 +89,7 @@ pub const USES: [&str; 3] = ["immediate", "reference", "full"];
 impl ContentSignal {
     /// The value for a category.
     pub fn get(&self, category: SignalCategory) -> Option<Located<bool>> {
-        self.values
-            .iter()
-            .find(|(other, _)| *other == category)
-            .map(|(_, value)| *value)
+        self.values.get(&category).copied()
     }
 }
 

@@ -1,5 +1,5 @@
-//! [`CrawlerRules`]: how a site treats one crawler: by which group of robots.txt, with which
-//! enforcement, and with which answers to blocked requests. The compiler fills a
+//! [`CrawlerRules`]: how a site treats one crawler. They say which group of robots.txt the crawler
+//! follows, how the rules are enforced, and how blocked requests are answered. The compiler fills a
 //! [`CrawlerRulesTable`] with the rules of every crawler that a user agent can claim to be; a
 //! request only looks them up.
 
@@ -66,9 +66,9 @@ pub enum GroupBinding {
 
 impl GroupBinding {
     /// The index of the group, if there is one.
-    pub fn group(self) -> Option<u16> {
+    pub fn group(self) -> Option<usize> {
         match self {
-            GroupBinding::Group(group) => Some(group),
+            GroupBinding::Group(group) => Some(usize::from(group)),
             GroupBinding::NoRules | GroupBinding::NotBound => None,
         }
     }

@@ -1,6 +1,7 @@
-//! [`SiteEntry`]: one site in a snapshot: the compiled policy, its pauses (times in which crawlgate
-//! answers 503), and since when its robots.txt and its X-Robots-Tag rules are in force.
-//! [`SupersededVersion`] is an earlier robots.txt that crawlers may still have cached.
+//! [`SiteEntry`]: one site in a snapshot (all sites at one moment). It has the compiled policy, the
+//! pauses (times in which crawlgate answers 503), and the times since when the robots.txt and the
+//! X-Robots-Tag rules are in force. [`SupersededVersion`] is an earlier robots.txt that crawlers
+//! may still have cached.
 
 use super::{ParsedVersion, SelectedRules, Site};
 use crate::policy::model::PauseAudience;
@@ -34,6 +35,12 @@ pub struct PauseWindow {
     pub robots_txt_until: Option<Timestamp>,
     /// Switched on by an operator, not by the policy.
     pub at_run_time: bool,
+}
+
+impl PauseWindow {
+    fn is_on(&self, now: Timestamp) -> bool {
+        self.from <= now && now < self.until
+    }
 }
 
 /// How requests for robots.txt are answered. The snapshot decides it and not the clock of a
@@ -105,7 +112,7 @@ impl SiteEntry {
     pub fn with_pauses(mut self, pauses: Vec<PauseWindow>, now: Timestamp) -> SiteEntry {
         let paused = pauses
             .iter()
-            .position(|pause| pause.from <= now && now < pause.until)
+            .position(|pause| pause.is_on(now))
             .filter(|place| {
                 pauses[*place]
                     .robots_txt_until
@@ -140,9 +147,7 @@ impl SiteEntry {
 
     /// The first pause that is on at `now`.
     pub fn active_pause(&self, now: Timestamp) -> Option<&PauseWindow> {
-        self.pauses
-            .iter()
-            .find(|pause| pause.from <= now && now < pause.until)
+        self.pauses.iter().find(|pause| pause.is_on(now))
     }
 
     /// The times, in no order, at which robots.txt begins or ceases to answer 503. They may be

@@ -1,5 +1,6 @@
-//! [`HostIndex`] finds the site of a request by its host: by the exact name, else by the longest
-//! wildcard pattern, else the site whose policy names no hosts, if there is one.
+//! [`HostIndex`] finds the site of a request by its host. An exact name comes before the longest
+//! wildcard pattern. If neither matches, the request belongs to the site whose policy names no
+//! hosts, if there is one.
 
 use crate::policy::model::HostPattern;
 use std::collections::HashMap;
@@ -13,8 +14,8 @@ const MAX_HOST_NAME: usize = 255;
 /// An index from hosts to the indexes of sites.
 #[derive(Clone, Debug, Default)]
 pub struct HostIndex {
-    exact: HashMap<Box<str>, SitesByPort>,
-    wildcards: HashMap<Box<str>, SitesByPort>,
+    /// By name. That of a wildcard pattern begins with its dot.
+    names: HashMap<String, SitesByPort>,
     default_site: Option<usize>,
 }
 
@@ -29,12 +30,9 @@ impl HostIndex {
             let mut none = true;
             for pattern in patterns {
                 none = false;
-                let table = if pattern.wildcard {
-                    &mut index.wildcards
-                } else {
-                    &mut index.exact
-                };
-                let ports = table.entry(pattern.name.as_str().into()).or_default();
+                let dot = if pattern.wildcard { "." } else { "" };
+                let name = format!("{dot}{}", pattern.name);
+                let ports = index.names.entry(name).or_default();
                 if !ports.iter().any(|(port, _)| *port == pattern.port) {
                     ports.push((pattern.port, site));
                 }
@@ -53,7 +51,7 @@ impl HostIndex {
 
     /// The site with the closest pattern for this host, without regard to case.
     fn find_by_pattern(&self, host: &[u8]) -> Option<usize> {
-        if self.exact.is_empty() && self.wildcards.is_empty() {
+        if self.names.is_empty() {
             return None;
         }
         let (name, port) = split_host_port(host);
@@ -62,29 +60,9 @@ impl HostIndex {
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
         let name = std::str::from_utf8(lower).ok()?;
-        if let Some(site) = self
-            .exact
-            .get(name)
-            .and_then(|ports| site_for_port(ports, port))
-        {
-            return Some(site);
-        }
-        if self.wildcards.is_empty() {
-            return None;
-        }
-        let mut rest = name;
-        while let Some(dot) = memchr::memchr(b'.', rest.as_bytes()) {
-            let parent = &rest[dot + 1..];
-            if let Some(site) = self
-                .wildcards
-                .get(parent)
-                .and_then(|ports| site_for_port(ports, port))
-            {
-                return Some(site);
-            }
-            rest = parent;
-        }
-        None
+        let dots = memchr::memchr_iter(b'.', name.as_bytes());
+        let mut names = std::iter::once(name).chain(dots.map(|dot| &name[dot..]));
+        names.find_map(|name| site_for_port(self.names.get(name)?, port))
     }
 }
 
@@ -99,12 +77,12 @@ fn site_for_port(ports: &SitesByPort, port: Option<u16>) -> Option<usize> {
 /// trailing dot. The port is `None` where it is missing or invalid.
 pub fn split_host_port(host: &[u8]) -> (&[u8], Option<u16>) {
     if let Some(inner) = host.strip_prefix(b"[")
-        && let Some(end) = inner.iter().position(|byte| *byte == b']')
+        && let Some(end) = memchr::memchr(b']', inner)
     {
         let port = inner[end + 1..].strip_prefix(b":").and_then(parse_port);
         return (&inner[..end], port);
     }
-    let (name, port) = match host.iter().rposition(|byte| *byte == b':') {
+    let (name, port) = match memchr::memrchr(b':', host) {
         Some(colon) => (&host[..colon], parse_port(&host[colon + 1..])),
         None => (host, None),
     };

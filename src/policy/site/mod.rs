@@ -107,11 +107,9 @@ pub struct Site {
 
 impl Site {
     /// A rule with its source, by the index of its group and its index in the group.
-    pub fn rule(&self, group: u16, rule: u32) -> Option<(&Rule, &RuleSource)> {
-        let group = usize::from(group);
-        let place = usize::try_from(rule).ok()?;
-        let rule = self.document.groups.get(group)?.rules.get(place)?;
-        Some((rule, self.rule_sources.get(group)?.get(place)?))
+    pub fn rule(&self, group: usize, rule: usize) -> Option<(&Rule, &RuleSource)> {
+        let source = self.rule_sources.get(group)?.get(rule)?;
+        Some((self.document.groups.get(group)?.rules.get(rule)?, source))
     }
 
     /// How long a crawler may use a copy, with the time in a cache in front of crawlgate.

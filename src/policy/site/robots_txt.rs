@@ -1,8 +1,8 @@
-//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. Its rules are those
-//! of the policy, or those of the policy and of the origin's own robots.txt, merged. [`RuleSource`]
-//! says which of the two has a rule. [`DroppedAllow`] is an Allow of the origin that the merged file
-//! lacks, because the policy disallows what it opens. [`PreviousRobotsTxt`] is what the site served
-//! before crawlgate.
+//! [`RobotsTxt`]: the robots.txt that a site serves, with its ETag and Cache-Control. Its rules
+//! come from the policy, or from the policy merged with the origin's own robots.txt. [`RuleSource`]
+//! says which of the two a rule comes from. [`DroppedAllow`] is an Allow line of the origin that
+//! was left out, because it would open URLs that the policy disallows. [`PreviousRobotsTxt`] is
+//! what the site served before crawlgate.
 
 use super::RobotsVersion;
 use crate::robots::PathPattern;

@@ -190,10 +190,9 @@ impl SignalPlan {
 
     /// The licence that a crawler of a group of robots.txt is asked for: that of its group, else
     /// the policy's for the path, else the origin's.
-    pub fn license(&self, selected: PathSignals, group: Option<u16>) -> Option<&License> {
+    pub fn license(&self, selected: PathSignals, group: Option<usize>) -> Option<&License> {
         group
-            .and_then(|group| self.group_licenses.get(usize::from(group)))
-            .and_then(Option::as_ref)
+            .and_then(|group| self.group_licenses.get(group)?.as_ref())
             .or_else(|| self.licenses.get(selected.license?))
             .or(self.origin_license.as_ref())
     }

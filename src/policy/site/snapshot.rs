@@ -141,6 +141,6 @@ impl Snapshot {
 
     /// The site with this name.
     pub fn entry_by_name(&self, name: &str) -> Option<&SiteEntry> {
-        self.sites.iter().find(|entry| entry.site.name == name)
+        self.sites.get(self.site_index(name)?)
     }
 }

@@ -1,5 +1,5 @@
 //! [`LogIndex`]: an index of the publication log by host pattern. It finds which sites had the
-//! hosts of a pattern and what these sites published at that time. From both it makes
+//! hosts of a pattern, and what each of them published while it had these hosts. From both it makes
 //! [`TimelineSpan`]s: spans of time in which one publication counted for a host.
 
 use super::TimelineSpan;
@@ -14,13 +14,10 @@ pub(super) type TenureLevels<'a> = Vec<&'a [&'a Tenure]>;
 /// Identifies a tenure: its level, its site, and the numbers of its first and last change.
 pub(super) type TenureKey<'a> = (usize, &'a str, u64, u64);
 
-/// The tenures of one pattern; `None` stands for every other host.
-type PatternTenures<'a> = (Option<&'a HostPattern>, Vec<&'a Tenure>);
-
-/// A log, by the names of patterns and of sites. The name is empty for every other host.
+/// A log, by patterns (`None` stands for every other host) and by the names of sites.
 #[derive(Default)]
 pub(super) struct LogIndex<'a> {
-    tenures: HashMap<&'a str, Vec<PatternTenures<'a>>>,
+    tenures: HashMap<Option<HostPattern>, Vec<&'a Tenure>>,
     publications: HashMap<&'a str, Vec<&'a Publication>>,
 }
 
@@ -28,15 +25,8 @@ impl<'a> LogIndex<'a> {
     pub(super) fn new(log: &'a PublicationLog) -> LogIndex<'a> {
         let mut index = LogIndex::default();
         for tenure in &log.tenures {
-            let pattern = tenure.pattern.as_ref();
-            let named = index
-                .tenures
-                .entry(pattern.map_or("", |pattern| &pattern.name))
-                .or_default();
-            match named.iter_mut().find(|(known, _)| *known == pattern) {
-                Some((_, tenures)) => tenures.push(tenure),
-                None => named.push((pattern, vec![tenure])),
-            }
+            let pattern = tenure.pattern.clone();
+            index.tenures.entry(pattern).or_default().push(tenure);
         }
         for publication in &log.publications {
             index
@@ -54,32 +44,31 @@ impl<'a> LogIndex<'a> {
     pub(super) fn tenure_levels(&self, pattern: Option<&HostPattern>) -> TenureLevels<'_> {
         let mut levels = TenureLevels::new();
         if let Some(pattern) = pattern {
+            self.add_levels(&mut levels, pattern.clone());
             let mut name = pattern.name.as_str();
-            self.add_levels(&mut levels, name, pattern.wildcard, pattern.port);
             while let Some((_, parent)) = name.split_once('.') {
-                self.add_levels(&mut levels, parent, true, pattern.port);
+                let wider = HostPattern {
+                    wildcard: true,
+                    name: parent.to_owned(),
+                    port: pattern.port,
+                };
+                self.add_levels(&mut levels, wider);
                 name = parent;
             }
         }
-        let every_other = self.tenures.get("").and_then(|named| named.first());
-        levels.extend(every_other.map(|(_, tenures)| tenures.as_slice()));
+        levels.extend(self.tenures.get(&None).map(Vec::as_slice));
         levels
     }
 
-    /// Adds the tenures of the patterns with this name: first with this port, then for any port.
-    fn add_levels<'s>(
-        &'s self,
-        levels: &mut TenureLevels<'s>,
-        name: &str,
-        wildcard: bool,
-        port: Option<u16>,
-    ) {
-        let named = self.tenures.get(name).map_or(&[][..], Vec::as_slice);
-        for wanted in port.map(Some).into_iter().chain([None]) {
-            let found = named.iter().find(|(known, _)| {
-                known.is_some_and(|known| known.wildcard == wildcard && known.port == wanted)
-            });
-            levels.extend(found.map(|(_, tenures)| tenures.as_slice()));
+    /// Adds the tenures of a pattern: first those with its port, then those for any port.
+    fn add_levels<'s>(&'s self, levels: &mut TenureLevels<'s>, pattern: HostPattern) {
+        let any_port = HostPattern {
+            port: None,
+            ..pattern.clone()
+        };
+        let with_port = Some(pattern).filter(|pattern| pattern.port.is_some());
+        for pattern in with_port.into_iter().chain([any_port]) {
+            levels.extend(self.tenures.get(&Some(pattern)).map(Vec::as_slice));
         }
     }
 
@@ -106,13 +95,9 @@ impl<'a> LogIndex<'a> {
         let mut spans: Vec<TimelineSpan<'a>> = Vec::new();
         for tenures in levels {
             let level = tenures.iter().flat_map(|tenure| {
-                let known = self
-                    .publications
-                    .get(tenure.site.as_str())
-                    .map_or(&[][..], Vec::as_slice);
-                known
-                    .iter()
-                    .filter_map(|publication| overlapping_span(tenure, publication))
+                let known = self.publications.get(tenure.site.as_str());
+                let known = known.into_iter().flatten();
+                known.filter_map(|publication| overlapping_span(tenure, publication))
             });
             let mut gaps: Vec<TimelineSpan<'a>> = level
                 .flat_map(|span| uncovered_parts(span, &spans))
@@ -130,8 +115,7 @@ pub(super) fn distinct_patterns(indexes: &[LogIndex<'_>]) -> Vec<Option<HostPatt
     let mut ports: BTreeSet<Option<u16>> = BTreeSet::from([None]);
     let mut names: BTreeSet<(bool, &str)> = BTreeSet::new();
     for index in indexes {
-        let named = index.tenures.values().flatten();
-        for pattern in named.filter_map(|(pattern, _)| *pattern) {
+        for pattern in index.tenures.keys().flatten() {
             ports.insert(pattern.port);
             names.insert((pattern.wildcard, &pattern.name));
         }

@@ -1,8 +1,8 @@
 //! Computes from the publication log which robots.txt each host published at each time
 //! ([`PublicationLog::build_histories`]). Several sites may have patterns that match a host: only
-//! the site with the closest pattern counts. All hosts with the same closest pattern have the same
-//! past, so there is one history for each pattern. Patterns that always belonged to the same sites
-//! share one history.
+//! the site with the most specific pattern counts. All hosts with the same most specific pattern
+//! have the same past, so there is one history for each pattern. Patterns that always belonged to
+//! the same sites share one history.
 //!
 //! `index` finds the entries of the log that count for a pattern. `peers` adds what other instances
 //! of crawlgate published.
@@ -178,32 +178,19 @@ impl PublicationLog {
     /// before.
     fn moved_at(&self, spans: &[TimelineSpan<'_>]) -> Option<Timestamp> {
         let mut moved_at = None;
-        let mut before: Option<&TimelineSpan<'_>> = None;
-        for span in spans {
-            // After a gap: it left the former site at the end of the former span.
-            let left = before.filter(|before| before.end() != span.since.number);
-            if let Some(until) = left
-                .filter(|left| left.publication.has_page_tags)
-                .and_then(|left| left.until)
-            {
-                moved_at = moved_at.max(Some(until.at));
+        for (index, span) in spans.iter().enumerate() {
+            let next = spans.get(index + 1);
+            if span.publication.has_page_tags && !next.is_some_and(|next| next.continues(span)) {
+                moved_at = moved_at.max(span.until.map(|until| until.at));
             }
-            // Without a gap: it moved if the sites differ.
-            let stayed = before.filter(|before| before.end() == span.since.number);
-            let is_same =
-                stayed.is_some_and(|before| before.publication.site == span.publication.site);
-            if !is_same
-                && (stayed.is_some_and(|before| before.publication.has_page_tags)
-                    || self.had_page_tags_before(span))
+            let before = index.checked_sub(1).map(|before| &spans[before]);
+            if !before.is_some_and(|before| span.continues(before))
+                && self.had_page_tags_before(span)
             {
                 moved_at = moved_at.max(Some(span.since.at));
             }
-            before = Some(span);
         }
-        let left = before
-            .filter(|last| last.publication.has_page_tags)
-            .and_then(|last| last.until);
-        moved_at.max(left.map(|until| until.at))
+        moved_at
     }
 }
 
@@ -213,9 +200,7 @@ impl PublicationLog {
 fn superseded_at(spans: &[TimelineSpan<'_>], index: usize, now: Timestamp) -> Timestamp {
     let mut last = &spans[index];
     for span in &spans[index + 1..] {
-        let goes_on =
-            span.since.number == last.end() && span.publication.site == last.publication.site;
-        if !goes_on || span.publication.published != PublishedRobots::Unavailable {
+        if !span.continues(last) || span.publication.published != PublishedRobots::Unavailable {
             break;
         }
         last = span;
@@ -287,6 +272,11 @@ impl TimelineSpan<'_> {
     /// The number of the change that ended it; the largest number while it is open.
     fn end(&self) -> u64 {
         self.until.map_or(u64::MAX, |until| until.number)
+    }
+
+    /// Whether it follows a span of the same site without a gap.
+    fn continues(&self, before: &TimelineSpan<'_>) -> bool {
+        self.since.number == before.end() && self.publication.site == before.publication.site
     }
 
     fn version(&self) -> Option<RobotsVersion> {

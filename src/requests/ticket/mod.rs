@@ -10,6 +10,7 @@ use super::head::RequestHead;
 use super::head_error::HeadError;
 use super::response_outcome::{ResponseEnd, ResponseOutcome};
 use super::upload_meter::{UploadError, UploadMeter};
+use crate::answers::AnswerCache;
 use crate::clock::Clock;
 use crate::forwarding::ForwardedElement;
 use crate::judge::{Judge, Recorder, record_front_page_tags};
@@ -19,14 +20,14 @@ use crate::settings::{ClientAddress, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
 use std::sync::Arc;
-#[cfg(feature = "proxy")]
 use std::time::Duration;
 
-/// What the tickets of all requests use.
+/// What the requests of all listeners use.
 pub struct RequestServices {
     pub judge: Arc<Judge>,
     pub recorder: Arc<Recorder>,
     pub clock: Clock,
+    pub answers: AnswerCache,
     pub buffers: BufferBudget,
     /// The field in which trusted proxies name their client.
     pub client_address: ClientAddress,
@@ -62,13 +63,6 @@ struct NoCapacity {
     /// A fixed word for the log.
     reason: &'static str,
     /// When the client is to come back, in seconds.
-    #[cfg_attr(
-        not(feature = "proxy"),
-        expect(
-            dead_code,
-            reason = "only entry points with an origin of their own answer so"
-        )
-    )]
     retry_after: u32,
 }
 
@@ -168,13 +162,11 @@ impl Ticket {
     }
 
     /// What is known of the request so far.
-    #[cfg(feature = "tower")]
     pub fn record(&self) -> &RequestRecord {
         &self.0.record
     }
 
     /// Whether the policy of the site rewrites pages (`html`).
-    #[cfg(feature = "proxy")]
     pub fn may_rewrite_pages(&self) -> bool {
         self.judged()
             .is_some_and(|(_, entry)| entry.site.html.is_some())
@@ -248,7 +240,6 @@ impl Ticket {
     }
 
     /// Sets how long the origin took to send the head of its response.
-    #[cfg(feature = "proxy")]
     pub fn set_origin_elapsed(&mut self, elapsed: Option<Duration>) {
         self.0.record.response.origin_elapsed = elapsed;
     }

@@ -1,16 +1,16 @@
-//! Connects a request (its [`Ticket`]) with the choice of a server, when crawlgate forwards the
-//! request as a reverse proxy. [`Ticket::routing_facts`] describes the request to
-//! [`upstreams`](crate::upstreams), which chooses one of the origin's servers. If every server is
-//! full, [`Ticket::record_no_server`] keeps the reason for the log. If no server responds,
-//! [`HeadWriter::no_response_answer`] makes the answer for the client.
+//! Connects a forwarded request (its [`Ticket`]) with the module [`upstreams`](crate::upstreams),
+//! which chooses one of the origin's servers. [`Ticket::routing_facts`] describes the request for
+//! this choice. If every server is full, [`Ticket::record_no_server`] keeps the reason for the log.
+//! If no server responds, [`HeadWriter::no_response_answer`] makes the answer for the client.
 
 use super::{NoCapacity, Ticket};
-use crate::answers::{Answer, RequestToAnswer, no_origin_answer, origin_failure, origin_full};
+use crate::answers::{Answer, no_origin_answer, origin_failure, origin_full};
 use crate::crawlers::{Claim, Purpose};
 use crate::requests::head_writer::HeadWriter;
 use crate::robots::reaches_robots_txt;
 use crate::upstreams::{Attempts, NoServer, RoutingFacts, Upstreams};
 use crate::verdict::Identity;
+use http::HeaderMap;
 
 impl Ticket {
     /// The facts by which a server is chosen. `is_repeatable` says whether the request may be sent
@@ -108,16 +108,16 @@ impl HeadWriter<'_> {
         &self,
         status: u16,
         attempts: &Attempts,
-        request: &RequestToAnswer<'_>,
+        headers: &HeaderMap,
     ) -> Answer {
-        let unanswered = self.unanswered_request(request);
-        self.connection
-            .with_hsts(match (attempts.no_server, &self.ticket.0.no_capacity) {
-                (Some(NoServer::NoOrigin), _) => no_origin_answer(self.ticket.host(), &unanswered),
+        self.answer_unanswered(headers, |unanswered| {
+            match (attempts.no_server, &self.ticket.0.no_capacity) {
+                (Some(NoServer::NoOrigin), _) => no_origin_answer(self.ticket.host(), unanswered),
                 (Some(NoServer::Refused(_)), Some(no_capacity)) => {
-                    origin_full(no_capacity.retry_after, &unanswered)
+                    origin_full(no_capacity.retry_after, unanswered)
                 }
-                _ => origin_failure(status, &unanswered),
-            })
+                _ => origin_failure(status, unanswered),
+            }
+        })
     }
 }

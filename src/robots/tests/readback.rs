@@ -1,6 +1,6 @@
-//! Tests that crawlgate reads its own robots.txt as it meant it: a random document is rendered and
-//! parsed again. The result is the same document, the same bytes, and the same groups for RFC 9309
-//! and for Google's library.
+//! Tests that crawlgate reads a robots.txt that it wrote as it was meant. A random document is
+//! rendered and parsed again, and must give the same document, the same bytes, and the same groups
+//! for RFC 9309 and for Google's library.
 
 use super::oracle::config;
 use super::{PathPattern, RobotsDocument, Rule, RuleGroup};

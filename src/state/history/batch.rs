@@ -1,15 +1,13 @@
 //! [`HistoryBatch`]: what waits to be written to the history tables of the state database, which
-//! the dashboard shows. It holds
+//! the dashboard shows. It contains
 //!
 //! - requests of each crawler ([`RequestCounts`]), by kind (such as `allowed` or `violation`) and
 //!   by what crawlgate did,
-//! - requests of each crawler, by what was proven of its name,
-//! - requests that break the rules, one [`RecordRow`] each (a sample),
-//! - requests of bots that no list knows, by the name that each bot gives itself,
-//! - visits, by the service that sent them,
+//! - requests of each crawler, by whether the client was proven to be that crawler,
+//! - samples of the requests that break the rules, with one [`RecordRow`] each,
+//! - requests of unknown bots, by the name that each bot gives itself,
+//! - visits, by the AI assistant or search engine that sent the visitor,
 //! - the paths that each crawler requested most ([`DayPaths`]).
-//!
-//! Nothing is judged by the history.
 
 use super::PeriodLength;
 use crate::record::{DayPaths, PathOwner, RecordRow, RequestCounts};

@@ -1,7 +1,7 @@
 //! The history for the dashboard, in the state database: counts of requests by hour, day and week,
-//! visits and requested paths by day, and samples of requests against the rules. No request is
-//! judged by it. [`HistoryBatch`] has what is new, which is written in the same transaction as other
-//! state. [`HistoryReader`] reads the history, also while another process writes.
+//! visits and requested paths by day, and samples of requests against the rules.  [`HistoryBatch`]
+//! has what is new, which is written in the same transaction as other state. [`HistoryReader`]
+//! reads the history, also while another process writes.
 
 mod batch;
 mod peer_counts;

@@ -1,6 +1,6 @@
 //! Queries of the samples in the state database. A sample is one stored request against the rules.
-//! [`SampleFilter`] selects samples, [`SampleGroup`] summarizes those of one rule, and [`Offence`]
-//! says when and how a crawler broke the rules.
+//! [`SampleFilter`] selects samples, [`SampleGroup`] summarizes the samples of one rule, and
+//! [`Offence`] says when and how a crawler broke the rules.
 
 use super::PeriodLength;
 use super::read::{HistoryError, HistoryReader};

@@ -1,5 +1,6 @@
-//! SQL that the tables of the history share: queries whose rows are converted, counts as integers of
-//! SQLite, and the deletion of the oldest rows.
+//! SQL functions that all tables of the history use (request counts and samples for the dashboard).
+//! They run queries whose rows are converted, convert counts to integers of SQLite, and delete the
+//! oldest rows.
 
 use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow};
 

@@ -11,6 +11,7 @@ use crate::record::{
 };
 use crate::time::Timestamp;
 use crate::verdict::IdentityStatus;
+use PeriodLength::{Day, Hour, Week};
 use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{Connection, Result as SqlResult, Row as SqlRow, Statement, params_from_iter};
 use strum::VariantArray;
@@ -90,9 +91,9 @@ fn sample_value(sample: &RecordRow, field: RecordField) -> SqlValue {
 /// The name of the table with the counts of periods of this length.
 pub fn counts_table(step: PeriodLength) -> &'static str {
     match step {
-        PeriodLength::Hour => "history_hours",
-        PeriodLength::Day => "history_days",
-        PeriodLength::Week => "history_weeks",
+        Hour => "history_hours",
+        Day => "history_days",
+        Week => "history_weeks",
     }
 }
 
@@ -118,8 +119,8 @@ pub fn summed_columns() -> String {
 /// The most rows in the table of this length. All of them take less than 130 MiB together.
 fn max_rows(step: PeriodLength) -> i64 {
     match step {
-        PeriodLength::Hour | PeriodLength::Week => 300_000,
-        PeriodLength::Day => 600_000,
+        Hour | Week => 300_000,
+        Day => 600_000,
     }
 }
 
@@ -160,7 +161,7 @@ pub fn write_batch(
     }
     write_paths(connection, batch)?;
     add_samples(connection, &batch.samples)?;
-    let hour = PeriodLength::Hour.start_of(now).0;
+    let hour = Hour.start_of(now).0;
     if *pruned != hour {
         delete_expired(connection, now)?;
         *pruned = hour;
@@ -267,7 +268,7 @@ fn add_samples(connection: &Connection, samples: &[RecordRow]) -> SqlResult<()> 
         values.join(", ")
     ))?;
     for sample in samples {
-        let day = SqlValue::Integer(PeriodLength::Day.start_of(sample.moment()).0);
+        let day = SqlValue::Integer(Day.start_of(sample.moment()).0);
         let fields = SAMPLE_FIELDS
             .iter()
             .map(|field| sample_value(sample, *field));
@@ -303,7 +304,7 @@ fn delete_expired(connection: &Connection, now: Timestamp) -> SqlResult<()> {
             [now.0 - RETENTION],
         )?;
     }
-    let day = PeriodLength::Day.start_of(now).0;
+    let day = Day.start_of(now).0;
     for start in [day - DAY, day] {
         connection.execute(
             "DELETE FROM history_unlisted WHERE start = ?1 AND name NOT IN (SELECT name FROM history_unlisted WHERE \

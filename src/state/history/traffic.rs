@@ -1,6 +1,6 @@
-//! The tables of visits and of requested paths in `state.db`: a row for each day, site and
-//! referring service, and one for each day, crawler and path. [`add_daily`] and [`write_paths`] add
-//! them, and [`delete_expired_traffic`] deletes old ones.
+//! The tables of visits and of requested paths in `state.db`. Visits are counted by day, site and
+//! the AI assistant or search engine that sent the visitor, paths by day and crawler. [`add_daily`]
+//! adds visits, [`write_paths`] writes paths, and [`delete_expired_traffic`] deletes old rows.
 
 use super::sql::{delete_oldest, query_rows, to_sql_integer};
 use super::{DAY, DailyCount, HistoryBatch, PeriodLength};

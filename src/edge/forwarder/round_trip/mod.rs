@@ -12,11 +12,10 @@ use super::origin_io::client_error;
 use super::origin_request::OriginRequest;
 use super::request_buffer::RequestBuffer;
 use super::response_reader::ResponseReader;
-use crate::answers::{Answer, AnswerField, RequestToAnswer};
+use crate::answers::{Answer, AnswerField};
 use crate::requests::{PendingRecord, ResponseEnd, Ticket};
 use crate::upstreams::{AttemptProgress, Attempts, ServerRoute, failure_status};
 use RoundTripOutcome::{Answered, BrokenOff, Whole};
-use http::Method;
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType, Result};
 use std::future::poll_fn;
@@ -203,14 +202,9 @@ impl<'e, C: ClientSide> RoundTrip<'e, C> {
 
     /// The answer instead of the origin's response. It has `status`, unless no server was found.
     fn error_answer(&self, status: u16) -> Answer {
-        let method = Method::from_bytes(self.ticket.method()).unwrap_or_default();
-        let asked = RequestToAnswer {
-            method: &method,
-            headers: &self.client.request_fields(),
-        };
         self.ticket
             .head_writer(self.client.connection())
-            .no_response_answer(status, &self.attempts, &asked)
+            .no_response_answer(status, &self.attempts, &self.client.request_fields())
     }
 
     /// Waits until all that was sent has left.

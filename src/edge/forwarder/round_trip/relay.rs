@@ -3,12 +3,12 @@
 
 use super::transfer::WaitingFor;
 use super::{ContinueState, RoundTrip};
-use crate::edge::body_decoder::MalformedChunk;
+use crate::edge::body_decoder::MalformedBody;
 use crate::edge::forwarder::client_side::ClientSide;
 use crate::edge::forwarder::field_lines::FieldLines;
 use crate::edge::forwarder::origin_io::{client_error, origin_error, origin_error_from};
 use crate::edge::forwarder::response_head::{ParsedResponse, ResponseFraming, ResponseHead};
-use crate::edge::forwarder::trailers::{MalformedTrailers, read_trailers};
+use crate::edge::forwarder::trailers::read_trailers;
 use crate::forwarding::{EditableHead, is_dropped_from_response, remove_connection_named};
 use crate::heads::{X_ROBOTS_TAG, is_event_stream};
 use crate::requests::{MAX_UNRESERVED, body_reservation, head_reservation};
@@ -156,7 +156,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                     let trailers = read_trailers(self.response.trailers(), |trailers| {
                         self.client.end_body(trailers)
                     });
-                    trailers.map_err(|MalformedTrailers| {
+                    trailers.map_err(|MalformedBody| {
                         origin_error(
                             ErrorType::InvalidHTTPHeader,
                             "the response has malformed trailers",
@@ -165,7 +165,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                 }
                 return Ok(WaitingFor::Nothing);
             } else {
-                let has_decoded = self.response.decode_more().map_err(|MalformedChunk| {
+                let has_decoded = self.response.decode_more().map_err(|MalformedBody| {
                     origin_error(
                         ErrorType::InvalidHTTPHeader,
                         "the response has a malformed chunk",

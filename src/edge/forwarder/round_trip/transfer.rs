@@ -1,7 +1,7 @@
-//! [`RoundTrip::poll_transfer`] moves the bytes of an HTTP request to the origin and those of the
-//! response to the client. Both move at the same time, because an origin may answer before it has
-//! the whole request. Neither side is read faster than the other side takes the bytes. Received
-//! bytes are sent on before the task waits for more.
+//! [`RoundTrip::poll_transfer`] moves the bytes of an HTTP request to the origin, and the bytes of
+//! the response to the client. Both move at the same time, because an origin may answer before it
+//! has the whole request. Bytes are read from one side only as fast as the other side takes them.
+//! Received bytes are sent on before the task waits for more.
 
 use super::{ContinueState, OriginConnection, RoundTrip};
 use crate::edge::forwarder::client_side::{BodyError, ClientSide};
@@ -223,7 +223,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                 Ready(Err(BodyError::ClientLeft(error))) => {
                     return Err(client_error(ReadError, error));
                 }
-                Ready(Err(error @ BodyError::Malformed)) => {
+                Ready(Err(error @ BodyError::Malformed(_))) => {
                     let error =
                         Error::because(InvalidHTTPHeader, "while reading the request", error);
                     return Err(error.into_down());

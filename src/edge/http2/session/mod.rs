@@ -1,5 +1,5 @@
-//! [`Http2Session`]: a client's HTTP/2 connection with all its requests, which one task drives to
-//! its end. The module `requests` handles new requests.
+//! [`Http2Session`]: a client's HTTP/2 connection with all its requests. One task drives the
+//! connection until it ends. The submodule `requests` handles each new request.
 
 mod requests;
 

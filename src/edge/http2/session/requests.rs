@@ -1,8 +1,7 @@
-//! How an [`Http2Session`] handles a new request: crawlgate answers it, or the [`Forwarder`] or
-//! Pingora's proxy sends it to the origin.
+//! Handles each new request of an [`Http2Session`], a client's HTTP/2 connection. crawlgate answers
+//! the request itself, or the [`Forwarder`] or Pingora's proxy sends it to the origin.
 
 use super::{FinishedRequest, Http2Session, UnrecordedResponse};
-use crate::answers::RequestToAnswer;
 use crate::edge::context::{EdgeContext, PINGORA_UPLOAD_BYTES};
 use crate::edge::forwarder::{
     FORWARDER_UPLOAD_BYTES, Forwarder, OriginRequest, RoundTrip, RoundTripOutcome,
@@ -150,13 +149,9 @@ impl<'e> Http2Session<'e> {
         let required_body = self.edge.required_body_bytes(&ticket, framing);
         ticket.reserve_for_request(space + required_body, body);
         if ticket.lacks_buffer_space() {
-            let answer = ticket.head_writer(self.client.facts(None)).failure_answer(
-                503,
-                &RequestToAnswer {
-                    method: &head.method,
-                    headers: &head.headers,
-                },
-            );
+            let answer = ticket
+                .head_writer(self.client.facts(None))
+                .failure_answer(503, &head.headers);
             return self.send_answer(stream, (ticket, answer).into());
         }
         let client = self.client.clone();
@@ -263,14 +258,10 @@ impl RequestToForward {
     }
 
     async fn answer_timeout(mut self) -> FinishedRequest {
-        let asked = RequestToAnswer {
-            method: &self.head.method,
-            headers: &self.head.headers,
-        };
         let answer = self
             .ticket
             .head_writer(self.client.facts(None))
-            .failure_answer(408, &asked);
+            .failure_answer(408, &self.head.headers);
         if self
             .stream
             .sending

@@ -3,7 +3,7 @@
 //! for the host name that the client asks for.
 //!
 //! When the files of a certificate change, the new certificate is used. If it cannot be used, the
-//! former one stays in use. Open connections are not affected.
+//! former certificate stays in use. Open connections are not affected.
 
 use super::certificate::{Certificate, CertificateError, PemFiles};
 use super::{ACME_ALPN, AcmeCertificates, TlsError, TlsListener};

@@ -1,6 +1,6 @@
 //! Compiles what a policy says about the use of the site's content, for example for AI training.
 //! [`signal_plan`] makes header lines and `/.well-known/tdmrep.json`; [`site_license_lines`] and
-//! [`group_signal_lines`] make lines of robots.txt, unless the policy says `signals: headers_only`.
+//! [`signal_lines`] make lines of robots.txt, unless the policy says `signals: headers_only`.
 //!
 //! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`),
 //! draft-ietf-aipref-attach-05 and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0
@@ -45,8 +45,7 @@ pub fn covers_whole_site(paths: &[Located<String>]) -> bool {
 }
 
 /// The keys of the statements of a group of the policy, or of a group that it extends.
-pub fn group_signal_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
-    let chain = extends_chain(policy, index);
+pub fn group_signal_keys(chain: &[&GroupPolicy]) -> Vec<&'static str> {
     let signals = chain.iter().map(|group| &group.signals);
     present_keys(
         signals
@@ -69,30 +68,51 @@ fn present_keys(signal: bool, usage: bool, license: bool) -> Vec<&'static str> {
 
 /// Lines of robots.txt for the whole file: one `License` for each licence of the site.
 pub fn site_license_lines(policy: &Policy) -> Vec<ExtensionLine> {
-    let lines = policy
-        .robots
-        .signals
-        .licenses
-        .iter()
-        .map(|license| new_line("License", license.url.value.clone()));
-    drop_if_headers_only(policy, lines.collect())
+    let signals = &policy.robots.signals;
+    let licenses = signals.licenses.iter();
+    licenses
+        .filter(|_| signals.placement == SignalPlacement::All)
+        .map(|license| new_line("License", license.url.value.clone()))
+        .collect()
 }
 
-/// Lines about the use of content for a group of the policy. Content-Signal is the group's, else
-/// that of a group that it extends, else the site's; Content-Usage likewise, for each path by
-/// itself. `License` is never the site's.
-pub fn group_signal_lines(policy: &Policy, index: usize) -> Vec<ExtensionLine> {
-    let chain = extends_chain(policy, index);
+/// Lines about the use of content for a group, by its [`extends_chain`], which is empty for a group
+/// that the policy does not write. Content-Signal is the group's, else that of a group that it
+/// extends, else the site's; Content-Usage likewise, for each path by itself. `License` is never the
+/// site's.
+pub fn signal_lines(policy: &Policy, chain: &[&GroupPolicy]) -> Vec<ExtensionLine> {
+    let site = &policy.robots.signals;
+    let mut lines = Vec::new();
+    if site.placement == SignalPlacement::HeadersOnly {
+        return lines;
+    }
     let signals = chain.iter().map(|group| &group.signals);
-    let signal = signals
+    let mut content_signals = signals
         .clone()
-        .find_map(|signals| signals.content_signal.as_ref());
+        .filter_map(|signals| signals.content_signal.as_ref())
+        .chain(&site.content_signal);
+    if let Some(signal) = content_signals.next() {
+        lines.push(new_line("Content-Signal", signal_value(signal)));
+    }
     let usage = signals.clone().flat_map(|signals| &signals.content_usage);
-    let licenses = signals
-        .clone()
-        .map(|signals| &signals.licenses)
-        .find(|licenses| !licenses.is_empty());
-    signal_lines(policy, signal, usage, licenses.map_or(&[], Vec::as_slice))
+    let mut written: Vec<Option<PathPattern>> = Vec::new();
+    for rule in usage.chain(&site.content_usage) {
+        for path in patterns_or_whole(&rule.paths) {
+            if !written.contains(&path) {
+                let place = path
+                    .as_ref()
+                    .map(|path| format!("{} ", path.as_str()))
+                    .unwrap_or_default();
+                lines.push(new_line("Content-Usage", place + &usage_value(rule)));
+                written.push(path);
+            }
+        }
+    }
+    let mut licenses = signals.map(|signals| &signals.licenses);
+    let licenses = licenses.find(|licenses| !licenses.is_empty());
+    let urls = licenses.into_iter().flatten();
+    lines.extend(urls.map(|url| new_line("License", url.value.clone())));
+    lines
 }
 
 /// The group with this index, then the one that it extends, and so on. Decoding rejects circles;
@@ -109,11 +129,6 @@ pub fn extends_chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     chain
 }
 
-/// The site's Content-Signal and Content-Usage, for a group that the policy does not write.
-pub fn default_signal_lines(policy: &Policy) -> Vec<ExtensionLine> {
-    signal_lines(policy, None, std::iter::empty(), &[])
-}
-
 /// The place of a Content-Signal or Content-Usage of the site that needs a group for `*`, if the
 /// policy has no such group.
 pub fn missing_star_group(policy: &Policy) -> Option<SourceSpan> {
@@ -125,49 +140,6 @@ pub fn missing_star_group(policy: &Policy) -> Option<SourceSpan> {
     };
     let star = policy.robots.groups.iter().any(|group| group.is_for("*"));
     (!star && signals.placement == SignalPlacement::All).then_some(span)
-}
-
-/// Lines of one group: `signal`, else the site's; `usage`, then the site's, of which the first for
-/// a path counts; `licenses`.
-fn signal_lines<'p>(
-    policy: &'p Policy,
-    signal: Option<&ContentSignal>,
-    usage: impl Iterator<Item = &'p ContentUsageRule>,
-    licenses: &[Located<String>],
-) -> Vec<ExtensionLine> {
-    let site = &policy.robots.signals;
-    let mut lines = Vec::new();
-    if let Some(signal) = signal.or(site.content_signal.as_ref()) {
-        lines.push(new_line("Content-Signal", signal_value(signal)));
-    }
-    let mut written: Vec<Option<PathPattern>> = Vec::new();
-    for rule in usage.chain(&site.content_usage) {
-        for path in patterns_or_whole(&rule.paths) {
-            if !written.contains(&path) {
-                let place = path
-                    .as_ref()
-                    .map(|path| format!("{} ", path.as_str()))
-                    .unwrap_or_default();
-                lines.push(new_line("Content-Usage", place + &usage_value(rule)));
-                written.push(path);
-            }
-        }
-    }
-    lines.extend(
-        licenses
-            .iter()
-            .map(|url| new_line("License", url.value.clone())),
-    );
-    drop_if_headers_only(policy, lines)
-}
-
-/// The lines, or none if signals are only in headers.
-fn drop_if_headers_only(policy: &Policy, lines: Vec<ExtensionLine>) -> Vec<ExtensionLine> {
-    if policy.robots.signals.placement == SignalPlacement::All {
-        lines
-    } else {
-        Vec::new()
-    }
 }
 
 fn new_line(key: &str, value: String) -> ExtensionLine {

@@ -551,10 +551,7 @@ fn origin_licence_of_a_group_is_asked_for() {
         let origin = OriginAvailability::Available(Arc::new(origin));
         let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
             .expect("compiles");
-        let group = site
-            .matcher
-            .named_group("CCBot")
-            .and_then(|group| u16::try_from(group).ok());
+        let group = site.matcher.named_group("CCBot");
         let license = site
             .signals
             .license(PathSignals::default(), group)
@@ -595,10 +592,7 @@ fn origin_licence_is_asked_of_all_crawlers() {
         let origin = OriginAvailability::Available(Arc::new(origin));
         let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
             .expect("compiles");
-        let group = site
-            .matcher
-            .named_group(agent)
-            .and_then(|group| u16::try_from(group).ok());
+        let group = site.matcher.named_group(agent);
         let mut scratch = TargetScratch::default();
         let said = site.signals.for_path(scratch.normalise(path.as_bytes()));
         assert!(site.signals.has_license());

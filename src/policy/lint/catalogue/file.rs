@@ -1,4 +1,4 @@
-//! The lints about a robots.txt as it was found.
+//! The lints that apply only to an existing robots.txt file, and not to a policy.
 
 use super::{Lint, lints};
 

@@ -1,5 +1,5 @@
 //! All lints ([`LINTS`]), each with its id, its severity and its explanation ([`Lint`]). The
-//! comment on a lint is its explanation: `docs/lints.md` and SARIF show it.
+//! comment on a lint is the explanation that users read in `docs/lints.md` and in SARIF.
 
 mod file;
 mod policy;

@@ -1,4 +1,5 @@
-//! The lints about what only a policy has: modes, pauses, signals and tags.
+//! The lints that apply only to a policy: about modes, pauses, X-Robots-Tag rules, and statements
+//! on the use of content.
 
 use super::{Lint, lints};
 

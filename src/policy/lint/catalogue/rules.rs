@@ -1,4 +1,4 @@
-//! The lints about what a policy and a robots.txt both have: crawlers, rules and sitemaps.
+//! The lints that apply to a policy and to a robots.txt file: about crawlers, rules and sitemaps.
 
 use super::{Lint, lints};
 
